@@ -1,0 +1,1 @@
+"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences, in one house."""

@@ -1,0 +1,1 @@
+"""Certificates: how sure a decision is."""

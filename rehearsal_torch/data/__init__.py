@@ -1,0 +1,1 @@
+"""Data: tables, episodes, situations and decisions."""

@@ -1,0 +1,82 @@
+"""Episodes: what was observed of one unit at T successive times.
+
+An episode is tau = {(s_t, a_t)}, t = 0 ... T-1: states and actions, here as named columns in their own units, so
+that a surrogate picks what it needs (varying states, static and contextual features, doses) by name.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.table import Table, positions
+
+
+@dataclass(frozen=True)
+class Episode:
+    """T successive observations of one unit.
+
+    Attributes:
+        identity: What the unit is called in its data set (a stay's number, as text).
+        names: The d columns.
+        values: (T, d), one row a time step, in time order, each column in its own unit.
+
+    Raises:
+        ValueError: if there are fewer than two rows, a shape disagrees, or a value is missing.
+    """
+
+    identity: str
+    names: tuple[str, ...]
+    values: Tensor
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.names) or len(self.values) < 2:
+            raise ValueError(f"episode {self.identity}: expected values of shape (T >= 2, {len(self.names)}); got {tuple(self.values.shape)}")
+        if not torch.isfinite(self.values).all():
+            bad = [name for name, column in zip(self.names, self.values.T, strict=True) if not torch.isfinite(column).all()]
+            raise ValueError(f"episode {self.identity}: columns {bad} hold missing or infinite values; impute or drop them first")
+
+    @property
+    def horizon(self) -> int:
+        """T, the number of observed time steps."""
+        return len(self.values)
+
+    def columns(self, names: Sequence[str]) -> Tensor:
+        """The named columns, (T, len(names))."""
+        return self.values[:, positions(self.names, names)]
+
+    def first(self, horizon: int) -> "Episode":
+        """The episode's first `horizon` time steps."""
+        return Episode(self.identity, self.names, self.values[:horizon])
+
+
+def transitions(episodes: Sequence[Episode]) -> Table:
+    """All steps from one time to the next, as rows; the next step's columns bear a prime ("SOFA'").
+
+    Args:
+        episodes: At least one episode; all with the same columns.
+
+    Returns:
+        Table of sum(T - 1) rows over 2 d columns.
+
+    Raises:
+        ValueError: if there is no episode, or the columns differ.
+    """
+    if not episodes:
+        raise ValueError("expected at least one episode; got none: loosen the filters of the data set")
+    names = episodes[0].names
+    odd = next((episode.identity for episode in episodes if episode.names != names), None)
+    if odd is not None:
+        raise ValueError(f"episode {odd} has other columns than episode {episodes[0].identity}; all must share {names}")
+    here = torch.cat([episode.values[:-1] for episode in episodes])
+    then = torch.cat([episode.values[1:] for episode in episodes])
+    return Table.observed((*names, *(next_name(name) for name in names)), torch.cat([here, then], -1))
+
+
+def next_name(name: str) -> str:
+    """What a column is called one time step later."""
+    return f"{name}'"

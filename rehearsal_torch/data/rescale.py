@@ -1,0 +1,84 @@
+"""Rescaling: clinical units to a box of side one, and back.
+
+A column v with training range [lower, upper] is shown to a model as
+
+    x = (v - lower) / (upper - lower) - 1/2,
+
+after a logarithm log(v + 1) where asked for. Values outside the training range are not clipped.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (their code scales all features so; no logarithms there).
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.table import positions
+
+
+class Rescale(Solved):
+    """Column-wise min-max scaling to [-1/2, 1/2], with optional logarithms.
+
+    Args:
+        names: The d columns.
+        logarithms: Those of them that are replaced by log(v + 1) first.
+
+    Raises:
+        KeyError: if a logarithm is asked for a column that is not there.
+    """
+
+    def __init__(self, names: Sequence[str], logarithms: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        logged = torch.zeros(len(self.names), dtype=torch.bool)
+        logged[positions(self.names, logarithms)] = True
+        self.register_buffer("logged", logged, persistent=False)
+        self.logged: Tensor
+        self.register_fitted("lower", "upper")
+        self.lower: Tensor
+        self.upper: Tensor
+
+    def solve(self, *examples: Tensor) -> None:
+        """Learns the range of each column from rows (n, d), in the columns' units.
+
+        Raises:
+            ValueError: if a logged column falls to -1 or below.
+        """
+        (values,) = examples
+        worst = values[:, self.logged].amin(0) if self.logged.any() else values.new_ones(1)
+        if (worst <= -1).any():
+            raise ValueError("expected values above -1 in columns that take a logarithm; take the logarithm off or clean the column")
+        shown = self._logarithm(values.to(torch.float64))
+        self.lower, self.upper = shown.amin(0), shown.amax(0)
+
+    @property
+    def width(self) -> Tensor:
+        """(d,), upper - lower; one where a column is constant (or binary and only one value was seen)."""
+        span = self.upper - self.lower
+        return torch.where(span > 0, span, torch.ones_like(span))
+
+    def scale(self, values: Tensor) -> Tensor:
+        """Units to box, (..., d) -> (..., d)."""
+        return (self._logarithm(values) - self.lower.to(values)) / self.width.to(values) - 0.5
+
+    def unscale(self, boxed: Tensor) -> Tensor:
+        """Box to units, (..., d) -> (..., d); the inverse of `scale`."""
+        values = (boxed + 0.5) * self.width.to(boxed) + self.lower.to(boxed)
+        return torch.where(self.logged, torch.expm1(values), values)
+
+    def slope(self, names: Sequence[str]) -> Tensor:
+        """(len(names),), how many units one step in the box is worth.
+
+        Raises:
+            ValueError: for a column behind a logarithm, where no such number exists.
+        """
+        place = positions(self.names, names)
+        if self.logged[place].any():
+            bad = [name for name, index in zip(names, place, strict=True) if self.logged[index]]
+            raise ValueError(f"columns {bad} are scaled by a logarithm and have no constant slope; leave them out of `logarithms`")
+        return self.width[place]
+
+    def _logarithm(self, values: Tensor) -> Tensor:
+        return torch.where(self.logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)

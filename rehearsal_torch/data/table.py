@@ -1,0 +1,92 @@
+"""Tables: named rows of values, and which cells a decision has set.
+
+Observations and interventions are one thing: rows over the same variables, some of whose cells were set by a
+decision instead of by their mechanism. A mechanism is fitted on the rows in which its variables were untouched.
+
+Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Table:
+    """n rows over d named variables.
+
+    Attributes:
+        names: The d variables.
+        values: (n, d), each column in its variable's own unit.
+        altered: (n, d), true where a decision, not the mechanism, set the cell.
+
+    Raises:
+        ValueError: if the shapes disagree, or a name stands twice.
+    """
+
+    names: tuple[str, ...]
+    values: Tensor
+    altered: Tensor
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"a table names each column once; got {self.names}")
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
+            raise ValueError(f"expected values of shape (n, {len(self.names)}); got {tuple(self.values.shape)}")
+        if self.altered.shape != self.values.shape:
+            raise ValueError(f"expected `altered` of shape {tuple(self.values.shape)}; got {tuple(self.altered.shape)}")
+
+    @classmethod
+    def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
+        """Rows (n, d) in which nothing was altered."""
+        return cls(tuple(names), values, torch.zeros_like(values, dtype=torch.bool))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def columns(self, names: Sequence[str]) -> Tensor:
+        """The named columns in the order asked for, (n, len(names)).
+
+        Raises:
+            KeyError: for a name that is no column.
+        """
+        return self.values[:, positions(self.names, names)]
+
+    def untouched(self, names: Sequence[str]) -> "Table":
+        """The rows in which none of `names` was altered."""
+        keep = ~self.altered[:, positions(self.names, names)].any(-1)
+        return Table(self.names, self.values[keep], self.altered[keep])
+
+    def __add__(self, other: "Table") -> "Table":
+        """The rows of both.
+
+        Raises:
+            ValueError: if the columns differ.
+        """
+        if self.names != other.names:
+            raise ValueError(f"expected columns {self.names}; got {other.names}: reorder or rename the second table")
+        return Table(self.names, torch.cat([self.values, other.values]), torch.cat([self.altered, other.altered]))
+
+    def fingerprint(self) -> str:
+        """SHA-256 over names, values and altered cells; equal tables have equal fingerprints."""
+        digest = hashlib.sha256("\0".join(self.names).encode())
+        digest.update(self.values.detach().cpu().to(torch.float64).contiguous().numpy().tobytes())
+        digest.update(self.altered.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where each wanted name stands among `names`.
+
+    Raises:
+        KeyError: for a name that is not there.
+    """
+    place = {name: index for index, name in enumerate(names)}
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise KeyError(f"no column {missing}; the columns are {list(names)}")
+    return [place[name] for name in wanted]

@@ -1,0 +1,58 @@
+"""Problems and worlds: where situations come from, and what becomes of decisions.
+
+A problem has observations to learn from, situations to decide in, and a score for a decision. A world also answers:
+it says what follows a decision, and knows the best achievable value. A data set is a problem (nobody answers an
+episode of the past); a simulator is a world.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Situation
+from rehearsal_torch.data.table import Table
+
+
+class Problem(ABC):
+    """Observations, situations and scores."""
+
+    @abstractmethod
+    def observations(self) -> Table:
+        """What a surrogate is fitted to."""
+
+    @abstractmethod
+    def held_out(self) -> Table:
+        """Observations for early stopping and held-out likelihoods; not used to fit."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many situations there are; a problem without end says how many it is asked for."""
+
+    @abstractmethod
+    def situation(self, index: int) -> Situation:
+        """Situation number `index`, 0 ... count - 1: the same at every call and in every process.
+
+        Raises:
+            IndexError: if there is no such situation.
+        """
+
+    @abstractmethod
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+        """What the problem's own yardstick says of a decision, name to number."""
+
+    @abstractmethod
+    def card(self) -> Mapping[str, Any]:
+        """A plain description for people and for `card.yaml`: sizes, ranges, missingness, source, fingerprint."""
+
+
+class World(Problem, ABC):
+    """A problem that answers."""
+
+    @abstractmethod
+    def respond(self, situation: Situation, decision: Decision) -> Table:
+        """The row(s) that follow a decision, altered cells marked."""
+
+    @abstractmethod
+    def optimum(self, situation: Situation) -> float:
+        """The best achievable score in a situation."""

@@ -1,0 +1,1 @@
+"""Mechanisms: values as functions of parents and noise."""

@@ -1,0 +1,117 @@
+"""Location-scale mechanisms with Lipschitz networks.
+
+Given the state x and the other parents q, the next state is
+
+    v = h(x, q) + phi(x, q) * u,        u ~ N(0, Sigma),
+
+with h and phi one-hidden-layer networks of Lipschitz constants L_h and L_phi in the smooth parents, phi positive
+through a softplus and a floor, and Sigma = C C' with a trained lower-triangular C of positive diagonal. The
+mechanism is element-wise bijective in u, hence counterfactually identifiable, and Lipschitz in the smooth parents
+with constant L_h + L_phi max_i |u_i|.
+
+The loss is the negative log-likelihood of a transition,
+
+    -log p(v | x, q) = |C^-1 u|^2 / 2 + sum_i log C_ii + sum_i log phi_i + c/2 log(2 pi),   u = (v - h) / phi.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.2; identifiability: Thm. 3.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.mechanisms.course import Course
+from rehearsal_torch.mechanisms.location_scale_course import LocationScaleCourse
+from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
+from rehearsal_torch.networks.lipschitz import LipschitzNetwork
+
+
+class LocationScale(Trained, TransitionMechanism):
+    """v = h(parents) + phi(parents) * u with jointly normal u.
+
+    Args:
+        smooth: How many of the first parents the constants hold for (the c values of the step before, then static features).
+        free: How many further parents there are (contextual features and doses).
+        outputs: c, the width of the values; at most `smooth`.
+        hidden: Hidden units of each network.
+        location_constant: L_h, or None for an unconstrained h.
+        scale_constant: L_phi, or None for an unconstrained phi.
+        floor: Least value of phi, in the unit of the values.
+
+    Raises:
+        ValueError: if outputs exceeds smooth, or the floor is not positive.
+    """
+
+    def __init__(
+        self,
+        smooth: int,
+        free: int,
+        outputs: int,
+        hidden: int = 200,
+        location_constant: float | None = 1.0,
+        scale_constant: float | None = 0.1,
+        floor: float = 1e-4,
+    ) -> None:
+        super().__init__()
+        if outputs > smooth or floor <= 0:
+            raise ValueError(f"expected outputs <= smooth and a positive floor; got outputs={outputs}, smooth={smooth}, floor={floor}")
+        self.smooth, self.outputs, self.floor = smooth, outputs, floor
+        self.networks = LipschitzNetwork(smooth, free, outputs, hidden, (location_constant, scale_constant))
+        self.factor = nn.Parameter(torch.zeros(outputs, outputs))
+
+    def moments(self, parents: Tensor) -> tuple[Tensor, Tensor]:
+        """h and phi, (..., p) -> (..., c) each."""
+        location, raw = self.networks(parents[..., : self.smooth], parents[..., self.smooth :])
+        return location, softplus(raw) + self.floor
+
+    def cholesky(self) -> Tensor:
+        """C, the lower-triangular factor of Sigma, (c, c): an exponential keeps its diagonal positive."""
+        return torch.tril(self.factor, -1) + torch.diag(self.factor.diagonal().exp())
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        location, scale = self.moments(parents)
+        return location + scale * noise
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        location, scale = self.moments(parents)
+        return (values - location) / scale
+
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Draws of N(0, Sigma), (*shape, c)."""
+        return torch.randn(*shape, self.outputs, dtype=self.factor.dtype, device=self.factor.device) @ self.cholesky().mT
+
+    def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
+        """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""
+        location, scale = self.moments(parents)
+        noise = ((values - location) / scale).reshape(-1, self.outputs)
+        white = torch.linalg.solve_triangular(self.cholesky(), noise.mT, upper=False)
+        quadratic = white.square().sum(0).reshape(scale.shape[:-1])
+        constant = self.factor.diagonal().sum() + 0.5 * self.outputs * math.log(2 * math.pi)
+        return -0.5 * quadratic - constant - scale.log().sum(-1)
+
+    def loss(self, *examples: Tensor) -> Tensor:
+        """Mean negative log-likelihood of parents (n, p) and values (n, c), -> ()."""
+        parents, values = examples
+        return -self.log_likelihood(parents, values).mean()
+
+    def finish(self) -> None:
+        """Writes the spectrally normalised weights back, exact in float64."""
+        self.networks.finish()
+
+    def lipschitz(self, noise: Tensor) -> Tensor:
+        """K = L_h + L_phi max_i |u_i|, certified in float64, (..., c) -> (...).
+
+        Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+        """
+        location, scale = self.networks.lipschitz()
+        return location + scale * noise.detach().to(torch.float64).abs().amax(-1)
+
+    @torch.no_grad()
+    def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Course:
+        """The episode's course in float64: (T, c), (T - 1, A, p - c), (T,) long."""
+        return LocationScaleCourse.fold(self.networks.exact(), self.floor, states.to(torch.float64), fixed.to(torch.float64), observed)

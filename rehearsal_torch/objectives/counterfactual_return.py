@@ -1,0 +1,107 @@
+"""Counterfactual return: what an episode would have come to under other actions.
+
+Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} that
+
+    maximise  sum_t R(s'_t, a'_t),    s'_0 = s_0,    s'_{t+1} = F_t(s'_t, a'_t),    sum_t 1[a'_t != a_t] <= k,
+
+in the counterfactual process F of the episode's abducted noise. The last action moves no state, so it is open to
+change only where the reward itself depends on the action.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
+"""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Hindsight
+from rehearsal_torch.mechanisms.course import replay
+from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.reward import Reward
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+
+class CounterfactualReturn(Objective):
+    """The return of whole action sequences of one episode, and the pieces that step-wise searches need.
+
+    Args:
+        surrogate: What replays the episode.
+        situation: The episode, and which of its actions are fixed.
+        reward: R, in the variables' units.
+        changes: k, at most how many actions may differ from the observed ones.
+
+    Raises:
+        ValueError: if k is negative, or the mask of fixed actions has another length than the episode.
+    """
+
+    def __init__(self, surrogate: EpisodeSurrogate, situation: Hindsight, reward: Reward, changes: int) -> None:
+        super().__init__()
+        if changes < 0:
+            raise ValueError(f"expected at least 0 changes; got {changes}")
+        self.surrogate, self.situation, self.reward, self.changes = surrogate, situation, reward, changes
+        self.course = surrogate.course(situation.episode)
+        if len(situation.fixed) not in (0, self.horizon):
+            raise ValueError(f"expected `fixed` of length {self.horizon}, one for each time step, or empty; got {len(situation.fixed)}")
+
+    @property
+    def horizon(self) -> int:
+        """T, the number of states."""
+        return self.course.horizon
+
+    @property
+    def actions(self) -> int:
+        """A, the number of actions."""
+        return self.course.actions
+
+    @property
+    def observed(self) -> Tensor:
+        """The observed actions that may be changed, (H,) long: H = T - 1, or T where the reward depends on the action."""
+        return self.course.observed if self.reward.acts else self.course.observed[:-1]
+
+    @cached_property
+    def open(self) -> Tensor:
+        """The time steps at which a change is allowed, (<= H,) long, rising."""
+        free = torch.ones(len(self.observed), dtype=torch.bool)
+        if len(self.situation.fixed):
+            free &= ~self.situation.fixed[: len(free)].cpu()
+        return free.nonzero()[:, 0]
+
+    def alternatives(self, time: int) -> Tensor:
+        """The actions other than the observed one at time t, (A - 1,) long; none where the action is fixed."""
+        every = torch.arange(self.actions, device=self.observed.device)
+        return every[every != self.observed[time]] if bool((self.open == time).any()) else every[:0]
+
+    def rewards(self, states: Tensor) -> Tensor:
+        """R of states in the course's coordinates, (..., D) -> (..., A) or (..., 1)."""
+        return self.reward(self.surrogate.units(states), self.surrogate.names)
+
+    @cached_property
+    def constant(self) -> float:
+        """C, the reward's Lipschitz constant in the course's coordinates; infinite if unknown."""
+        return self.reward.lipschitz(self.surrogate.names, self.surrogate.slope())
+
+    def forward(self, actions: Tensor) -> Tensor:
+        """The return of whole sequences, (..., H) long -> (...)."""
+        flat = actions.reshape(-1, len(self.observed))
+        rewards = self.rewards(self.replay(flat))
+        if self.reward.acts:
+            total = rewards.gather(-1, flat.unsqueeze(-1)).sum((-2, -1))
+        else:
+            total = rewards.sum((-2, -1))
+        return total.reshape(actions.shape[:-1])
+
+    def replay(self, actions: Tensor) -> Tensor:
+        """The states under whole sequences, (n, H) long -> (n, T, D), in the course's coordinates."""
+        return replay(self.course, actions)
+
+    def outcome(self) -> float:
+        """The observed return: that of the observed states, not of a replay."""
+        rewards = self.rewards(self.course.states)
+        if self.reward.acts:
+            return float(rewards.gather(-1, self.observed.unsqueeze(-1)).sum())
+        return float(rewards.sum())
+
+    def starts(self, count: int) -> Tensor:
+        """The observed sequence, (1, H)."""
+        return self.observed.unsqueeze(0)[:count]

@@ -1,0 +1,1 @@
+"""Reporting: tables and figures of runs."""

@@ -1,0 +1,1 @@
+"""Searches: finding a good action."""

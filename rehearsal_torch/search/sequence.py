@@ -1,0 +1,95 @@
+"""Answers of the searches over action sequences.
+
+Whatever searched, the answer is an action sequence, judged by the same objective in the same way: its return, the
+observed return, and how much work it took. The effective branching factor b of a search that expanded N nodes of
+an episode of T steps solves
+
+    N = 1 + b + b^2 + ... + b^T.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+"""
+
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.spaces.alteration import Alteration
+
+
+@dataclass
+class Effort:
+    """What a search has spent.
+
+    Attributes:
+        expanded: Nodes taken from the queue and expanded.
+        generated: Nodes made.
+        network_evaluations: Single steps F_t(x, a) computed.
+    """
+
+    expanded: int = 0
+    generated: int = 0
+    network_evaluations: int = 0
+
+
+def sequence_decision(
+    objective: CounterfactualReturn, actions: Tensor, effort: Effort, seconds: float, *, search: str, gap: float | None, reason: str = "", **evidence: object
+) -> Decision:
+    """The decision that stands for an action sequence.
+
+    Args:
+        objective: What was searched; its `forward` gives the value that is reported.
+        actions: The best sequence found, (H,) long.
+        effort: What the search has spent.
+        seconds: Wall-clock time of the search.
+        search: The search's name.
+        gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None where nothing is known.
+        reason: What the reader must know.
+        evidence: Further plain values.
+    """
+    observed, sequence = objective.observed, actions.to(objective.observed)
+    changed = (sequence != observed).nonzero()[:, 0].tolist()
+    outcome = objective.outcome()
+    value = float(objective(sequence)) if changed else outcome
+    replayed = objective.rewards(objective.replay(sequence.unsqueeze(0))[0] if changed else objective.course.states)
+    found = {
+        "search": search,
+        "horizon": objective.horizon,
+        "changes": objective.changes,
+        "actions": sequence.tolist(),
+        "observed_actions": observed.tolist(),
+        "observed": outcome,
+        "rewards": _along(replayed, sequence),
+        "observed_rewards": _along(objective.rewards(objective.course.states), observed),
+        "doses": objective.surrogate.doses(sequence).tolist(),
+        "observed_doses": objective.surrogate.doses(observed).tolist(),
+        "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
+        **asdict(effort),
+        "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
+        "gap": gap,
+        "proven": gap == 0.0,
+    }
+    alteration = Alteration(tuple(f"action[{time}]" for time in changed), sequence[changed]) if changed else None
+    quiet = "" if changed else "no change of at most k actions is better than what was done"
+    return Decision(alteration, value, {**found, **evidence}, reason or quiet, seconds)
+
+
+def _along(rewards: Tensor, actions: Tensor) -> list[float]:
+    """The reward at each step, (T, A) or (T, 1) and (H,) -> T numbers."""
+    if rewards.shape[-1] > 1:
+        rewards = rewards.gather(-1, actions.unsqueeze(-1))
+    return [float(reward) for reward in rewards[:, 0]]
+
+
+def branching_factor(nodes: int, horizon: int) -> float:
+    """b with nodes = 1 + b + ... + b^horizon, at least 1; by bisection to 1e-12."""
+    if nodes <= horizon + 1:
+        return 1.0
+    powers = torch.arange(horizon + 1, dtype=torch.float64)
+    low, high = 1.0, float(nodes)
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if float((middle**powers).sum()) < nodes else (low, middle)
+    return (low + high) / 2

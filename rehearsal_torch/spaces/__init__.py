@@ -1,0 +1,1 @@
+"""Spaces: what may be set, and to what."""

@@ -1,0 +1,1 @@
+"""Surrogates: what a method has learnt of the world."""

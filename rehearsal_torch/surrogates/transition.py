@@ -1,0 +1,118 @@
+"""Transition surrogates: one learnt step, unrolled over an episode.
+
+Given the varying state, static and contextual features and the doses of one time step, a mechanism gives the
+varying state of the next. Static and contextual features pass through: their counterfactual values are the
+observed ones.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.1.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.episode import Episode, next_name
+from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.data.rescale import Rescale
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.course import Course
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+
+class TransitionModel(EpisodeSurrogate):
+    """Next state from state, static and contextual features, and doses.
+
+    The mechanism's parents are, in this order: varying and static features (smooth), contextual features and dose
+    levels (free). Everything is scaled to [-1/2, 1/2] by ranges learnt from the training table.
+
+    Args:
+        varying: The D features that the mechanism moves, in the order of the course's states.
+        static: Features that stay as they are.
+        contextual: Features whose observed course is kept.
+        doses: The dose columns that make up an action.
+        mechanism: Makes the mechanism, called with smooth, free and outputs (widths).
+        levels: Levels per dose.
+        logarithms: Features that are replaced by their logarithm.
+
+    Raises:
+        ValueError: if a column is named in two roles.
+    """
+
+    def __init__(
+        self,
+        varying: Sequence[str],
+        static: Sequence[str],
+        contextual: Sequence[str],
+        doses: Sequence[str],
+        mechanism: Callable[..., LocationScale],
+        levels: int = 5,
+        logarithms: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.varying, self.static, self.contextual = tuple(varying), tuple(static), tuple(contextual)
+        features = (*self.varying, *self.static, *self.contextual)
+        if len({*features, *doses}) != len(features) + len(doses):
+            raise ValueError(f"each column has one role; got {features} and doses {tuple(doses)}")
+        self.rescale = Rescale(features, logarithms)
+        self.levels = DoseLevels(doses, levels)
+        self.mechanism = mechanism(smooth=len(self.varying) + len(self.static), free=len(self.contextual) + len(doses), outputs=len(self.varying))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The varying features."""
+        return self.varying
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The ranges, the dose levels, then the mechanism on scaled transitions.
+
+        Args:
+            table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical units.
+        """
+        features = self.rescale.names
+        yield self.rescale, (torch.cat([table.columns(features), table.columns([next_name(name) for name in features])]),)
+        yield self.levels, (table.columns(self.levels.names),)
+        yield self.mechanism, self.examples(table)
+
+    def examples(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision."""
+        ahead = [next_name(name) for name in self.varying]
+        boxed = self.rescale.scale(table.columns(self.rescale.names))
+        after = torch.cat([table.columns(ahead), table.columns(self.rescale.names)[:, len(ahead) :]], -1)
+        actions = self.levels.digitise(table.columns(self.levels.names))
+        dtype = self.mechanism.factor.dtype
+        parents = torch.cat([boxed, self.levels.shown(actions).to(boxed)], -1)
+        return parents.to(dtype), self.rescale.scale(after)[:, : len(ahead)].to(dtype)
+
+    def log_likelihood(self, table: Table) -> Tensor:
+        """Log-likelihood of each transition's next state, scaled coordinates, (n,)."""
+        parents, values = self.examples(table)
+        return self.mechanism.log_likelihood(parents, values)
+
+    @torch.no_grad()
+    def course(self, episode: Episode) -> Course:
+        """The episode's counterfactual steps; states are the scaled varying features, actions the dose levels."""
+        boxed = self.rescale.scale(episode.columns(self.rescale.names).to(self.levels.medians))
+        width, horizon, count = len(self.varying), episode.horizon, self.levels.actions
+        shown = self.levels.shown(torch.arange(count, device=boxed.device)).to(boxed)
+        kept = boxed[:-1, None, width:].expand(-1, count, -1)
+        fixed = torch.cat([kept, shown.expand(horizon - 1, -1, -1)], -1)
+        observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
+        return self.mechanism.unroll(boxed[:, :width], fixed, observed)
+
+    def units(self, states: Tensor) -> Tensor:
+        """(..., D) -> (..., D), scaled to clinical units."""
+        width = len(self.varying)
+        rest = states.new_zeros(*states.shape[:-1], len(self.rescale.names) - width)
+        return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
+
+    def slope(self) -> Tensor:
+        """(D,), each varying feature's training range; infinite behind a logarithm."""
+        width = len(self.varying)
+        return torch.where(self.rescale.logged[:width], torch.inf, self.rescale.width[:width])
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """(...) -> (..., p), the levels' median doses."""
+        return self.levels.doses(actions)

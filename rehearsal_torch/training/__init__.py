@@ -1,0 +1,1 @@
+"""Training: fitting the parts of surrogates."""
