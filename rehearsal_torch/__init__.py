@@ -1,1 +1,71 @@
-"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences, in one house."""
+"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences, in one house.
+
+The names below are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rehearsal_torch.checkpoint import card, load, save
+    from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.data.episode import Episode, transitions
+    from rehearsal_torch.data.situation import Foresight, Hindsight
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.loop import rounds
+    from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+    from rehearsal_torch.objectives.reward import LinearReward
+    from rehearsal_torch.search.astar import AStar
+    from rehearsal_torch.search.branch_and_bound import BranchAndBound
+    from rehearsal_torch.surrogates.transition import TransitionModel
+    from rehearsal_torch.training.fit import fit
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "card": "checkpoint",
+    "load": "checkpoint",
+    "save": "checkpoint",
+    "Decision": "data.decision",
+    "Episode": "data.episode",
+    "transitions": "data.episode",
+    "Foresight": "data.situation",
+    "Hindsight": "data.situation",
+    "Table": "data.table",
+    "rounds": "loop",
+    "CounterfactualReturn": "objectives.counterfactual_return",
+    "LinearReward": "objectives.reward",
+    "AStar": "search.astar",
+    "BranchAndBound": "search.branch_and_bound",
+    "TransitionModel": "surrogates.transition",
+    "fit": "training.fit",
+}
+
+__all__ = [
+    "AStar",
+    "BranchAndBound",
+    "CounterfactualReturn",
+    "Decision",
+    "Episode",
+    "Foresight",
+    "Hindsight",
+    "LinearReward",
+    "Table",
+    "TransitionModel",
+    "card",
+    "fit",
+    "load",
+    "rounds",
+    "save",
+    "transitions",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it offers {', '.join(__all__)}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
