@@ -51,7 +51,7 @@ class Episode:
 
     def first(self, horizon: int) -> "Episode":
         """The episode's first `horizon` time steps."""
-        return Episode(self.identity, self.names, self.values[:horizon])
+        return Episode(self.identity, self.names, self.values[:horizon].clone())
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:

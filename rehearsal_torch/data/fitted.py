@@ -5,7 +5,7 @@ maximisation) and *trained* where stochastic gradients on a loss are the way. A 
 that fitting learns stands in the module's state, so that saving and loading it gives the same part back.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -31,7 +31,7 @@ class Part(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-class Solved(Part):
+class Solved(Part, ABC):
     """A part with a solution of its own."""
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Solved(Part):
         """Fits the part to examples, each (n, ...)."""
 
 
-class Trained(Part):
+class Trained(Part, ABC):
     """A part that is fitted by stochastic gradients."""
 
     @abstractmethod

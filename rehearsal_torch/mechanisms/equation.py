@@ -2,6 +2,8 @@
 
 Where the law of a world is known, its counterfactual steps need no learning: the equation itself, with the noise
 that the episode really had, is the course. Toy worlds, simulators and hand-made test instances enter here.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7, with the true law in the place of a learnt one.
 """
 
 from collections.abc import Callable

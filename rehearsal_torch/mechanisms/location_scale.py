@@ -60,7 +60,9 @@ class LocationScale(Trained, TransitionMechanism):
             raise ValueError(f"expected outputs <= smooth and a positive floor; got outputs={outputs}, smooth={smooth}, floor={floor}")
         self.smooth, self.outputs, self.floor = smooth, outputs, floor
         self.networks = LipschitzNetwork(smooth, free, outputs, hidden, (location_constant, scale_constant))
-        self.factor = nn.Parameter(torch.zeros(outputs, outputs))
+        # Values live in a box of side one, so the noise starts with deviations of exp(-2) phi, about a tenth. From Sigma = I training
+        # spends its first tens of epochs on shrinking, half of it in phi, and ends with larger u, hence with larger constants K.
+        self.factor = nn.Parameter(torch.diag(torch.full((outputs,), -2.0)))
 
     def moments(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (..., p) -> (..., c) each."""

@@ -14,6 +14,7 @@ exceeds one keeps the guarantee and admits flatter functions.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -58,18 +59,16 @@ class LipschitzNetwork(nn.Module):
     def forward(self, smooth: Tensor, free: Tensor) -> Tensor:
         """(..., smooth), (..., free) -> (m, ..., outputs)."""
         inner, outer, root = self.weights()
-        batch = smooth.shape[:-1]
-        s, a = smooth.reshape(-1, smooth.shape[-1]), free.reshape(-1, free.shape[-1])
+        rows = torch.cat([smooth, free], -1).reshape(-1, smooth.shape[-1] + free.shape[-1])
         weight = torch.cat([inner, self.action], -1) * root
-        hidden = torch.tanh(torch.baddbmm((self.bias * root[..., 0]).unsqueeze(1), torch.cat([s, a], -1).expand(len(root), -1, -1), weight.mT))
+        hidden = torch.tanh(torch.baddbmm((self.bias * root[..., 0]).unsqueeze(1), rows.expand(len(root), -1, -1), weight.mT))
         out = torch.baddbmm((self.shift * root[..., 0]).unsqueeze(1), hidden, (outer * root).mT)
-        return out.reshape(len(root), *batch, out.shape[-1])
+        return out.reshape(len(root), *smooth.shape[:-1], out.shape[-1])
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
         """W_s (m, hidden, smooth) and W_z (m, outputs, hidden) as used, and c = sqrt(L), (m, 1, 1)."""
         root = self.inner.new_tensor([1.0 if constant is None else constant**0.5 for constant in self.constants])
-        bound = torch.tensor([constant is not None for constant in self.constants], device=root.device)
-        return self._shrunk(self.inner, bound), self._shrunk(self.outer, bound), root[:, None, None]
+        return self._shrunk(self.inner), self._shrunk(self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
         """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in use."""
@@ -79,10 +78,7 @@ class LipschitzNetwork(nn.Module):
 
     def exact(self) -> "LipschitzNetwork":
         """The same networks in float64 (a copy, without gradients)."""
-        smooth, free, outputs, hidden = self.inner.shape[-1], self.action.shape[-1], self.outer.shape[1], self.inner.shape[1]
-        copy = LipschitzNetwork(smooth, free, outputs, hidden, self.constants).to(self.inner.device, torch.float64)
-        copy.load_state_dict(self.state_dict())
-        return copy.requires_grad_(False)
+        return deepcopy(self).to(torch.float64).requires_grad_(False)
 
     @torch.no_grad()
     def finish(self) -> None:
@@ -93,15 +89,20 @@ class LipschitzNetwork(nn.Module):
                 if constant is not None and norm[index] > 1 - 1e-7:
                     weight[index] = (weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)).to(weight.dtype)
 
-    @staticmethod
-    def _shrunk(weight: Tensor, bound: Tensor) -> Tensor:
-        if not bound.any():
+    def _shrunk(self, weight: Tensor) -> Tensor:
+        bound = [constant is not None for constant in self.constants]
+        if not any(bound):
             return weight
-        norm = torch.where(bound, spectral_norm(weight).clamp_min(1.0), torch.ones_like(weight[:, 0, 0]))
+        norm = spectral_norm(weight).clamp_min(1.0)
+        if not all(bound):
+            norm = torch.where(torch.tensor(bound, device=norm.device), norm, torch.ones_like(norm))
         return weight / norm[:, None, None]
 
 
 def spectral_norm(weight: Tensor) -> Tensor:
-    """Largest singular value, (..., p, q) -> (...), by the thinner Gram matrix: exact, not a power iteration."""
+    """Largest singular value, (..., p, q) -> (...), by the thinner Gram matrix: exact, not a power iteration.
+
+    The derivative u v' of the top singular vectors is finite where the singular value is repeated, and zero at zero.
+    """
     gram = weight.mT @ weight if weight.shape[-1] <= weight.shape[-2] else weight @ weight.mT
     return torch.linalg.eigvalsh(gram)[..., -1].clamp_min(torch.finfo(weight.dtype).tiny).sqrt()

@@ -31,7 +31,7 @@ class TrainingModule(LightningModule):
         self.save_hyperparameters({"settings": settings})
         self.part, self.settings = part, settings
         self.readings: list[tuple[int, str, float]] = []
-        self._total, self._rows = torch.zeros(()), 0
+        self._running, self._checked = Mean(), Mean()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam; one fused call a step."""
@@ -40,31 +40,29 @@ class TrainingModule(LightningModule):
     def on_train_epoch_start(self) -> None:
         """Draws that a loss may make itself depend on (seed, epoch) alone, as the batches do."""
         torch.manual_seed(mixed(self.settings["seed"] + 1, self.current_epoch))
-        self._begin()
+        self._running.begin(self.device)
 
     def training_step(self, batch: tuple[Tensor, ...], index: int) -> Tensor:  # noqa: ARG002
         """Mean loss of the batch."""
         loss = self.part.loss(*batch)
-        self._add(loss, batch)
+        self._running.add(loss, len(batch[0]))
         return loss
 
     def on_train_epoch_end(self) -> None:
         """Notes the epoch's mean training loss."""
-        self._note(TRAIN)
+        self._note(TRAIN, self._running)
 
     def on_validation_epoch_start(self) -> None:
-        """Puts the training sum aside: validation runs inside the epoch."""
-        self._aside = (self._total, self._rows)
-        self._begin()
+        """Begins a mean of its own: validation runs inside the epoch."""
+        self._checked.begin(self.device)
 
     def validation_step(self, batch: tuple[Tensor, ...], index: int) -> None:  # noqa: ARG002
         """Adds up the held-out loss."""
-        self._add(self.part.loss(*batch), batch)
+        self._checked.add(self.part.loss(*batch), len(batch[0]))
 
     def on_validation_epoch_end(self) -> None:
         """Notes the mean held-out loss."""
-        self._note(HELD_OUT)
-        self._total, self._rows = self._aside
+        self._note(HELD_OUT, self._checked)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keeps the readings, so that a resumed training has all of them."""
@@ -74,14 +72,24 @@ class TrainingModule(LightningModule):
         """Takes the readings up again."""
         self.readings[:] = [(int(epoch), str(name), float(value)) for epoch, name, value in checkpoint["readings"]]
 
-    def _begin(self) -> None:
-        self._total, self._rows = torch.zeros((), device=self.device), 0
-
-    def _add(self, loss: Tensor, batch: tuple[Tensor, ...]) -> None:
-        self._total = self._total + loss.detach() * len(batch[0])
-        self._rows += len(batch[0])
-
-    def _note(self, name: str) -> None:
-        value = float(self._total) / self._rows
+    def _note(self, name: str, mean: "Mean") -> None:
+        value = mean.value()
         self.readings.append((self.current_epoch, name, value))
         self.log(name, value, prog_bar=True, on_step=False, on_epoch=True, batch_size=1)
+
+
+class Mean:
+    """A mean over rows, summed on the device in float64."""
+
+    def begin(self, device: torch.device) -> None:
+        """Starts from nothing."""
+        self.total, self.rows = torch.zeros((), device=device, dtype=torch.float64), 0
+
+    def add(self, mean: Tensor, rows: int) -> None:
+        """Adds a mean () of so many rows."""
+        self.total += mean.detach() * rows
+        self.rows += rows
+
+    def value(self) -> float:
+        """The mean of all rows so far; the only point at which the device is waited for."""
+        return float(self.total) / self.rows

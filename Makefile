@@ -1,0 +1,72 @@
+# Works with GNU make 3.81 and newer. The first target that needs it sets up a virtual environment; later ones find it ready.
+PYTHON   ?= python3
+VENV     ?= .venv
+EXP      ?= sepsis
+ARGS     ?=
+PIP_ARGS ?=
+
+PY    := $(VENV)/bin/python
+READY := $(VENV)/.ready
+LINT  := $(VENV)/.ready-lint
+
+.PHONY: help train test lint bench reproduce-sepsis clean
+
+help:
+	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
+	@echo "make test                sets up $(VENV) on first use, then runs all tests"
+	@echo "make lint                checks style, formatting and types"
+	@echo "make bench               measures the speed of search and training"
+	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
+	@echo "make clean               removes $(VENV) and caches; runs/ stays"
+	@echo
+	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
+	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
+	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
+
+train: $(READY)
+	$(PY) scripts/train.py +experiment=$(EXP) $(ARGS)
+
+test: $(READY)
+	$(PY) -m pytest $(ARGS)
+
+lint: $(LINT)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+bench: $(READY)
+	@for file in benchmarks/*.py; do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+
+reproduce-sepsis: $(READY)
+	$(PY) scripts/reproduce_sepsis.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The environment is made again when what it is made from has changed. Where Python comes without ensurepip (Debian
+# without python3-venv), the system's pip fills the environment from outside, which pip can do from 22.3 on.
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null 2>&1 || { \
+	  echo "There is no $(PYTHON) on this machine. Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name a newer one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Setting up $(VENV) with $$($(PYTHON) --version 2>&1); this takes some minutes, once."
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || $(PYTHON) -m venv --clear --without-pip $(VENV) >/dev/null 2>&1 || { \
+	  echo "Python's venv module is missing. Install it (Debian and Ubuntu: apt install python3-venv), then type make $(MAKECMDGOALS) again." >&2; exit 1; }
+	@if $(PY) -m pip --version >/dev/null 2>&1; then \
+	  install="$(PY) -m pip"; \
+	elif $(PYTHON) -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (22, 3))' >/dev/null 2>&1; then \
+	  install="$(PYTHON) -m pip --python $(PY)"; \
+	else \
+	  echo "There is no pip to fill $(VENV) with. Install pip 22.3 or newer, or venv with pip (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; \
+	fi; \
+	echo "$$install install -c constraints.txt -e '.[test]' $(PIP_ARGS)"; \
+	$$install install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' $(PIP_ARGS) || { \
+	  echo "The packages could not be installed; pip says why above." >&2; exit 1; }
+	@touch $@
+
+$(LINT): $(READY)
+	@if $(PY) -m pip --version >/dev/null 2>&1; then install="$(PY) -m pip"; else install="$(PYTHON) -m pip --python $(PY)"; fi; \
+	echo "$$install install -c constraints.txt -e '.[lint]' $(PIP_ARGS)"; \
+	$$install install --quiet --disable-pip-version-check -c constraints.txt -e '.[lint]' $(PIP_ARGS)
+	@touch $@

@@ -1,0 +1,95 @@
+"""Building what a configuration names.
+
+Everything random is seeded before anything is built, and torch uses one thread: the models are small, and numbers
+must not depend on how many cores a machine has.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from rehearsal_torch.commands.user_error import UserError, told
+
+if TYPE_CHECKING:
+    from rehearsal_torch.datasets.problem import Problem
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.training.descent import Descent
+
+
+def settle(seed: int) -> None:
+    """Seeds Python, NumPy and torch, and takes one thread."""
+    import random
+
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+
+
+def build(config: DictConfig, group: str, **given: object) -> Any:
+    """What a group of the configuration names; None where it names nothing.
+
+    Args:
+        config: The whole configuration.
+        group: One of its groups.
+        given: Values that take the place of the group's own.
+
+    Raises:
+        UserError: if a class refuses its values.
+    """
+    from hydra.utils import instantiate
+
+    node = config[group]
+    if "_target_" not in node:
+        return None
+    with told(group):
+        return instantiate(node, **given)
+
+
+def problem_of(config: DictConfig) -> "Problem":
+    """The data set or world.
+
+    Raises:
+        UserError: if it is none, or refuses its values.
+    """
+    from rehearsal_torch.datasets.problem import Problem
+
+    problem = build(config, "dataset")
+    if not isinstance(problem, Problem):
+        raise UserError(f"expected a data set or world; got {type(problem).__name__}", "dataset", "See the folder conf/dataset")
+    return problem
+
+
+def surrogate_of(config: DictConfig) -> "Surrogate":
+    """The surrogate, unfitted; its first weights come from the seed alone."""
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+    settle(int(config.seed))
+    surrogate = build(config, "surrogate")
+    if not isinstance(surrogate, Surrogate):
+        raise UserError(f"expected a surrogate; got {type(surrogate).__name__}", "surrogate", "See the folder conf/surrogate")
+    return surrogate
+
+
+def trainer_of(config: DictConfig, folder: Path) -> "Descent | None":
+    """How parts are trained; None where nothing needs training.
+
+    Args:
+        config: The whole configuration.
+        folder: Where the training keeps what it needs to go on, unless the configuration names a place.
+    """
+    if "_target_" not in config.trainer:
+        return None
+    trainer: Descent = build(config, "trainer", folder=str(config.trainer.folder or folder))
+    return trainer
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The configuration as plain data, every reference resolved."""
+    content = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}

@@ -1,0 +1,115 @@
+"""The way from what was typed to the jobs.
+
+First everything that was typed is checked, without importing torch, so that a slip is answered at once. Then the run
+folder is settled, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs, whatever became of them.
+
+Exit codes: 0 all is well; 1 a job failed; 2 something typed must be mended; 130 interrupted.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from omegaconf import DictConfig
+
+from rehearsal_torch.commands.limits import check
+from rehearsal_torch.commands.overrides import composed
+from rehearsal_torch.commands.sweep import begin, finish
+from rehearsal_torch.commands.taking_up import recorded
+from rehearsal_torch.commands.user_error import UserError
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = None, conf: Path = CONF) -> int:
+    """Runs a command.
+
+    Args:
+        task: What Hydra calls for each job; its name is the command's.
+        arguments: What was typed behind the script's name; None for what was typed.
+        conf: The folder with config.yaml.
+
+    Returns:
+        The exit code.
+    """
+    full = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    try:
+        return _run(task, list(sys.argv[1:] if arguments is None else arguments), conf)
+    except UserError as error:
+        if full:
+            raise
+        print(error, file=sys.stderr, flush=True)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr, flush=True)
+        return 130
+
+
+def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> int:
+    parsed = get_args_parser().parse_args(arguments)
+    if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
+        _hand_over(task, arguments, conf)
+        return 0
+    script, typed, multirun = task.__name__, list(parsed.overrides), bool(parsed.multirun)
+    resume = [text.partition("=")[2] for text in typed if text.startswith("resume=") and text != "resume=null"]
+    if resume:
+        rest = [text for text in typed if not text.startswith(("resume=", "out="))]
+        if len(rest) + 1 < len(typed):
+            raise UserError("resume= names the folder already", "out", "Leave out= out")
+        typed, multirun = recorded(resume[0].strip("'\""), rest, script)
+    if parsed.config_dir and not Path(parsed.config_dir).is_dir():
+        raise UserError("there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf")
+    config, jobs = composed(conf, typed, multirun, parsed.config_dir)
+    check(config, script, jobs)
+    out = Path(resume[0].strip("'\"")) if resume else Path(config.out) if config.out is not None else _fresh(str(config.name))
+    flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
+    kept = [text for text in typed if not text.startswith("out=")]
+    passed = [*(["-m"] if multirun else []), *flags, *kept, _quoted("out", str(out))]
+    if not multirun:
+        _hand_over(task, passed, conf)
+        return 0
+    begin(out, script, kept)
+    jobs = [[text for text in job if not text.startswith("out=")] for job in jobs]
+    failure: Exception | None = None
+    try:
+        _hand_over(task, passed, conf)
+    except Exception as error:  # what a job could not say in its own folder: the table is printed all the same
+        failure = error
+    finally:
+        code = finish(out, jobs, ["python", f"scripts/{script}.py"])
+    if failure is not None:
+        raise failure
+    return code
+
+
+def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> None:
+    """Lets Hydra run the task; errors come through as they are."""
+    typed, told = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *arguments], "1"
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf.resolve()), config_name="config")(task)()
+    finally:
+        sys.argv = typed
+        if told is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = told
+
+
+def _fresh(name: str) -> Path:
+    """A folder that is not there yet: runs/<name>/<time>."""
+    path = Path("runs") / name / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    number = 1
+    while path.exists():
+        number += 1
+        path = path.with_name(f"{path.name.partition('.')[0]}.{number}")
+    return path
+
+
+def _quoted(key: str, value: str) -> str:
+    """An override whose value is read as it is, whatever characters it has."""
+    return f"{key}='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

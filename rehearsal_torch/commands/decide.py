@@ -1,0 +1,61 @@
+"""Deciding: take what was learnt, and decide for every situation of a split."""
+
+from pathlib import Path
+
+import yaml
+from omegaconf import DictConfig
+
+from rehearsal_torch.commands.closing import closing, described
+from rehearsal_torch.commands.job import carry_out
+from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.history import RunFolder
+
+
+def decide(config: DictConfig) -> None:
+    """Hydra's task: one cohort, or one shard of it, in its run folder."""
+    carry_out("decide", _decide, config)
+
+
+def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    from rehearsal_torch.checkpoint import card, load
+    from rehearsal_torch.commands.building import problem_of, settle
+    from rehearsal_torch.commands.deciding import decided, method_of
+    from rehearsal_torch.commands.fitting import fitted
+    from rehearsal_torch.commands.truth import compared
+
+    if config.checkpoint is None and int(config.shards) > 1:
+        raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
+    settle(int(config.seed))
+    method, problem = method_of(config), problem_of(config)
+    fingerprint = described(problem, folder, sweep)
+    if config.checkpoint is None:
+        print("No checkpoint was given: fitting the surrogate first.", flush=True)
+        surrogate = fitted(config, folder, problem)
+    else:
+        with told(f"checkpoint={config.checkpoint}"):
+            surrogate = load(config.checkpoint)
+            trained_on = card(config.checkpoint).get("data_fingerprint")
+        if trained_on is not None and trained_on != fingerprint:
+            print(f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, here {fingerprint[:12]}).", flush=True)
+    count = decided(config, folder, problem, surrogate, method, config.limit, sweep)
+    if config.truth:
+        compared(folder, problem, surrogate)
+    used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
+    closing(folder, sweep, ["python", "scripts/decide.py", *_another(folder, str(used))])
+    return f"decided for {count} situations"
+
+
+def surrogate_in(checkpoint: str) -> dict[str, object]:
+    """What a checkpoint builds, read without building it; empty where there is none."""
+    for path in (Path(checkpoint) / "checkpoint" / "config.yaml", Path(checkpoint) / "config.yaml"):
+        if path.is_file() and (path.parent / "weights.safetensors").is_file():
+            return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+    return {}
+
+
+def _another(folder: RunFolder, checkpoint: str) -> list[str]:
+    """The same cohort decided in another way, to compare with."""
+    run = folder.read_json("run.json")
+    kept = [text for text in run["overrides"] if not text.startswith(("decision=", "search", "checkpoint=", "shard"))]
+    other = "greedy" if run.get("choices", {}).get("decision") != "greedy" else "branch_and_bound"
+    return [*kept, f"decision={other}", f"checkpoint={checkpoint}"]

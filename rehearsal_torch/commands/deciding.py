@@ -1,0 +1,116 @@
+"""Deciding for many situations: which, by how many processes, and written as they come.
+
+Situation i belongs to shard i mod N. A run that was interrupted goes on behind its last whole line. Neither the
+number of processes, nor shards, nor interruptions change a line.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rehearsal_torch.commands.building import build, settle
+from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.history import Round, RunFolder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.datasets.problem import Problem
+    from rehearsal_torch.loop import Certify
+    from rehearsal_torch.objectives.objective import Objective
+    from rehearsal_torch.search.search import Search
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+@dataclass(frozen=True)
+class Method:
+    """What to decide by.
+
+    Attributes:
+        objective: Makes an objective of (surrogate, situation).
+        search: Finds the action.
+        certify: Says how sure we are; None where nothing does.
+    """
+
+    objective: "Callable[..., Objective]"
+    search: "Search[Any]"
+    certify: "Certify | None"
+
+
+def method_of(config: DictConfig) -> Method:
+    """What the configuration decides by; built before anything is fitted, so that a wrong value costs no time.
+
+    Raises:
+        UserError: if there is no objective or no search, or one refuses its values.
+    """
+    objective, search, certify = build(config, "objective"), build(config, "search"), build(config, "certificate")
+    if objective is None or search is None:
+        raise UserError("nothing says what to decide by", "objective and search", "Choose a decision, such as decision=branch_and_bound")
+    return Method(objective, search, certify)
+
+
+def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate: "Surrogate", method: Method, limit: int | None, sweep: bool) -> int:
+    """Decides for the situations of a run that are still undecided.
+
+    Args:
+        config: The job's configuration.
+        folder: Where decisions are written.
+        problem: Where situations come from.
+        surrogate: What has been learnt.
+        method: What to decide by.
+        limit: At most so many situations of all shards together; None for all.
+        sweep: Whether other jobs run beside this one.
+
+    Returns:
+        How many decisions the folder holds now.
+
+    Raises:
+        UserError: if the folder holds decisions for other situations.
+    """
+    from rehearsal_torch.loop import rounds
+
+    settle(int(config.seed))
+    count = problem.count() if limit is None else min(int(limit), problem.count())
+    planned = range(int(config.shard), count, int(config.shards))
+    done = [decision["index"] for decision in folder.mend()]
+    if done != list(planned[: len(done)]):
+        raise UserError("decisions.jsonl holds other situations than this run decides for", str(folder.path), "Choose another out=")
+    rest = planned[len(done) :]
+    with told("deciding"):
+        workers = processes(config.workers, sweep)
+        made = rounds(problem, surrogate, method.objective, method.search, rest, certify=method.certify, seed=int(config.seed), workers=workers)
+        for _ in watched(folder.record(made), len(done), len(planned)):
+            pass
+    return len(planned)
+
+
+def processes(workers: int | None, sweep: bool) -> int:
+    """How many processes decide: as told, else all cores that this process may use; one in a sweep, whose jobs share the cores already."""
+    if workers is not None:
+        return int(workers)
+    if sweep:
+        return 1
+    from joblib import cpu_count
+
+    return cpu_count()
+
+
+def watched(rounds: Iterator[Round], done: int, total: int) -> Iterator[Round]:
+    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere."""
+    console = Console()
+    if not console.is_terminal:
+        began = time.perf_counter()
+        for number, each in enumerate(rounds, done + 1):
+            if number == total or number * 10 // total > (number - 1) * 10 // total:
+                print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s", flush=True)
+            yield each
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("deciding", total=total, completed=done)
+        for each in rounds:
+            bar.advance(task)
+            yield each

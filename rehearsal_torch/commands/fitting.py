@@ -1,0 +1,54 @@
+"""Fitting a surrogate for a run, once: a folder that holds the checkpoint has been fitted already."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig
+
+from rehearsal_torch.commands.building import plain, surrogate_of, trainer_of
+from rehearsal_torch.commands.user_error import told
+from rehearsal_torch.history import SECONDS, RunFolder, write_folder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.datasets.problem import Problem
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+def fitted(config: DictConfig, folder: RunFolder, problem: "Problem") -> "Surrogate":
+    """The surrogate of a run: loaded from its checkpoint, or fitted and saved there.
+
+    Args:
+        config: The job's configuration.
+        folder: The run's folder; ``training/`` keeps what a killed training goes on with.
+        problem: What it is fitted to.
+
+    Raises:
+        UserError: if a part refuses its data or its settings.
+    """
+    from rehearsal_torch.checkpoint import load
+    from rehearsal_torch.training.fit import fit
+
+    kept = folder.path / "checkpoint"
+    if kept.is_dir():
+        with told(str(kept)):
+            return load(kept)
+    surrogate = surrogate_of(config)
+    trainer = trainer_of(config, folder.path / "training")
+    with told("training"):
+        fit(surrogate, problem.observations(), trainer, problem.held_out())
+    readings = [] if trainer is None else trainer.history
+    folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
+    saved(surrogate, plain(config)["surrogate"], folder, kept, readings, problem)
+    return load(kept)
+
+
+def saved(surrogate: "Surrogate", config: dict[str, Any], folder: RunFolder, kept: Path, readings: list[tuple[int, str, float]], problem: "Problem") -> None:
+    """Writes the checkpoint with its card; it appears as a whole or not at all."""
+    from rehearsal_torch.checkpoint import save
+
+    run = folder.read_json("run.json")
+    least = {name: min(value for _, other, value in readings if other == name) for _, name, _ in readings}
+    told_of = {key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")}
+    beside = kept.with_name(".checkpoint.part")
+    save(surrogate, config, beside, {**told_of, "least_losses": least, "data": dict(problem.card())})
+    write_folder(kept, beside)

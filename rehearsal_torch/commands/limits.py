@@ -1,0 +1,58 @@
+"""What the configuration's own keys allow, said before anything is imported or written."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from rehearsal_torch.commands.decide import surrogate_in
+from rehearsal_torch.commands.user_error import UserError, did_you_mean
+
+
+def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> None:
+    """Whether numbers are in range, and folders and files that are read exist.
+
+    Args:
+        config: The first job's configuration.
+        script: The command.
+        jobs: Each job's overrides.
+
+    Raises:
+        UserError: for the first key that is out of range.
+    """
+    _whole("seed", config.seed, 0, optional=False)
+    for key in ("limit", "preview", "workers"):
+        _whole(key, config[key], 1, optional=key != "preview")
+    _whole("shards", config.shards, 1, optional=False)
+    _whole("shard", config.shard, 0, optional=False)
+    shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {int(config.shard)}
+    if max(shards) >= int(config.shards):
+        raise UserError(f"expected shards 0 to {int(config.shards) - 1}; got {max(shards)}", "shard", f"Give shards={max(shards) + 1}, or another shard")
+    if config.path is not None and not Path(config.path).exists():
+        near = Path(config.path).parent
+        remedy = did_you_mean(Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else [])
+        raise UserError("there is no such file or folder", f"path={config.path}", remedy)
+    _checkpoint(config, script, jobs)
+
+
+def _whole(key: str, value: object, least: int, *, optional: bool) -> None:
+    if value is None and optional:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UserError(f"expected a whole number of at least {least}{', or null' if optional else ''}; got {value}", key)
+
+
+def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> None:
+    if config.checkpoint is None:
+        if int(config.shards) > 1 and script == "decide":
+            raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
+        return
+    if script == "train":
+        raise UserError("training fits a surrogate and takes none", "checkpoint", "Use scripts/decide.py, or leave checkpoint= out")
+    if not surrogate_in(str(config.checkpoint)):
+        near = Path(config.checkpoint).parent
+        remedy = did_you_mean(Path(config.checkpoint).name, [path.name for path in near.iterdir() if path.is_dir()] if near.is_dir() else [])
+        raise UserError("this folder holds no checkpoint", f"checkpoint={config.checkpoint}", remedy or "Train one: python scripts/train.py +experiment=sepsis")
+    bound = next((text for job in jobs for text in job if text.lstrip("+").startswith(("surrogate=", "surrogate."))), None)
+    if bound is not None:
+        raise UserError(f"a checkpoint brings its own surrogate, so {bound} would change nothing", "checkpoint", "Leave one of the two out")

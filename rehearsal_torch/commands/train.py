@@ -1,0 +1,31 @@
+"""Training: learn from a problem's observations, keep what was learnt, and show what it decides."""
+
+from omegaconf import DictConfig
+
+from rehearsal_torch.commands.closing import closing, described
+from rehearsal_torch.commands.job import carry_out
+from rehearsal_torch.history import RunFolder
+
+
+def train(config: DictConfig) -> None:
+    """Hydra's task: one training in its run folder."""
+    carry_out("train", _train, config)
+
+
+def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    from rehearsal_torch.commands.building import problem_of, settle
+    from rehearsal_torch.commands.deciding import decided, method_of
+    from rehearsal_torch.commands.fitting import fitted
+    from rehearsal_torch.commands.truth import compared
+
+    settle(int(config.seed))
+    method, problem = method_of(config), problem_of(config)
+    described(problem, folder, sweep)
+    surrogate = fitted(config, folder, problem)
+    limit = int(config.preview) if config.limit is None else int(config.limit)
+    count = decided(config, folder, problem, surrogate, method, limit, sweep)
+    if config.truth:
+        compared(folder, problem, surrogate)
+    overrides = [text for text in folder.read_json("run.json")["overrides"] if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))]
+    closing(folder, sweep, ["python", "scripts/decide.py", *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
+    return f"trained, and decided for {count} situations"

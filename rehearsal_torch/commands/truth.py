@@ -1,0 +1,41 @@
+"""What the truth says of a run's decisions, where the data set knows the truth: truth.csv in the run folder."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rehearsal_torch.commands.closing import written
+from rehearsal_torch.history import RunFolder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.datasets.problem import Problem
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> int:
+    """Compares decisions and learnt courses with the truth, patient by patient.
+
+    Args:
+        folder: Whose decisions.
+        problem: Who may know the truth.
+        surrogate: What was learnt.
+
+    Returns:
+        How many rows were written; 0 where nothing is known.
+    """
+    from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.data.situation import Hindsight
+    from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
+    from rehearsal_torch.datasets.truth_panel import truth_rows
+    from rehearsal_torch.surrogates.transition import TransitionModel
+
+    if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, TransitionModel):
+        return 0
+    decisions = []
+    for line in folder.decisions():
+        situation = problem.situation(line["index"])
+        assert isinstance(situation, Hindsight)
+        decisions.append((situation, Decision(None, line["value"], line)))
+    rows = [asdict(row) for row in truth_rows(surrogate, problem, decisions)]
+    if rows:
+        folder.write("truth.csv", written(rows))
+    return len(rows)

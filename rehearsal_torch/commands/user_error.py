@@ -1,0 +1,68 @@
+"""Errors that the person at the keyboard can mend.
+
+Such an error is one paragraph: what is wrong, where, and what to do. It ends a command with exit code 2 and shows no
+traceback (``HYDRA_FULL_ERROR=1`` does). Whatever else goes wrong is a fault of ours and keeps its traceback.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """What is wrong, where, and what to do.
+
+    Args:
+        what: The fault, in words.
+        where: The key, file or folder; empty where `what` says it.
+        remedy: What to do.
+    """
+
+    def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
+        super().__init__(what, where, remedy)
+        self.what, self.where, self.remedy = what, where, remedy
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        end = "" if self.remedy.endswith(("?", ".")) or not self.remedy else "."
+        return f"{place}{self.what}." + (f" {self.remedy}{end}" if self.remedy else "")
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """A question that names the nearest choices, or what there is to choose from."""
+    known = sorted(set(choices))
+    close = get_close_matches(word, known, n=2, cutoff=0.6)
+    if close:
+        return f"Did you mean {' or '.join(close)}?"
+    return f"Choose from {', '.join(known)}" if 0 < len(known) <= 12 else ""
+
+
+@contextmanager
+def told(where: str) -> Iterator[None]:
+    """Turns what our classes say of wrong values, missing files or missing devices into an error for the person at the keyboard.
+
+    Args:
+        where: What was being done or built.
+
+    Raises:
+        UserError: for a value, file, name or device that the classes refused in words.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        cause = _refusal(error)
+        if cause is None:
+            raise
+        raise UserError(" ".join(str(cause.args[0] if isinstance(cause, KeyError) and cause.args else cause).split()).rstrip("."), where) from error
+
+
+def _refusal(error: BaseException) -> BaseException | None:
+    """The error itself, or what Hydra wrapped, if it is one that a class raises on purpose; none for a fault of ours."""
+    if type(error).__name__ == "InstantiationException":
+        return error if error.__cause__ is None else _refusal(error.__cause__) or error.__cause__
+    if isinstance(error, ValueError | FileNotFoundError | IsADirectoryError | NotADirectoryError | PermissionError | ModuleNotFoundError):
+        return error
+    # Looking a name up, or asking for a device, may go wrong by accident as well; on purpose it is said in words.
+    return error if isinstance(error, KeyError | RuntimeError) and len(str(error).split()) > 3 else None

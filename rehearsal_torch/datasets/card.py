@@ -1,0 +1,72 @@
+"""Data cards: what a data set holds, for people.
+
+Printed at the start of a run and saved with it: how many patients, transitions and steps, what was dropped and why,
+which doses the levels stand for, in which range each feature lies, and what the data must not be used for.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from rehearsal_torch.data.episode import transitions
+from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.datasets.stays import COLUMNS, RANGES, Stays
+
+
+def data_card(
+    stays: Stays, splits: Mapping[str, Sequence[int]], *, source: str, caution: str, levels: DoseLevels | None = None, missing: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """The card as plain data.
+
+    Args:
+        stays: The episodes.
+        splits: Split to positions of its episodes.
+        source: Where they come from.
+        caution: What they must not be used for.
+        levels: Learnt dose levels, or None.
+        missing: Column to number of missing values in the table that was read; None for none.
+    """
+    rows = torch.cat([episode.values for episode in stays.episodes])
+    lengths = sorted(episode.horizon for episode in stays.episodes)
+    shown = {}
+    for name, column in zip(COLUMNS, rows.T, strict=True):
+        ordered = column.sort().values
+        shown[name] = {"least": float(ordered[0]), "median": float(ordered[len(ordered) // 2]), "largest": float(ordered[-1]), "unit": RANGES[name][2]}
+    return {
+        "source": source,
+        "caution": caution,
+        "patients": len(set(stays.patients)),
+        "episodes": len(stays.episodes),
+        "transitions": sum(lengths) - len(lengths),
+        "horizons": {
+            "least": lengths[0],
+            "median": lengths[len(lengths) // 2],
+            "largest": lengths[-1],
+            "episodes by steps": dict(sorted(Counter(lengths).items())),
+        },
+        "missing values": dict(missing or {}),
+        "dropped": dict(stays.drops),
+        "splits": {name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)} for name, places in splits.items()},
+        "dose levels": {} if levels is None else {name: row.tolist() for name, row in zip(levels.names, levels.medians, strict=True)},
+        "features": shown,
+        "fingerprint": transitions(stays.episodes).fingerprint(),
+    }
+
+
+def card_text(card: Mapping[str, Any]) -> str:
+    """The card as lines to print."""
+    horizons = card["horizons"]
+    lines = [
+        f"{card['source']}: {card['patients']} patients, {card['episodes']} episodes, {card['transitions']} transitions of four hours",
+        f"  horizons {horizons['least']} to {horizons['largest']} steps, median {horizons['median']}",
+        "  split by patient: " + ", ".join(f"{name} {sizes['patients']}" for name, sizes in card["splits"].items()),
+        "  missing: " + (", ".join(f"{name} {count}" for name, count in card["missing values"].items()) or "none"),
+        "  dropped: " + (", ".join(f"{reason} {count}" for reason, count in card["dropped"].items()) or "none"),
+    ]
+    lines += [f"  {name} levels: " + ", ".join(f"{dose:g}" for dose in doses) for name, doses in card["dose levels"].items()]
+    width = max(len(name) for name in card["features"])
+    for name, seen in card["features"].items():
+        lines.append(f"  {name:<{width}}  {seen['least']:10.4g} {seen['median']:10.4g} {seen['largest']:10.4g}  {seen['unit']}")
+    return "\n".join([*lines, f"  fingerprint {card['fingerprint'][:16]}", f"  {card['caution']}"])

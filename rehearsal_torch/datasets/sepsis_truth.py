@@ -1,0 +1,147 @@
+"""The true counterfactuals of simulated patients.
+
+The simulator's own law, with the patient's level and the noise that each step really had, answers what the patient
+would have gone through under other doses. Its state is latent, with the step's number behind it; its reward is minus the SOFA score,
+which depends on the action as well: the score of a step counts the vasopressor given in that step. A changed action
+is given as the dose that its level stands for, an unchanged one as the dose that was given, jitter and all, so that
+nothing changed reproduces the observed course.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (the law's noise in place of an abducted one).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.data.situation import Hindsight
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.datasets.sepsis_simulator import Cohort, emit, move
+from rehearsal_torch.datasets.sofa import sofa
+from rehearsal_torch.mechanisms.course import Course
+from rehearsal_torch.mechanisms.equation import EquationCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Reward
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+LATENT = (*(f"latent_{index}" for index in range(8)), "step")
+
+
+def true_course(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
+    """Latent states under other doses.
+
+    Args:
+        cohort: The truth.
+        patient: Whose noise and level.
+        doses: Whole courses of vasopressor and fluid, (n, T, 2), in their units; the last one moves no state.
+
+    Returns:
+        (n, T, 8), the first state as it was.
+    """
+    states = [cohort.latent[patient, :1].expand(len(doses), -1)]
+    for time in range(doses.shape[1] - 1):
+        vent = cohort.ventilated[patient, time]
+        states.append(move(states[-1], cohort.level[patient], doses[:, time], vent, cohort.noise[patient, time]))
+    return torch.stack(states, 1)
+
+
+def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
+    """SOFA under other doses, (n, T, 2) -> (n, T)."""
+    return sofa(emit(true_course(cohort, patient, doses)), doses[..., 0])
+
+
+class SepsisTruth(EpisodeSurrogate):
+    """The simulator as a surrogate with nothing to learn, so that any search can find the true optimum.
+
+    Args:
+        cohort: The truth; an episode's identity is its patient's number.
+        levels: The dose levels that actions stand for.
+    """
+
+    def __init__(self, cohort: Cohort, levels: DoseLevels) -> None:
+        super().__init__()
+        self.cohort, self.levels = cohort, levels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The latent coordinates."""
+        return LATENT
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:  # noqa: ARG002
+        """Nothing: the law is known."""
+        return iter(())
+
+    def course(self, episode: Episode) -> Course:
+        """The patient's true steps, in latent coordinates; no Lipschitz constant is claimed."""
+        patient, horizon = int(episode.identity), episode.horizon
+        given = self.given(episode)
+        vent, noise, level = self.cohort.ventilated[patient], self.cohort.noise[patient], self.cohort.level[patient]
+
+        def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
+            moved = move(states[:, :8], level, given[time][actions], vent[time], noise[time])
+            return torch.nn.functional.pad(moved, (0, 1), value=float(time + 1))
+
+        observed = self.levels.digitise(episode.columns(self.levels.names))
+        numbered = torch.cat([self.cohort.latent[patient, :horizon], torch.arange(horizon).unsqueeze(-1)], -1)
+        return EquationCourse(numbered, observed, self.levels.actions, equation)
+
+    def given(self, episode: Episode) -> Tensor:
+        """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their levels' medians."""
+        doses = episode.columns(self.levels.names)
+        every = torch.arange(self.levels.actions)
+        observed = self.levels.digitise(doses)
+        table = self.levels.doses(every).expand(len(doses), -1, -1)
+        return torch.where((every == observed[:, None]).unsqueeze(-1), doses.unsqueeze(1), table)
+
+    def units(self, states: Tensor) -> Tensor:
+        """The coordinates themselves."""
+        return states
+
+    def slope(self) -> Tensor:
+        """Ones."""
+        return torch.ones(len(LATENT), dtype=torch.float64)
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """(...) -> (..., 2), the levels' medians."""
+        return self.levels.doses(actions)
+
+
+class TrueScore(Reward):
+    """Minus the SOFA score of latent states under each action; a step function, so no Lipschitz constant.
+
+    Args:
+        vasopressor: What each action gives at each step, (T, A), in mcg/kg/min.
+    """
+
+    def __init__(self, vasopressor: Tensor) -> None:
+        super().__init__()
+        self.vasopressor = vasopressor
+
+    @property
+    def acts(self) -> bool:
+        """Always: the score counts the vasopressor of its own step."""
+        return True
+
+    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+        """(..., 9) -> (..., A)."""
+        ordered = states[..., positions(names, LATENT)]
+        return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])
+
+    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf
+
+
+def true_return(cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int) -> CounterfactualReturn:
+    """The true return of changing at most k of the first T - 1 actions of a simulated patient.
+
+    The last action moves no state and is kept, as in the learnt problem.
+    """
+    truth = SepsisTruth(cohort, levels)
+    fixed = torch.zeros(episode.horizon, dtype=torch.bool)
+    fixed[-1] = True
+    return CounterfactualReturn(truth, Hindsight(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes)

@@ -1,0 +1,44 @@
+"""Splits by patient.
+
+All episodes of a patient fall into one split, so that nothing of a test patient is ever learnt from. A patient's
+place is decided by (seed, patient) alone, through a hash: adding or reordering patients moves nobody.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+
+def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) -> dict[str, list[int]]:
+    """Assigns episodes to splits.
+
+    Args:
+        patients: Whose each episode is.
+        fractions: Split to its share of the patients; the shares sum to 1.
+        seed: Decides who goes where.
+
+    Returns:
+        Split to the positions of its episodes, rising.
+
+    Raises:
+        ValueError: if a share is negative, they do not sum to 1, or a split with a share stays empty.
+    """
+    if any(share < 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
+        raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")
+    found: dict[str, list[int]] = {name: [] for name in fractions}
+    for position, patient in enumerate(patients):
+        found[_place(patient, fractions, seed)].append(position)
+    empty = [name for name, share in fractions.items() if share > 0 and not found[name]]
+    if empty:
+        raise ValueError(f"no patient fell into split {empty} of {len(set(patients))} patients: use more patients, larger shares or another seed")
+    return found
+
+
+def _place(patient: str, fractions: Mapping[str, float], seed: int) -> str:
+    digest = hashlib.sha256(f"{seed}/{patient}".encode()).digest()
+    draw = int.from_bytes(digest[:8], "big") / 2**64
+    total = 0.0
+    for name, share in fractions.items():
+        total += share
+        if draw < total:
+            return name
+    return next(reversed([name for name, share in fractions.items() if share > 0]))

@@ -1,0 +1,136 @@
+"""What the truth says of a learnt model.
+
+Only a simulated patient's counterfactuals are known. For each patient and each treatment sequence asked about, the
+learnt counterfactual states are compared with the true ones, feature by feature,
+
+    RMSE = sqrt(mean over the steps after the first change of (learnt - true)^2),
+
+beside two references: the observed course (as if nothing had changed) and a prediction with fresh noise (the model
+without abduction). A recommended sequence is judged by what it promises, by what it would really have given, and by
+its regret: how far it stays behind the best sequence under the true law.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.situation import Hindsight
+from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
+from rehearsal_torch.datasets.sepsis_simulator import STATES
+from rehearsal_torch.datasets.sepsis_truth import true_return
+from rehearsal_torch.mechanisms.course import replay
+from rehearsal_torch.search.exhaustive import Exhaustive
+from rehearsal_torch.surrogates.transition import TransitionModel
+
+FEATURES = (*STATES, "SOFA")
+
+
+@dataclass(frozen=True)
+class TruthRow:
+    """One number about one patient.
+
+    Attributes:
+        episode: The patient.
+        sequence: Whose treatment: "recommended" or "random change".
+        quantity: "rmse", "improvement", "return" or "regret".
+        feature: The state variable of an RMSE; "SOFA" otherwise.
+        estimator: Who says so: "learnt", "observed course", "fresh noise", "claimed", "true", "no action", "true optimum".
+        value: In the feature's unit; improvements are relative, returns and regrets are in summed SOFA points.
+    """
+
+    episode: str
+    sequence: str
+    quantity: str
+    feature: str
+    estimator: str
+    value: float
+
+
+def truth_rows(
+    surrogate: TransitionModel, problem: SepsisSimulated, decisions: Sequence[tuple[Hindsight, Decision]], optimum: int | None = 2
+) -> Iterator[TruthRow]:
+    """Compares a learnt model with the truth, patient by patient.
+
+    Args:
+        surrogate: What was learnt.
+        problem: Who knows the truth; its dose levels are those of the model where both saw the same training patients.
+        decisions: Situations of the problem with what was recommended.
+        optimum: Finds the true optimum, by enumeration, of decisions with at most so many changes; None never does.
+
+    Yields:
+        Rows as they are found.
+    """
+    for situation, decision in decisions:
+        episode = situation.episode
+        yield from _errors(surrogate, problem, episode, decision, "recommended")
+        yield from _errors(surrogate, problem, episode, random_change(surrogate, problem, episode), "random change")
+        yield from _gains(problem, situation, decision, optimum)
+
+
+def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode) -> Decision:
+    """One action changed at one step, both at random; equal at every call."""
+    generator = torch.Generator().manual_seed(problem.seed * 1_000_003 + int(episode.identity))
+    observed = surrogate.levels.digitise(episode.columns(surrogate.levels.names))[:-1]
+    step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
+    other = int(torch.randint(1, surrogate.levels.actions, (), generator=generator))
+    chosen = observed.clone()
+    chosen[step] = (chosen[step] + other) % surrogate.levels.actions
+    evidence = {"actions": chosen.tolist(), "observed_actions": observed.tolist(), "doses": surrogate.doses(chosen).tolist()}
+    return Decision(None, 0.0, evidence)
+
+
+@torch.no_grad()
+def _errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str) -> Iterator[TruthRow]:
+    chosen, done = torch.tensor(decision.evidence["actions"]), torch.tensor(decision.evidence["observed_actions"])
+    changed = (chosen != done).nonzero()[:, 0]
+    if not len(changed):
+        return
+    after = int(changed[0]) + 1
+    truth = problem.true_states(episode, decision)[after:]
+    course = surrogate.course(episode)
+    said = {
+        "learnt": surrogate.units(replay(course, chosen.unsqueeze(0))[0]),
+        "observed course": surrogate.units(course.states),
+        "fresh noise": surrogate.units(_fresh(surrogate, episode, chosen)),
+    }
+    for estimator, states in said.items():
+        error = (states[after:] - truth).square().mean(0).sqrt()
+        for feature, value in zip(FEATURES, error.tolist(), strict=True):
+            yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
+
+
+def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
+    """The states under the actions with noise drawn anew, (T, D): what a model says that does not abduct."""
+    mechanism = surrogate.mechanism
+    boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
+    width = len(surrogate.varying)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(episode.identity))
+        noise = mechanism.noise((len(actions),))
+    states = [boxed[0, :width]]
+    shown = surrogate.levels.shown(actions).to(boxed)
+    for step, dose in enumerate(shown):
+        states.append(mechanism(torch.cat([states[-1], boxed[step, width:], dose]), noise[step]))
+    return torch.stack(states).to(torch.float64)
+
+
+def _gains(problem: SepsisSimulated, situation: Hindsight, decision: Decision, optimum: int | None) -> Iterator[TruthRow]:
+    row = TruthRow(situation.identity, "recommended", "improvement", "SOFA", "claimed", float(decision.evidence["improvement"]))
+    truth = problem.score(situation, decision)
+    yield row
+    yield replace(row, estimator="true", value=truth["true_improvement"])
+    yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
+    yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
+    changes = int(decision.evidence["changes"])
+    if optimum is None or changes > optimum or problem.action_lag:
+        return
+    best = Exhaustive()(true_return(problem.cohort, problem.levels, situation.episode, changes)).value
+    yield replace(row, quantity="return", estimator="true optimum", value=best)
+    yield replace(row, quantity="regret", estimator="true", value=best - truth["true_value"])
+    yield replace(row, quantity="regret", estimator="no action", value=best - truth["true_observed"])

@@ -1,0 +1,139 @@
+"""The loop that every method runs through.
+
+    situation = problem.situation(index)
+    decision  = search(objective(surrogate, situation))
+    yield Round(index, situation, decision, certificate, score)
+
+and, where the problem is a world that answers and the surrogate is to learn from it,
+
+    table     = table + world.respond(situation, decision)
+    surrogate = fit(surrogate, table)
+
+Without learning, rounds do not depend on each other, so several processes may share them. Whatever is drawn at
+random in a round comes from (seed, index) alone: the rounds are equal whichever process makes them, and in
+whichever order.
+
+Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (one episode after the other).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.datasets.problem import Problem, World
+from rehearsal_torch.history import Round
+from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+
+Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class _Method:
+    """What makes a round of an index."""
+
+    problem: Problem
+    surrogate: Surrogate
+    objective: Callable[..., Objective]
+    search: Search[Any]
+    certify: Certify | None
+    seed: int
+
+    def round(self, index: int) -> Round:
+        """The round of one situation; the same at every call and in every process."""
+        situation = self.problem.situation(index)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(np.random.SeedSequence((self.seed, index)).generate_state(1, np.uint64)[0] >> 1))
+            objective = self.objective(self.surrogate, situation)
+            decision = self.search(objective)
+            certificate = None if self.certify is None else self.certify(self.surrogate, objective, decision)
+            score = self.problem.score(situation, decision)
+        return Round(index, situation, decision, certificate, score)
+
+
+def rounds(
+    problem: Problem,
+    surrogate: Surrogate,
+    objective: Callable[..., Objective],
+    search: Search[Any],
+    indices: Sequence[int] | None = None,
+    *,
+    learn: bool = False,
+    trainer: Descent | None = None,
+    certify: Certify | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> Iterator[Round]:
+    """Decides in one situation after the other.
+
+    Args:
+        problem: Where situations come from; a `World` where the surrogate is to learn.
+        surrogate: What has been learnt so far; refitted in place where it is to learn.
+        objective: Makes the objective of (surrogate, situation).
+        search: Finds the action.
+        indices: Which situations, in which order; None for all.
+        learn: Asks the world what follows each decision, and fits the surrogate again.
+        trainer: How parts without a solution of their own are fitted again.
+        certify: Says of (surrogate, objective, decision) how sure we are.
+        seed: Decides everything random, together with the situation's index.
+        workers: Processes that share the rounds, each with one thread.
+
+    Yields:
+        A round each, in the order of `indices`.
+
+    Raises:
+        TypeError: if the surrogate is to learn and the problem does not answer.
+        ValueError: if the surrogate is to learn with several workers, or there is no worker.
+    """
+    if workers < 1:
+        raise ValueError(f"expected at least 1 worker; got {workers}")
+    chosen = range(problem.count()) if indices is None else indices
+    method = _Method(problem, surrogate, objective, search, certify, seed)
+    if learn:
+        if workers > 1:
+            raise ValueError("each round of a loop that learns needs the one before: expected workers=1")
+        if not isinstance(problem, World):
+            raise TypeError(f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False")
+        return _learning(method, problem, chosen, trainer)
+    if min(workers, len(chosen)) > 1:
+        return _shared(method, chosen, min(workers, len(chosen)))
+    return map(method.round, chosen)
+
+
+def _learning(method: _Method, world: World, indices: Sequence[int], trainer: Descent | None) -> Iterator[Round]:
+    table = world.observations()
+    for index in indices:
+        each = method.round(index)
+        yield each
+        table = table + world.respond(each.situation, each.decision)
+        fit(method.surrogate, table, trainer)
+
+
+def _shared(method: _Method, indices: Sequence[int], workers: int) -> Iterator[Round]:
+    from joblib import Parallel, delayed
+
+    # The method travels to each process once, not with each round. The token keeps joblib from taking up again processes
+    # that hold an earlier state of the same surrogate.
+    start = {"initializer": _receive, "initargs": (method, uuid4().hex)}
+    share = Parallel(n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=f"{4 * workers}", batch_size=1, **start)
+    yield from share(delayed(_round)(index) for index in indices)
+
+
+_received: list[_Method] = []
+
+
+def _receive(method: _Method, token: str) -> None:  # noqa: ARG001
+    torch.set_num_threads(1)
+    _received[:] = [method]
+
+
+def _round(index: int) -> Round:
+    return _received[0].round(index)

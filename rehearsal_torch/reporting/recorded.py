@@ -1,0 +1,64 @@
+"""What a run has recorded, read back.
+
+Of a run folder the report reads the decisions, the metrics and the configuration, and what the run says of itself;
+any of them may be missing. A last line that was cut off when a run was killed is left out.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.history import SECONDS, RunFolder
+
+Decided = dict[str, Any]
+_SEQUENCE = ("changes", "observed", "improvement", "actions", "observed_actions", "rewards", "observed_rewards", "doses", "observed_doses")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The content of a run folder.
+
+    Attributes:
+        path: The folder.
+        decisions: One dictionary a decision, in the order of their indices, with `seconds` where they were measured.
+        metrics: Name to (step, value) pairs in the order written.
+        config: The resolved configuration; empty if missing.
+    """
+
+    path: Path
+    decisions: list[Decided] = field(default_factory=list)
+    metrics: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+
+    def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
+        """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions that are no sequences."""
+        found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
+        for decided in self.decisions:
+            found[str(decided.get("search", "decision")), decided["changes"] if is_sequence(decided) else None].append(decided)
+        return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
+
+
+def is_sequence(decided: Decided) -> bool:
+    """Whether a decision is an action sequence of an episode."""
+    return all(decided.get(key) is not None for key in _SEQUENCE)
+
+
+def read(path: str | Path) -> Recorded:
+    """Reads a run folder.
+
+    Raises:
+        FileNotFoundError: if there is no such folder, or nothing of a run in it.
+    """
+    path = Path(path)
+    names = ("decisions.jsonl", "metrics.csv", "config.yaml")
+    if not any((path / name).is_file() for name in names):
+        raise FileNotFoundError(f"{path} is no run folder: expected at least one of {', '.join(names)} in it")
+    folder = RunFolder(path)
+    metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for step, name, value in folder.metrics():
+        metrics[name].append((float(step), value))
+    seconds = {int(step): value for step, value in metrics.get(SECONDS, [])}
+    decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
+    timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
+    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"))

@@ -1,0 +1,159 @@
+"""Summaries: a run's decisions as one row for each search and each k.
+
+For sequence decisions a row gives the mean observed outcome (nothing changed), the mean and the median relative
+improvement, the share proven optimal, and the work; for any other decisions the mean value. Every numeric score that
+the problem gave follows, as its mean. Means over episodes bear a 95% bootstrap interval.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement, effective branching factor).
+"""
+
+import csv
+import math
+import statistics
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from rehearsal_torch.reporting.interval import mean_interval
+from rehearsal_torch.reporting.recorded import Decided, Recorded
+from rehearsal_torch.reporting.wording import Wording
+
+Row = dict[str, float | int | str]
+WIDTH = 110
+
+
+def summary(run: Recorded, words: Wording) -> list[Row]:
+    """One row a search and k; improvements, shares and scores are fractions or in their own units."""
+    rows = []
+    for (search, changes), decided in run.groups().items():
+        row = _plain(search, decided) if changes is None else _sequence(search, changes, decided, words)
+        scores = [score for one in decided if isinstance(score := one.get("score"), dict)]
+        for name in dict.fromkeys(key for score in scores for key in score):
+            row |= _with_interval(f"score/{name}", finite([score.get(name) for score in scores]))
+        rows.append(row)
+    return rows
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Writes rows as CSV, the union of their columns in order of appearance; numbers in full."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
+    """Rows as tables for a terminal: what was found, then what the problem's own yardstick says of it."""
+    sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
+    parts = []
+    if sequences:
+        heads = (
+            "search",
+            "k",
+            "patients",
+            f"observed\n{words.variable}",
+            "improve-\nment %",
+            "95%\ninterval",
+            "median\n%",
+            "proven\n%",
+            "median\ns",
+            "median\nnodes",
+            "EBF",
+        )
+        body = [
+            (
+                str(row["search"]),
+                str(row["k"]),
+                str(row["patients"]),
+                _number(row["observed"]),
+                _number(row["improvement"], 100),
+                f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}",
+                _number(row["improvement_median"], 100),
+                _number(row["proven"], 100),
+                _number(row["seconds_median"]),
+                _number(row["expanded_median"]),
+                _number(row["ebf"]),
+            )
+            for row in sequences
+        ]
+        parts.append(_table(title, heads, body))
+    if others:
+        lines = [
+            (str(row["search"]), str(row["decisions"]), str(row["refused"]), _number(row["value"]), _span(row, "value"), _number(row["seconds_median"]))
+            for row in others
+        ]
+        parts.append(_table(title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines))
+    scored = [
+        (str(row["search"]), str(row.get("k", "")), name.removeprefix("score/"), _number(row[name]), _span(row, name))
+        for row in rows
+        for name in row
+        if name.startswith("score/") and not name.endswith(("_low", "_high"))
+    ]
+    if scored:
+        parts.append(_table("Scores by the problem's own yardstick, means", ("search", "k", "score", "mean", "95% interval"), scored))
+    return "\n".join(parts)
+
+
+def finite(values: Sequence[object]) -> list[float]:
+    """The finite numbers among values."""
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+
+
+def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
+    row: Row = {"search": search, "k": changes, "patients": len(decided)}
+    row["observed"] = _mean([words.sign * one["observed"] for one in decided])
+    improvements = finite([one["improvement"] for one in decided])
+    row |= _with_interval("improvement", improvements)
+    row["improvement_median"] = _median(improvements)
+    row["proven"] = _mean([float(bool(one.get("proven"))) for one in decided])
+    row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
+    row["expanded_median"] = _median(finite([one.get("expanded") for one in decided]))
+    row["ebf"] = _mean(finite([one.get("effective_branching_factor") for one in decided]))
+    return row
+
+
+def _plain(search: str, decided: Sequence[Decided]) -> Row:
+    row: Row = {"search": search, "decisions": len(decided), "refused": sum(one.get("alteration") is None for one in decided)}
+    row |= _with_interval("value", finite([one.get("value") for one in decided]))
+    row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
+    return row
+
+
+def _with_interval(name: str, values: Sequence[float]) -> Row:
+    found = mean_interval(values)
+    return {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values) if values else math.nan
+
+
+def _number(value: float | int | str, times: float = 1.0) -> str:
+    """A number in four digits at most; a dash for none."""
+    if isinstance(value, str) or math.isnan(value):
+        return "-"
+    scaled = value * times
+    return f"{scaled:.0f}" if abs(scaled) >= 1000 else f"{scaled:.3g}"
+
+
+def _span(row: Row, name: str) -> str:
+    return f"{_number(row[f'{name}_low'])} to {_number(row[f'{name}_high'])}"
+
+
+def _table(title: str, heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    table = Table(title=title, title_justify="left", title_style="")
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="left" if index == 0 else "right", no_wrap=True)
+    for line in body:
+        table.add_row(*line)
+    text = StringIO()
+    Console(file=text, width=WIDTH, color_system=None, force_terminal=False).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())

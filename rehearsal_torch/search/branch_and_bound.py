@@ -1,0 +1,125 @@
+"""Branch and bound over change events, with a certified model of their joint gain.
+
+Sought is the set E of at most k events (t, a), one a time step, with the largest return. A node is a path on which some
+changes have been made, all before the node's open time steps; m more may follow. At a node,
+
+1. every single event is rolled out exactly; if m = 1, that closes the node;
+2. a certified model bounds what a set of them gains (`gain_bound`): gain(E) <= sum of D(e) + sum of W(e, f);
+3. the sets that look best in the model are rolled out, which gives the incumbent;
+4. events, then sets, whose bound does not exceed the incumbent are dropped (`event_sets`); with fewer events the model
+   is tighter, and is made again where that may help; if few sets are left, they are rolled out, best bound first;
+5. else the node branches on the first event of the sets that are left: each child is re-centred on its own path, where
+   only the interaction of the changes still unknown has to be bounded.
+
+Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the incumbent.
+
+The model needs a reward that is linear in the states, and a course that bounds its curvature. Where one is missing, or the
+bound at the root is more than `looseness` times the incumbent's gain, A* searches instead, which needs Lipschitz constants;
+where those are missing too, greedy changes, and nothing is proven. The decision says so (`fallback`, and its reason).
+
+Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it by more
+than 1e-9 times max(1, |observed return|). An optimum is proven up to that, and its gap is then 0.
+
+Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+"""
+
+import time as clock
+from dataclasses import replace
+from typing import final
+
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.mechanisms.curvature import CurvedCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.astar import AStar
+from rehearsal_torch.search.event_tree import EventTree, Limits
+from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.search.lipschitz_bound import UnboundedError
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.sequence import Effort, sequence_decision
+
+
+@final
+class BranchAndBound(Search[CounterfactualReturn]):
+    """The optimal sequence, proven.
+
+    Args:
+        leaves: Most sets of one node that are rolled out rather than branched on.
+        events: Most events at one node; memory grows with its square. Beyond it, the fallback searches.
+        pool: Most open nodes kept; those of least bound are given up first, and the gap then covers them.
+        looseness: The largest bound at the root, in multiples of the incumbent's gain, that is still searched.
+        time_limit_s: Seconds after which the best sequence so far is returned with its gap; None for no limit.
+        node_limit: The same for nodes expanded.
+        fallback: What searches where the model says nothing; None for A* as it comes, under the same limits.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(
+        self,
+        leaves: int = 20_000,
+        events: int = 4_000,
+        pool: int = 100_000,
+        looseness: float = 100.0,
+        time_limit_s: float | None = None,
+        node_limit: int | None = None,
+        fallback: Search[CounterfactualReturn] | None = None,
+    ) -> None:
+        if min(leaves, events, pool) < 1 or looseness < 1:
+            raise ValueError(f"expected leaves, events, pool and looseness of at least 1; got {leaves}, {events}, {pool}, {looseness}")
+        self.leaves, self.events, self.pool, self.looseness, self.time_limit_s, self.node_limit = leaves, events, pool, looseness, time_limit_s, node_limit
+        self.fallback = AStar(time_limit_s=time_limit_s, node_limit=node_limit) if fallback is None else fallback
+
+    @torch.no_grad()
+    def __call__(self, objective: CounterfactualReturn) -> Decision:
+        """The optimal sequence, or the best found with its gap."""
+        began, effort = clock.perf_counter(), Effort()
+        deadline = None if self.time_limit_s is None else began + self.time_limit_s
+        refused = self._refusal(objective)
+        if refused:
+            return self._fall_back(objective, refused, began)
+        tree = EventTree(objective, effort, Limits(self.leaves, self.pool, self.looseness, deadline, self.node_limit))
+        stopped = tree.run()
+        if tree.loose:
+            return self._fall_back(objective, tree.loose, began)
+        return sequence_decision(
+            objective,
+            tree.sequence,
+            effort,
+            clock.perf_counter() - began,
+            search="branch_and_bound",
+            gap=tree.gap(),
+            reason=stopped,
+            fallback=None,
+            root_bound=tree.observed + tree.root,
+            recentred=tree.recentred,
+            rolled_out=tree.rolled_out,
+            tolerance=tree.tolerance,
+        )
+
+    def _refusal(self, objective: CounterfactualReturn) -> str:
+        """Why the model cannot be made, or nothing."""
+        if not isinstance(objective.reward, LinearReward):
+            return "the reward is not linear in the states"
+        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope())
+        if not torch.isfinite(gradient).all():
+            return "the reward is not linear in the course's coordinates (a rewarded feature is logged)"
+        if not isinstance(objective.course, CurvedCourse):
+            return f"{type(objective.course).__name__} does not bound its curvature"
+        count = len(objective.open) * (objective.actions - 1)
+        return f"{count} single changes are more than events={self.events}" if count > self.events else ""
+
+    def _fall_back(self, objective: CounterfactualReturn, why: str, began: float) -> Decision:
+        """The fallback's decision, which says why it was asked."""
+        try:
+            decision = self.fallback(objective)
+        except UnboundedError as error:
+            decision = GreedyChanges()(objective)
+            why = f"{why}; {error}"
+        used = decision.evidence["search"]
+        reason = f"branch_and_bound fell back to {used}: {why}" + (f"; {decision.reason}" if decision.reason else "")
+        evidence = {**decision.evidence, "search": "branch_and_bound", "fallback": used}
+        return replace(decision, evidence=evidence, reason=reason, seconds=clock.perf_counter() - began)

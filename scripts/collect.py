@@ -1,0 +1,8 @@
+"""Merges the shards of a sweep: python scripts/collect.py runs/sepsis/FOLDER."""
+
+import sys
+
+from rehearsal_torch.commands.collect import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,9 @@
+"""Decides for all situations of a split: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER."""
+
+import sys
+
+from rehearsal_torch.commands.command_line import main
+from rehearsal_torch.commands.decide import decide
+
+if __name__ == "__main__":
+    sys.exit(main(decide))

@@ -1,0 +1,8 @@
+"""The paper's figures on the simulated cohort: python scripts/reproduce_sepsis.py --help."""
+
+import sys
+
+from rehearsal_torch.commands.reproduce_sepsis import main
+
+if __name__ == "__main__":
+    sys.exit(main())

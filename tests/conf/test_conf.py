@@ -1,0 +1,106 @@
+"""Every configuration parses, names things that exist, and composes with every other."""
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+FILES = sorted(CONF.rglob("*.yaml"))
+EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+DECISIONS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml"))
+
+
+@pytest.fixture
+def hydra():
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield
+
+
+def targets(node, where=""):
+    """(where, node) of everything that is built."""
+    if isinstance(node, dict):
+        if "_target_" in node:
+            yield where, node
+        for key, value in node.items():
+            yield from targets(value, f"{where}.{key}")
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from targets(value, f"{where}[{index}]")
+
+
+def found(target):
+    module, _, name = target.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CONF)))
+def test_files_parse_say_what_they_are_and_build_what_exists(path):
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# "), "the first line says what the file is for"
+    content = yaml.safe_load(text)
+    for where, node in targets(content):
+        made = found(node["_target_"])
+        names = inspect.signature(made).parameters
+        given = {key for key in node if not key.startswith("_")}
+        assert given <= set(names), f"{where}: {sorted(given - set(names))} are no arguments of {node['_target_']}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CONF)))
+def test_experiments_choose_no_launcher(path):
+    # A launcher that stands in a swept experiment is ignored without a word.
+    if path.parent.name in ("experiment", "decision"):
+        assert "launcher" not in path.read_text(encoding="utf-8")
+
+
+def test_experiment_is_not_in_the_defaults_list():
+    # With it, `+experiment=sepsis` would fail.
+    defaults = yaml.safe_load((CONF / "config.yaml").read_text(encoding="utf-8"))["defaults"]
+    assert not any(isinstance(entry, dict) and "experiment" in entry for entry in defaults)
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_takes_every_decision(hydra, experiment, decision):
+    from rehearsal_torch.search.search import Search
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+    config = compose("config", [f"+experiment={experiment}", f"decision={decision}", "path=somewhere.csv"], return_hydra_config=True)
+    chosen = config.hydra.runtime.choices
+    named = yaml.safe_load((CONF / "decision" / f"{decision}.yaml").read_text(encoding="utf-8"))["defaults"]
+    for entry in named:
+        ((group, option),) = entry.items()
+        assert chosen[group.removeprefix("override /")] == option or experiment == "lipschitz_grid"
+    assert chosen.decision == decision
+    assert config.hydra.job.chdir is False
+    assert isinstance(instantiate(config.surrogate), Surrogate)
+    assert isinstance(instantiate(config.search), Search)
+    assert callable(instantiate(config.objective))
+    del config.hydra
+    OmegaConf.resolve(config)
+    assert set(inspect.signature(found(config.dataset._target_)).parameters) >= {key for key in config.dataset if not key.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key", "value"),
+    [
+        (["+experiment=sepsis", "decision=greedy"], "search._target_", "rehearsal_torch.search.greedy_changes.GreedyChanges"),
+        (["+experiment=sepsis", "decision=greedy", "search=top_k"], "search._target_", "rehearsal_torch.search.top_k.TopK"),
+        (["+experiment=sepsis", "surrogate=unconstrained"], "surrogate.mechanism.location_constant", None),
+        (["dataset=mimic", "path=table.csv"], "dataset.path", "table.csv"),
+        (["objective.changes=2"], "objective.changes", 2),
+        (["+experiment=sepsis", "trainer.max_epochs=1"], "trainer.max_epochs", 1),
+        (["seed=7"], "dataset.seed", 7),
+        (["seed=7"], "trainer.seed", 7),
+        (["split=validation"], "dataset.split", "validation"),
+    ],
+)
+def test_overrides_arrive(hydra, overrides, key, value):
+    assert OmegaConf.select(compose("config", overrides), key) == value

@@ -1,0 +1,133 @@
+"""One contract over every search for action sequences."""
+
+import json
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from rehearsal_torch.data.situation import Hindsight
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.astar import AStar
+from rehearsal_torch.search.exhaustive import Exhaustive
+from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.search.random_changes import RandomChanges
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.top_k import TopK
+from tests.episodes import KnownTruth, equation_episode, transition_episode
+
+SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
+    "exhaustive": Exhaustive,
+    "exhaustive in float32": lambda: Exhaustive(precision="float32"),
+    "greedy_changes": GreedyChanges,
+    "top_k": TopK,
+    "random_changes": RandomChanges,
+    "astar": AStar,
+    "astar as published": AStar.published,
+}
+EXACT = {"exhaustive", "exhaustive in float32", "astar", "astar as published"}
+
+EPISODES: dict[str, Callable[[], CounterfactualReturn]] = {
+    "learnt": lambda: transition_episode(3),
+    "learnt, two drugs": lambda: transition_episode(4, horizon=4, drugs=2, levels=2, width=3),
+    "some steps fixed": lambda: transition_episode(5, horizon=6, changes=3, fixed=(0, 2)),
+    "every step fixed": lambda: transition_episode(6, fixed=range(5)),
+    "no change allowed": lambda: transition_episode(7, changes=0),
+    "more changes than steps": lambda: transition_episode(8, horizon=3, changes=7),
+    "two states": lambda: transition_episode(9, horizon=2, changes=1),
+    "reward acts": lambda: equation_episode(3),
+    "reward acts, last step fixed": lambda: equation_episode(4, fixed=(4,)),
+    "reward acts, last step alone open": lambda: equation_episode(5, changes=1, fixed=(0, 1, 2, 3)),
+    "reward acts, no change allowed": lambda: equation_episode(6, changes=0),
+    "reward acts, more changes than steps": lambda: equation_episode(7, horizon=3, changes=9),
+    "one action": lambda: equation_episode(8, actions=1),
+    "two actions": lambda: equation_episode(9, actions=2, acts=False),
+}
+EVIDENCE = {
+    "search",
+    "horizon",
+    "changes",
+    "actions",
+    "observed_actions",
+    "observed",
+    "rewards",
+    "observed_rewards",
+    "doses",
+    "observed_doses",
+    "improvement",
+    "expanded",
+    "generated",
+    "network_evaluations",
+    "effective_branching_factor",
+    "gap",
+    "proven",
+}
+
+
+@pytest.mark.parametrize("episode", EPISODES)
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_answers_alike(name: str, episode: str) -> None:
+    objective, search = EPISODES[episode](), SEARCHES[name]()
+    decision = search(objective)
+    evidence = decision.evidence
+    sequence, observed = torch.tensor(evidence["actions"]), objective.observed
+    changed = (sequence != observed).nonzero()[:, 0]
+
+    assert set(evidence) >= EVIDENCE
+    assert json.loads(json.dumps(decision.to_dict(), allow_nan=False)) == decision.to_dict()
+    assert evidence["search"] == name.split()[0]
+    assert len(sequence) == len(observed)
+    assert len(changed) <= objective.changes
+    assert set(changed.tolist()) <= set(objective.open.tolist())
+    assert 0 <= int(sequence.min()) <= int(sequence.max()) < objective.actions
+
+    assert decision.value == pytest.approx(float(objective(sequence)), abs=1e-9)
+    assert evidence["observed"] == objective.outcome()
+    assert sum(evidence["rewards"]) == pytest.approx(decision.value, abs=1e-9)
+    assert sum(evidence["observed_rewards"]) == pytest.approx(objective.outcome(), abs=1e-9)
+    assert decision.seconds > 0
+    assert min(evidence["expanded"], evidence["generated"], evidence["network_evaluations"]) >= 0
+    assert evidence["effective_branching_factor"] >= 1
+
+    if len(changed):
+        assert decision.alteration is not None
+        assert decision.alteration.names == tuple(f"action[{time}]" for time in changed.tolist())
+        assert torch.equal(decision.alteration.values, sequence[changed])
+    else:
+        assert decision.alteration is None
+        assert decision.reason
+    if evidence["search"] != "random_changes":
+        assert evidence["improvement"] >= 0
+    assert evidence["proven"] == (evidence["gap"] == 0.0)
+    only_one = objective.changes == 0 or objective.actions == 1 or not len(objective.open)
+    assert evidence["proven"] == (name in EXACT or only_one)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_answers_the_same_again(name: str) -> None:
+    first, again = (SEARCHES[name]()(transition_episode(11)) for _ in range(2))
+    assert json.dumps(first.to_dict()) == json.dumps(again.to_dict())
+
+
+@pytest.mark.parametrize("name", [name for name in SEARCHES if name != "random_changes"])
+def test_a_change_without_effect_is_not_recommended(name: str) -> None:
+    model = KnownTruth(2, 3, lambda x, a: torch.sin(1.3 * x) + 0.0 * a.unsqueeze(-1), 1.3)
+    states = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    episode = model.episode("idle", states, torch.tensor([0, 1, 2, 0, 1]))
+    decision = SEARCHES[name]()(CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": -1.0}), 2))
+    assert decision.alteration is None
+    assert decision.evidence["improvement"] == 0
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_search_says_more_than_the_optimum(name: str) -> None:
+    for seed in range(8):
+        objective = transition_episode(seed, horizon=4, changes=2)
+        best = Exhaustive()(objective).value
+        decision = SEARCHES[name]()(objective)
+        assert decision.value <= best + 1e-9
+        if name in EXACT:
+            assert decision.value == pytest.approx(best, abs=1e-9)
+        assert math.isfinite(decision.value)

@@ -1,0 +1,109 @@
+"""What every surrogate promises: parts that can be fitted, a state that says everything; over episodes, a course that begins and ends as observed."""
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+import torch
+
+import rehearsal_torch.surrogates
+from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.mechanisms.course import replay
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.transitions import NAMES, model, observations, patients
+
+CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
+    "TransitionModel": lambda seed: model(seed=seed),
+    "TransitionModel, unconstrained": lambda seed: model(location_constant=None, scale_constant=None, seed=seed),
+}
+every = pytest.mark.parametrize("name", CASES)
+
+
+def fitted(name: str, seed: int = 0) -> EpisodeSurrogate:
+    return fit(CASES[name](seed), observations(), Descent(max_epochs=2, progress=False))
+
+
+def test_every_surrogate_of_the_package_stands_under_this_contract():
+    modules = [import_module(f"rehearsal_torch.surrogates.{found.name}") for found in iter_modules(rehearsal_torch.surrogates.__path__)]
+    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Surrogate)}
+    concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
+    assert concrete == {name.split(",")[0] for name in CASES}
+
+
+@every
+def test_parts_are_solved_or_trained_in_order_and_each_is_part_of_the_state(name: str):
+    made, table = CASES[name](0), observations()
+    inside = set(map(id, made.modules()))
+    seen = 0
+    for part, examples in made.parts(table):
+        assert isinstance(part, Solved | Trained)
+        assert id(part) in inside
+        assert examples
+        assert len({len(example) for example in examples}) == 1
+        if isinstance(part, Solved):
+            part.solve(*examples)
+        else:
+            loss = part.loss(*examples)
+            assert loss.ndim == 0
+            assert torch.isfinite(loss)
+            part.finish()
+        seen += 1
+    assert seen > 0
+
+
+@every
+def test_the_state_says_everything(name: str):
+    one, other = fitted(name), CASES[name](1)
+    other.load_state_dict(one.state_dict())
+    (episode,) = patients(1, 5, seed=7)
+    actions = torch.randint(one.course(episode).actions, (10, 4), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(replay(one.course(episode), actions), replay(other.course(episode), actions))
+    assert torch.equal(one.slope(), other.slope())
+    assert torch.equal(one.doses(actions), other.doses(actions))
+
+
+@every
+def test_nothing_changed_gives_the_observed_episode_in_its_units(name: str):
+    made = fitted(name)
+    for episode in patients(5, 7, seed=3):
+        course = made.course(episode)
+        again = replay(course, course.observed[None])[0]
+        assert torch.allclose(again, course.states, atol=1e-10)
+        assert torch.allclose(made.units(again), episode.columns(made.names), atol=1e-8)
+
+
+@every
+def test_courses_are_double_precision_without_gradients_and_leave_the_random_state_alone(name: str):
+    made = fitted(name)
+    (episode,) = patients(1, 5, seed=3)
+    torch.manual_seed(0)
+    expected = torch.rand(2)
+    torch.manual_seed(0)
+    course = made.course(episode)
+    assert torch.equal(torch.rand(2), expected)
+    assert course.states.dtype == torch.float64
+    assert not course.branch(course.states[:2], 0).requires_grad
+    assert course.states.shape == (5, len(made.names))
+    assert set(made.names) <= set(NAMES)
+
+
+@every
+def test_the_slope_bounds_what_a_step_in_coordinates_is_worth(name: str):
+    made = fitted(name)
+    here, there = torch.randn(2, 50, len(made.names), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    moved = (made.units(here) - made.units(there)).abs()
+    assert (moved <= made.slope() * (here - there).abs() * (1 + 1e-12) + 1e-12).all()
+
+
+@every
+def test_the_observed_doses_level_is_the_observed_action(name: str):
+    made = fitted(name)
+    (episode,) = patients(1, 6, seed=3)
+    course = made.course(episode)
+    given = episode.columns(("vaso", "fluid")) > 0
+    assert torch.equal(made.doses(course.observed) > 0, given)
+    assert made.doses(torch.arange(course.actions)).unique(dim=0).shape == (course.actions, 2)

@@ -1,0 +1,58 @@
+import pytest
+import torch
+
+from rehearsal_torch.data.table import Table, positions
+
+
+def table() -> Table:
+    altered = torch.zeros(3, 2, dtype=torch.bool)
+    altered[1, 0] = True
+    return Table(("a", "b"), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), altered)
+
+
+def test_columns_by_name_in_the_order_asked_for():
+    assert table().columns(("b", "a")).tolist() == [[2, 1], [4, 3], [6, 5]]
+    with pytest.raises(KeyError, match=r"no column \['c'\]"):
+        table().columns(("a", "c"))
+    assert positions(("a", "b"), ("b",)) == [1]
+
+
+def test_untouched_rows_are_those_in_which_no_named_cell_was_set():
+    assert table().untouched(("a",)).values.tolist() == [[1, 2], [5, 6]]
+    assert len(table().untouched(("b",))) == 3
+    assert not table().untouched(("a",)).altered.any()
+
+
+def test_adding_joins_rows_and_what_was_altered():
+    both = table() + table()
+    assert len(both) == 6
+    assert both.altered.sum() == 2
+    with pytest.raises(ValueError, match="reorder or rename"):
+        table() + Table.observed(("b", "a"), torch.zeros(1, 2))
+
+
+def test_fingerprints_tell_names_values_and_alterations_apart():
+    print_ = table().fingerprint()
+    assert print_ == table().fingerprint()
+    assert len(print_) == 64
+    others = [
+        Table(("a", "c"), table().values, table().altered),
+        Table(("a", "b"), table().values + 1e-3, table().altered),
+        Table.observed(("a", "b"), table().values),
+    ]
+    assert len({print_, *(other.fingerprint() for other in others)}) == 4
+    assert Table(("a", "b"), table().values.double(), table().altered).fingerprint() == print_
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "altered", "sentence"),
+    [
+        (("a", "a"), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool), "each column once"),
+        (("a",), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool), r"shape \(n, 1\)"),
+        (("a", "b"), torch.zeros(2), torch.zeros(2, dtype=torch.bool), r"shape \(n, 2\)"),
+        (("a", "b"), torch.zeros(1, 2), torch.zeros(2, 2, dtype=torch.bool), "`altered` of shape"),
+    ],
+)
+def test_tables_that_contradict_themselves_are_refused(names: tuple[str, ...], values: torch.Tensor, altered: torch.Tensor, sentence: str):
+    with pytest.raises(ValueError, match=sentence):
+        Table(names, values, altered)

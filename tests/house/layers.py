@@ -1,0 +1,58 @@
+"""The layers, from the lowest; a module imports from its own layer and from those below."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = "rehearsal_torch"
+
+LAYERS = (
+    {"spaces", "graphs"},
+    {"data"},
+    {"networks"},
+    {"mechanisms"},
+    {"surrogates"},
+    {"objectives"},
+    {"search"},
+    {"certificates"},
+    {"datasets", "training"},
+    {"checkpoint", "history", "loop"},
+    {"reporting"},
+    {"commands"},
+)
+RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+METHODS = ("spaces", "graphs", "data", "networks", "mechanisms", "surrogates", "objectives", "search", "certificates")
+
+
+def modules() -> list[Path]:
+    """Every module of the package."""
+    return sorted((ROOT / PACKAGE).rglob("*.py"))
+
+
+def layer(path: Path) -> str | None:
+    """The first name below the package; None for the package's own __init__."""
+    first = path.relative_to(ROOT / PACKAGE).parts[0]
+    return None if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The dotted names that are imported anywhere in a module, also inside functions and for types only."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+
+
+def upward(source: str, here: str) -> list[str]:
+    """The imports of a module in layer `here` that go up, or are relative."""
+    found = []
+    for name in imported(ast.parse(source)):
+        if name.startswith("."):
+            found.append(name)
+        elif name.split(".")[0] == PACKAGE:
+            there = name.split(".")[1] if "." in name else None
+            if there is None or RANK[there] > RANK[here]:
+                found.append(name)
+    return found

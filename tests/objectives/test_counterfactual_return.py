@@ -1,0 +1,131 @@
+import itertools
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.situation import Hindsight
+from rehearsal_torch.mechanisms.course import Course
+from rehearsal_torch.mechanisms.equation import EquationCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward, Reward
+from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.transitions import model, observations, patients
+
+
+class Costly(Reward):
+    """A reward that depends on the action: the state's first variable less the action's number."""
+
+    @property
+    def acts(self) -> bool:
+        return True
+
+    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+        return states[..., :1] - torch.arange(9, dtype=states.dtype)
+
+    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
+        return float(slope[0])
+
+
+@pytest.fixture(scope="module")
+def surrogate() -> TransitionModel:
+    return fit(model(), observations(), Descent(max_epochs=3, progress=False))
+
+
+def objective(surrogate: TransitionModel, changes: int = 2, reward: Reward | None = None, fixed: Tensor | None = None) -> CounterfactualReturn:
+    (episode,) = patients(1, 5, seed=8)
+    situation = Hindsight(episode) if fixed is None else Hindsight(episode, fixed)
+    return CounterfactualReturn(surrogate, situation, reward or LinearReward({"x": -1.0, "y": 0.5}), changes)
+
+
+def by_hand(wanted: CounterfactualReturn, sequence: Sequence[int]) -> float:
+    """The return of one sequence, one step at a time."""
+    course: Course = wanted.course
+    state, total = course.states[:1], 0.0
+    for time in range(course.horizon):
+        action = sequence[time] if time < len(sequence) else int(course.observed[time])
+        rewards = wanted.reward(wanted.surrogate.units(state), wanted.surrogate.names)[0]
+        total += float(rewards[action] if wanted.reward.acts else rewards[0])
+        if time + 1 < course.horizon:
+            state = course.step(state, time, torch.tensor(action))
+    return total
+
+
+@pytest.mark.parametrize("reward", [LinearReward({"x": -1.0, "y": 0.5}), Costly()])
+def test_the_return_is_the_sum_of_rewards_along_the_course(surrogate: TransitionModel, reward: Reward):
+    wanted = objective(surrogate, reward=reward)
+    length = 5 if reward.acts else 4
+    assert wanted.observed.shape == (length,)
+    sequences = torch.randint(9, (6, length), generator=torch.Generator().manual_seed(0))
+    expected = [by_hand(wanted, sequence) for sequence in sequences.tolist()]
+    assert wanted(sequences).tolist() == pytest.approx(expected)
+    assert wanted(sequences.reshape(2, 3, length)).shape == (2, 3)
+    assert wanted(sequences[0]).item() == pytest.approx(expected[0])
+
+
+@pytest.mark.parametrize("reward", [LinearReward({"x": -1.0}), Costly()])
+def test_the_observed_actions_have_the_observed_return(surrogate: TransitionModel, reward: Reward):
+    wanted = objective(surrogate, reward=reward)
+    assert wanted(wanted.starts(3))[0].item() == pytest.approx(wanted.outcome(), abs=1e-9)
+    (episode,) = patients(1, 5, seed=8)
+    if not reward.acts:
+        assert wanted.outcome() == pytest.approx(-episode.columns(("x",)).sum().item())
+
+
+def test_alternatives_are_all_actions_but_the_observed_one(surrogate: TransitionModel):
+    wanted = objective(surrogate)
+    for time in range(4):
+        assert sorted([*wanted.alternatives(time).tolist(), int(wanted.observed[time])]) == list(range(wanted.actions))
+
+
+def test_fixed_steps_are_closed(surrogate: TransitionModel):
+    fixed = torch.tensor([True, False, False, True, False])
+    wanted = objective(surrogate, fixed=fixed)
+    assert wanted.open.tolist() == [1, 2]
+    assert len(wanted.alternatives(0)) == 0
+    assert len(wanted.alternatives(1)) == 8
+    assert objective(surrogate, fixed=fixed, reward=Costly()).open.tolist() == [1, 2, 4]
+    assert objective(surrogate).open.tolist() == [0, 1, 2, 3]
+
+
+def test_the_constant_bounds_the_reward_in_coordinates(surrogate: TransitionModel):
+    wanted = objective(surrogate)
+    here, there = torch.randn(2, 40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    apart = (wanted.rewards(here) - wanted.rewards(there)).abs()[:, 0]
+    assert (apart <= wanted.constant * (here - there).norm(dim=-1) * (1 + 1e-12)).all()
+
+
+def test_a_known_truth_gives_returns_by_hand():
+    """s' = s + a - 1, reward -s, from 2 with actions (1, 1): every sequence by hand."""
+
+    class Walk(TransitionModel):
+        def course(self, episode: Episode) -> Course:
+            states = torch.full((3, 1), 2.0, dtype=torch.float64)
+            return EquationCourse(states, torch.tensor([1, 1, 1]), 3, lambda s, t, a: s + a[:, None].to(s) - 1)
+
+        def units(self, states: Tensor) -> Tensor:
+            return states
+
+        @property
+        def names(self) -> tuple[str, ...]:
+            return ("x",)
+
+    walk = Walk.__new__(Walk)
+    torch.nn.Module.__init__(walk)
+    (episode,) = patients(1, 3, seed=0)
+    wanted = CounterfactualReturn(walk, Hindsight(episode), LinearReward({"x": -1.0}), 2)
+    for first, second in itertools.product(range(3), repeat=2):
+        expected = -(2 + (2 + first - 1) + (2 + first + second - 2))
+        assert wanted(torch.tensor([first, second])).item() == expected
+    assert wanted.outcome() == -6
+
+
+def test_impossible_questions_are_refused(surrogate: TransitionModel):
+    with pytest.raises(ValueError, match="at least 0 changes"):
+        objective(surrogate, changes=-1)
+    with pytest.raises(ValueError, match="`fixed` of length 5"):
+        objective(surrogate, fixed=torch.zeros(4, dtype=torch.bool))

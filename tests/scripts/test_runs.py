@@ -1,0 +1,164 @@
+"""Runs from the first line to the last: alone, interrupted, in shards, in sweeps."""
+
+import csv
+import json
+import shlex
+
+import pytest
+
+from tests.scripts.typing_in import ROOT, TOY, typed, typed_and_killed
+
+FILES = ["config.yaml", "run.json", "status.json", "metrics.csv", "decisions.jsonl", "table.csv", "checkpoint/config.yaml", "checkpoint/weights.safetensors"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with one finished training, which the other tests share: `trained`."""
+    folder = tmp_path_factory.mktemp("place")
+    answer = typed(folder, "train", *TOY, "out=trained")
+    assert answer.code == 0, answer.err
+    (folder / "answer.txt").write_text(answer.out)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cohort(place):
+    """All decisions of the test patients, made by one process: the reference of the others."""
+    answer = typed(place, "decide", *TOY, "checkpoint=trained", "out=whole", "workers=1")
+    assert answer.code == 0, answer.err
+    return (place / "whole/decisions.jsonl").read_bytes()
+
+
+def metrics(folder):
+    with (folder / "metrics.csv").open() as file:
+        return [(row["step"], row["name"], row["value"] if row["name"] != "decision/seconds" else "") for row in csv.DictReader(file)]
+
+
+def test_training_leaves_a_whole_run_folder(place):
+    run = place / "trained"
+    assert [name for name in FILES if not (run / name).is_file()] == []
+    assert {path.suffix for path in (run / "figures").iterdir()} == {".png", ".svg"}
+    record = json.loads((run / "run.json").read_text())
+    assert {"command", "seed", "versions", "commit", "data_fingerprint", "machine", "seconds"} <= set(record)
+    assert record["seconds"] > 0
+    assert len(record["data_fingerprint"]) == 64
+    assert json.loads((run / "status.json").read_text())["state"] == "ok"
+    lines = [json.loads(line) for line in (run / "decisions.jsonl").read_text().splitlines()]
+    assert [line["index"] for line in lines] == list(range(5))
+    assert all(line["identity"] == f"patient-{line['index']}" and line["score"]["unknown"] is None for line in lines)
+    names = {name for _, name, _ in metrics(run)}
+    assert names == {"mechanism/train_loss", "mechanism/held_out_loss", "decision/seconds"}
+
+
+def test_the_record_holds_nothing_of_the_environment(place):
+    # What a run records is named one by one; no environment variable is among it.
+    text = (place / "trained/run.json").read_text()
+    assert "PYTHONPATH" not in text
+    assert set(json.loads(text)["machine"]) == {"system", "release", "architecture", "cores"}
+
+
+def test_the_last_words_are_the_folder_and_the_next_command(place):
+    out = (place / "answer.txt").read_text().strip().splitlines()
+    assert out[-2] == "Run folder: trained"
+    following = shlex.split(out[-1].removeprefix("Next: "))
+    assert following[:2] == ["python", "scripts/decide.py"]
+    assert "checkpoint=trained/checkpoint" in following
+    assert any(line.startswith("  patients: ") for line in out), "the data card"
+
+
+def test_checkpoints_of_runs_load(place):
+    from rehearsal_torch.checkpoint import card, load
+
+    assert load(place / "trained").mechanism.outputs == 2
+    assert card(place / "trained")["command"].startswith("python scripts/train.py")
+
+
+def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
+    last = place / "broken/training/mechanism/last.ckpt"
+    typed_and_killed(place, "train", *TOY, "out=broken", once=last.is_file)
+    assert not (place / "broken/checkpoint").exists()
+    answer = typed(place, "train", *TOY[:2], "resume=broken")
+    assert answer.code == 0, answer.err
+    for name in ("decisions.jsonl", "checkpoint/weights.safetensors"):
+        assert (place / "broken" / name).read_bytes() == (place / "trained" / name).read_bytes()
+    assert metrics(place / "broken") == metrics(place / "trained")
+
+
+def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, cohort):
+    lines = place / "stopped/decisions.jsonl"
+    slow = (*TOY, "checkpoint=trained", "dataset.pause=0.05", "out=stopped")
+    typed_and_killed(place, "decide", *slow, "workers=2", once=lambda: lines.is_file() and lines.read_bytes().count(b"\n") >= 6)
+    assert 6 <= lines.read_bytes().count(b"\n") < 20
+    with lines.open("a") as file:
+        file.write('{"index": 17, "ident')
+    answer = typed(place, "decide", *TOY[:2], "resume=stopped", "workers=1")
+    assert answer.code == 0, answer.err
+    assert lines.read_bytes() == cohort
+    assert sorted(int(step) for step, _, _ in metrics(place / "stopped")) == list(range(20))
+
+
+def test_a_run_is_resumed_as_it_was_begun(place, cohort):
+    again = typed(place, "decide", *TOY[:2], "resume=whole", "decision=exhaustive", "objective.changes=2")
+    assert again.code == 0, again.err
+    assert (place / "whole/decisions.jsonl").read_bytes() == cohort
+    for arguments, words in (
+        (["resume=whole", "decision=greedy"], "contradicts decision=exhaustive"),
+        (["resume=whole", "objective.changes=1"], "contradicts objective.changes=2"),
+        (["resume=nowhere"], "holds none"),
+    ):
+        answer = typed(place, "decide", *TOY[:2], *arguments)
+        assert (answer.code, words in answer.err) == (2, True), answer.err
+    other = typed(place, "train", *TOY[:2], "resume=whole")
+    assert (other.code, "scripts/decide.py" in other.err) == (2, True)
+
+
+def test_folders_of_others_are_left_alone(place):
+    (place / "theirs").mkdir()
+    (place / "theirs/letter.txt").write_text("Dear")
+    for out, words in (("theirs", "holds no run (letter.txt)"), ("trained", "another configuration: checkpoint")):
+        answer = typed(place, "decide", *TOY, "checkpoint=trained", f"out={out}")
+        assert (answer.code, words in answer.err) == (2, True), answer.err
+    assert [path.name for path in (place / "theirs").iterdir()] == ["letter.txt"]
+    assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
+
+
+def test_processes_change_nothing(place, cohort):
+    assert typed(place, "decide", *TOY, "checkpoint=trained", "out=shared", "workers=2").code == 0
+    assert (place / "shared/decisions.jsonl").read_bytes() == cohort
+
+
+def test_shards_merge_to_the_same_bytes(place, cohort):
+    out = "shards"
+    answer = typed(place, "decide", "-m", *TOY, "checkpoint=trained", "shard=range(3)", "shards=3", f"out={out}", "hydra/launcher=joblib")
+    assert answer.code == 0, answer.err
+    assert (place / out / "decisions.jsonl").read_bytes() == cohort
+    assert len((place / out / "1/decisions.jsonl").read_bytes().splitlines()) == 7
+    assert "3 jobs in" in answer.out.rstrip().rpartition("Merged 20 decisions")[2], "the table of jobs comes last"
+    (place / out / "decisions.jsonl").unlink()
+    assert typed(place, "collect", out).code == 0
+    assert (place / out / "decisions.jsonl").read_bytes() == cohort
+    (place / out / "1/status.json").unlink()
+    missing = typed(place, "collect", out)
+    assert (missing.code, "shard 1 of 3 is missing" in missing.err) == (2, True), missing.err
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
+    out = f"sweep-{launcher}"
+    sweep = ("-m", *TOY, "checkpoint=trained", "dataset.broken=true,false", "limit=1", f"out={out}", f"hydra/launcher={launcher}")
+    answer = typed(place, "decide", *sweep)
+    assert answer.code == 1, answer.err
+    states = [json.loads((place / out / f"{number}/status.json").read_text()) for number in (0, 1)]
+    assert [state["state"] for state in states] == ["failed", "ok"]
+    assert "repair it" in states[0]["message"]
+    assert "dataset.broken=True" in states[0]["overrides"]
+    assert "Traceback" not in answer.err
+    table = answer.out[answer.out.index("2 jobs in") :]
+    assert "failed" in table
+    assert "ok" in table
+
+
+def test_scripts_need_no_particular_folder(place):
+    assert not (place / "scripts").exists()
+    assert not (place / "runs").exists(), "out= was given each time"
+    assert ROOT not in place.parents

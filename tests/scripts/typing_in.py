@@ -1,0 +1,53 @@
+"""Commands as somebody types them."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+TOY = ("--config-dir", str(HERE / "conf"), "+experiment=toy")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def command(script, *arguments):
+    return [sys.executable, str(ROOT / "scripts" / f"{script}.py"), *map(str, arguments)]
+
+
+def surroundings(**more):
+    kept = {key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"}
+    return {**kept, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "", "MPLBACKEND": "agg", **more}
+
+
+def typed(folder, script, *arguments, **more):
+    """Runs a script in a folder."""
+    began = time.perf_counter()
+    done = subprocess.run(command(script, *arguments), cwd=folder, env=surroundings(**more), capture_output=True, text=True, timeout=300, check=False)
+    return Answer(done.returncode, done.stdout, done.stderr, time.perf_counter() - began)
+
+
+def typed_and_killed(folder, script, *arguments, once):
+    """Runs a script in a folder and kills it as soon as `once()` is true."""
+    with (folder / "killed.log").open("w") as log:
+        process = subprocess.Popen(command(script, *arguments), cwd=folder, env=surroundings(), stdout=log, stderr=log, start_new_session=True)
+        try:
+            ends = time.monotonic() + 120
+            while not once():
+                assert process.poll() is None, f"it ended before it could be killed:\n{(folder / 'killed.log').read_text()}"
+                assert time.monotonic() < ends, (folder / "killed.log").read_text()
+                time.sleep(0.005)
+        finally:
+            process.kill()
+            process.wait()

@@ -1,0 +1,111 @@
+"""One loop for all: a world in foresight that is learnt from, and episodes in hindsight that are not."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.loop import rounds
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.training.fit import fit
+from tests.episodes import transition_episode
+from tests.foresight import Grid, LinearResponse, Market, near_one
+
+
+def fitted(market):
+    return fit(LinearResponse(), market.observations())
+
+
+def test_a_surrogate_that_learns_gets_better():
+    market = Market()
+    surrogate = fitted(market)
+    first = float(surrogate.response.weights[2])
+    made = list(rounds(market, surrogate, near_one(), Grid(), learn=True))
+    distances = [each.score["distance"] for each in made]
+    assert abs(first - 2) > 1, "the observations mislead"
+    assert sum(distances[-10:]) < 0.5 * sum(distances[:10])
+    assert market.answered == 40
+    assert surrogate.rows == [40, *range(41, 81)], "each answer is a row more to fit to"
+
+
+def test_learning_fits_exactly_what_was_seen():
+    market = Market()
+    surrogate = fitted(market)
+    made = list(rounds(market, surrogate, near_one(), Grid(), range(7), learn=True))
+    table = market.observations()
+    for each in made:
+        table = table + Market().respond(each.situation, each.decision)
+    torch.testing.assert_close(surrogate.response.weights, fit(LinearResponse(), table).response.weights, rtol=1e-10, atol=1e-12)
+
+
+def test_without_learning_nobody_answers():
+    market = Market()
+    surrogate = fitted(market)
+    before = surrogate.response.weights.clone()
+    assert [each.index for each in rounds(market, surrogate, near_one(), Grid(), [3, 1])] == [3, 1]
+    assert market.answered == 0
+    assert torch.equal(surrogate.response.weights, before)
+
+
+def test_rounds_depend_on_seed_and_index_alone():
+    market = Market()
+    surrogate = fitted(market)
+
+    def lines(indices, **how):
+        return {each.index: each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), indices, **how)}
+
+    whole = lines(range(6))
+    assert lines([5, 2, 0]) == {index: whole[index] for index in (5, 2, 0)}
+    assert lines(range(6), workers=2) == whole
+    assert lines(range(6), seed=1) != whole
+    surrogate.response.weights += 1  # processes that are still there must not go on with what they had
+    assert lines(range(6), workers=2) == lines(range(6)) != whole
+
+
+def test_rounds_leave_the_global_stream_alone():
+    market = Market()
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    list(rounds(market, fitted(market), near_one(noise=1.0), Grid(), range(2)))
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_a_certificate_is_asked_for_after_each_decision():
+    market = Market()
+    made = rounds(market, fitted(market), near_one(), Grid(), [0, 1], certify=lambda surrogate, objective, decision: {"probability": 0.5})
+    assert [each.certificate for each in made] == [{"probability": 0.5}] * 2
+
+
+def test_the_same_loop_drives_episodes():
+    built = transition_episode(0)
+
+    class Ward(Market):
+        def situation(self, index):
+            return built.situation
+
+        def score(self, situation, decision):
+            return {"value": decision.value}
+
+    objective = partial(CounterfactualReturn, reward=LinearReward({"x0": -1.0}), changes=2)
+    (made,) = rounds(Ward(), built.surrogate, objective, GreedyChanges(), [0])
+    assert made.decision.value == GreedyChanges()(built).value
+    assert made.score == {"value": made.decision.value}
+
+
+def test_what_cannot_be_done_is_refused():
+    market = Market()
+    surrogate = fitted(market)
+    with pytest.raises(ValueError, match="workers=1"):
+        rounds(market, surrogate, near_one(), Grid(), learn=True, workers=2)
+    with pytest.raises(ValueError, match="at least 1 worker"):
+        rounds(market, surrogate, near_one(), Grid(), workers=0)
+
+    class Archive(Market.__mro__[2]):  # a Problem that is no World
+        observations, held_out, count, situation = Market.observations, Market.held_out, Market.count, Market.situation
+        score, card, __init__ = Market.score, Market.card, Market.__init__
+
+    with pytest.raises(TypeError, match="World that answers"):
+        rounds(Archive(), surrogate, near_one(), Grid(), learn=True)

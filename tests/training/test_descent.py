@@ -1,0 +1,237 @@
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+from torch import Tensor, nn
+
+from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.training import loggers
+from rehearsal_torch.training.descent import Descent
+
+
+class KilledError(Exception):
+    """Stands for a killed process."""
+
+
+class Killer(Callback):
+    """Ends the process at a batch of an epoch."""
+
+    def __init__(self, epoch: int, batch: int) -> None:
+        self.epoch, self.batch = epoch, batch
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int) -> None:
+        if (trainer.current_epoch, batch_idx) == (self.epoch, self.batch):
+            raise KilledError
+
+
+class Noisy(Trained):
+    """A part whose loss draws numbers of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+        self.finished = 0
+
+    def loss(self, *examples: Tensor) -> Tensor:
+        (rows,) = examples
+        return (rows - self.weight + torch.randn_like(rows)).square().mean()
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def mechanism(seed: int = 0) -> LocationScale:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return LocationScale(3, 2, 2, hidden=8)
+
+
+def rows(count: int, seed: int) -> tuple[Tensor, Tensor]:
+    stream = torch.Generator().manual_seed(seed)
+    parents = torch.rand(count, 5, generator=stream) - 0.5
+    return parents, 0.7 * parents[:, :2] + 0.1 * torch.randn(count, 2, generator=stream)
+
+
+def equal(one: nn.Module, other: nn.Module) -> bool:
+    return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
+
+
+@pytest.mark.parametrize(("held_out", "epoch", "batch"), [(False, 2, 0), (False, 3, 1), (True, 2, 0), (True, 4, 2), (True, 1, 1)])
+def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, held_out: bool, epoch: int, batch: int):
+    examples, checks = rows(200, 1), rows(50, 2) if held_out else None
+    settings = {"max_epochs": 6, "batch_size": 64, "learning_rate": 0.05, "patience": 2, "progress": False}
+    whole = mechanism()
+    readings = Descent(**settings).train(whole, examples, checks)
+    with pytest.raises(KilledError):
+        Descent(**settings, folder=tmp_path, callbacks={"kill": lambda: Killer(epoch, batch)}).train(mechanism(), examples, checks)
+    resumed = mechanism(seed=5)  # what the weights start from does not matter: they are in the folder
+    again = Descent(**settings, folder=tmp_path)
+    assert again.train(resumed, examples, checks) == readings
+    assert equal(whole, resumed)
+
+
+def test_a_loss_with_draws_of_its_own_resumes_to_the_same_bits(tmp_path: Path):
+    examples = (rows(100, 1)[0][:, :3],)
+    whole, resumed = Noisy(), Noisy()
+    Descent(max_epochs=4, batch_size=32, progress=False).train(whole, examples)
+    with pytest.raises(KilledError):
+        Descent(max_epochs=4, batch_size=32, progress=False, folder=tmp_path, callbacks={"kill": lambda: Killer(2, 1)}).train(Noisy(), examples)
+    torch.manual_seed(99)
+    Descent(max_epochs=4, batch_size=32, progress=False, folder=tmp_path).train(resumed, examples)
+    assert equal(whole, resumed)
+    assert resumed.finished == 1
+
+
+def test_training_leaves_the_random_state_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    Descent(max_epochs=1, progress=False).train(Noisy(), (rows(10, 1)[0][:, :3],))
+    assert torch.equal(torch.rand(4), expected)
+
+
+@pytest.mark.parametrize(("asked", "inside"), [(1, 1), (None, 3)])
+def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(asked: int | None, inside: int):
+    seen = []
+
+    class Watch(Callback):
+        def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int) -> None:
+            seen.append(torch.get_num_threads())
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        Descent(max_epochs=1, threads=asked, progress=False, callbacks={"watch": Watch}).train(mechanism(), rows(10, 1))
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {inside}
+
+
+def test_early_stopping_restores_the_best_weights():
+    examples, checks = rows(40, 1), rows(400, 2)
+    part = mechanism()
+    descent = Descent(max_epochs=200, batch_size=8, learning_rate=0.05, patience=3, progress=False)
+    losses = [value for _, name, value in descent.train(part, examples, checks, "m") if name == "m/held_out_loss"]
+    best = min(range(len(losses)), key=losses.__getitem__)
+    assert len(losses) < 200
+    assert len(losses) == best + 1 + 3
+    # `finish` shrinks the stored weights by at most 1e-7 beyond the division that the loss has seen.
+    assert part.loss(*checks).item() == pytest.approx(losses[best], abs=1e-5)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_training_that_had_ended_stays_as_it_is(tmp_path: Path, moved: bool):
+    examples, checks = rows(40, 1), rows(400, 2)
+    settings = {"max_epochs": 200, "batch_size": 8, "learning_rate": 0.05, "patience": 3, "progress": False}
+    first, second = mechanism(), mechanism(1)
+    readings = Descent(**settings, folder=tmp_path / "a").train(first, examples, checks)
+    if moved:
+        (tmp_path / "a").rename(tmp_path / "b")
+    assert Descent(**settings, folder=tmp_path / ("b" if moved else "a")).train(second, examples, checks) == readings
+    assert equal(first, second)
+
+
+def test_more_epochs_continue_a_finished_training(tmp_path: Path):
+    examples = rows(100, 1)
+    whole, longer = mechanism(), mechanism()
+    Descent(max_epochs=5, progress=False).train(whole, examples)
+    Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), examples)
+    Descent(max_epochs=5, progress=False, folder=tmp_path).train(longer, examples)
+    assert equal(whole, longer)
+
+
+def test_other_data_or_settings_are_not_mixed_with_a_folders_training(tmp_path: Path):
+    Descent(max_epochs=1, progress=False, folder=tmp_path).train(mechanism(), rows(50, 1))
+    with pytest.raises(ValueError, match="belongs to another training"):
+        Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), rows(50, 2))
+    with pytest.raises(ValueError, match=r"learning_rate: 0\.001 there, 0\.01 here"):
+        Descent(max_epochs=2, progress=False, folder=tmp_path, learning_rate=0.01).train(mechanism(), rows(50, 1))
+
+
+def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
+    Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), rows(50, 1), rows(20, 2), "step")
+    state = torch.load(tmp_path / "step" / "last.ckpt", weights_only=True)
+    assert state["hyper_parameters"]["settings"]["batch_size"] == 256
+    assert {type(value) for value in state["hyper_parameters"]["settings"].values()} <= {int, float, str, type(None)}
+    assert len(state["readings"]) == 4
+
+
+def test_the_part_is_finished_in_its_precision_and_its_gradients_are_gone():
+    for precision in ("32-true", "64-true"):
+        part = mechanism()
+        Descent(max_epochs=2, precision=precision, progress=False).train(part, rows(50, 1))
+        assert {weight.dtype for weight in part.parameters()} == {torch.float32}
+        assert all(weight.grad is None for weight in part.parameters())
+        assert not part.training
+
+
+def test_history_and_losses():
+    descent = Descent(max_epochs=3, batch_size=16, progress=False)
+    descent.train(mechanism(), rows(50, 1), rows(20, 2), "step")
+    assert [(epoch, name) for epoch, name, _ in descent.history] == [(e, f"step/{n}") for e in range(3) for n in ("held_out_loss", "train_loss")]
+    assert all(type(value) is float and math.isfinite(value) for _, _, value in descent.history)
+
+
+def test_the_train_loss_is_a_mean_over_rows_not_batches():
+    """With a rate too small to move anything, the epoch's loss is the loss of all rows, the small last batch included."""
+    part, examples = mechanism(), rows(70, 1)
+    expected = part.loss(*examples).item()
+    ((_, _, value),) = Descent(max_epochs=1, batch_size=64, learning_rate=1e-12, progress=False).train(part, examples)
+    assert value == pytest.approx(expected, rel=1e-6)
+
+
+def test_loggers_write_into_the_folder(tmp_path: Path):
+    made = {"csv": loggers.csv, "tensorboard": loggers.tensorboard}
+    Descent(max_epochs=2, progress=False, folder=tmp_path, loggers=made).train(mechanism(), rows(50, 1), rows(20, 2), "step")
+    lines = (tmp_path / "step" / "csv" / "metrics.csv").read_text().splitlines()
+    assert {"epoch", "train_loss", "held_out_loss"} <= set(lines[0].split(","))
+    assert len(lines) >= 3
+    assert list((tmp_path / "step" / "tensorboard").glob("events.out.*"))
+
+
+def test_progress_is_a_few_plain_lines_off_a_terminal(capsys: pytest.CaptureFixture[str]):
+    Descent(max_epochs=20).train(mechanism(), rows(50, 1), rows(20, 2), "step")
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert lines[-1].startswith("step: epoch 20 of 20  held_out_loss ")
+    assert all("train_loss" in line for line in lines)
+    assert len(lines) == 10
+    assert printed.err == ""
+
+
+def test_a_diverging_training_ends_with_a_sentence():
+    parents, values = rows(50, 1)
+    with pytest.raises(ValueError, match="lower learning_rate"):
+        Descent(max_epochs=3, progress=False).train(mechanism(), (parents, values * math.inf))
+    with pytest.raises(ValueError, match="held_out_loss is inf"):
+        Descent(max_epochs=3, progress=False).train(mechanism(), (parents, values), (parents, values * 1e30))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"max_epochs": 0}, "above zero"),
+        ({"patience": 0}, "above zero"),
+        ({"learning_rate": -1.0}, "above zero"),
+        ({"clip": 0.0}, "above zero"),
+        ({"threads": 0}, "at least one thread"),
+        ({"accelerator": "tpu"}, "cpu, gpu or auto"),
+        ({"devices": 2}, "devices=1"),
+        ({"precision": "bf16-mixed"}, "32-true or 64-true"),
+        ({"loggers": {"csv": loggers.csv}}, "set `folder`"),
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: dict[str, object], sentence: str):
+    with pytest.raises(ValueError, match=sentence):
+        Descent(**wrong)
+
+
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RuntimeError, match="choose trainer=cpu"):
+        Descent(accelerator="gpu").train(mechanism(), rows(10, 1))

@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from rehearsal_torch.data.rescale import Rescale
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.transitions import model, observations
+
+
+def test_fit_makes_new_rows_more_likely_and_returns_the_surrogate_in_evaluation_mode():
+    table, fresh = observations(seed=1), observations(seed=2)
+    surrogate = model()
+    begun = fit(model(), table, Descent(max_epochs=1, batch_size=64, progress=False)).log_likelihood(fresh).mean()
+    fitted = fit(surrogate, table, Descent(max_epochs=60, batch_size=64, learning_rate=1e-2, progress=False))
+    assert fitted is surrogate
+    assert not fitted.training
+    assert fitted.log_likelihood(fresh).mean() > begun + 1.0
+
+
+def test_a_part_without_a_solution_needs_a_trainer():
+    with pytest.raises(ValueError, match=r"'mechanism'.*pass a trainer"):
+        fit(model(), observations())
+
+
+def test_empty_tables_are_refused():
+    table = observations()
+    empty = type(table)(table.names, table.values[:0], table.altered[:0])
+    with pytest.raises(ValueError, match="expected rows in `table`"):
+        fit(model(), empty, Descent())
+    with pytest.raises(ValueError, match="expected rows in `held_out`"):
+        fit(model(), table, Descent(), held_out=empty)
+
+
+def test_nothing_is_learnt_from_held_out_rows_but_when_to_stop():
+    table = observations(seed=1)
+    wild = type(table)(table.names, table.values * 3 + 1, table.altered)
+    plain = fit(model(), table, Descent(max_epochs=1, progress=False))
+    checked = fit(model(), table, Descent(max_epochs=1, progress=False), held_out=wild.untouched(()))
+    assert all(torch.equal(plain.state_dict()[name], value) for name, value in checked.state_dict().items())
+
+
+def test_solved_parts_need_no_trainer():
+    rows = torch.rand(10, 2, dtype=torch.float64)
+    part = Rescale(("a", "b"))
+    part.solve(rows)
+    assert torch.equal(part.upper, rows.amax(0))
+
+
+def test_fit_recovers_known_parameters():
+    """Linear truth, s' = A s + B a + sd e: slopes and deviations of the fitted mechanism come out in clinical units."""
+    from tests.transitions import DEVIATION, SLOPE
+
+    table = observations(count=400, horizon=11, seed=3)
+    surrogate = fit(model(hidden=32, location_constant=None, scale_constant=None), table, Descent(max_epochs=40, learning_rate=5e-3, progress=False))
+    parents, _ = surrogate.examples(table)
+    width = surrogate.rescale.width[:2]
+    mechanism = surrogate.mechanism
+    jacobian = torch.func.vmap(torch.func.jacrev(lambda row: mechanism.moments(row)[0]))(parents[:300])[..., :2].double()
+    slopes = (jacobian * width[:, None] / width[None, :]).mean(0).detach()
+    assert torch.allclose(slopes, SLOPE, atol=0.08)
+    deviation = mechanism.moments(parents)[1].detach().double() * (mechanism.cholesky() @ mechanism.cholesky().mT).diagonal().sqrt().detach().double() * width
+    assert torch.allclose(deviation.mean(0), DEVIATION, rtol=0.15)
