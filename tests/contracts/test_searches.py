@@ -11,6 +11,7 @@ from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.astar import AStar
+from rehearsal_torch.search.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.exhaustive import Exhaustive
 from rehearsal_torch.search.greedy_changes import GreedyChanges
 from rehearsal_torch.search.random_changes import RandomChanges
@@ -26,8 +27,9 @@ SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "random_changes": RandomChanges,
     "astar": AStar,
     "astar as published": AStar.published,
+    "branch_and_bound": BranchAndBound,
 }
-EXACT = {"exhaustive", "exhaustive in float32", "astar", "astar as published"}
+EXACT = {"branch_and_bound", "exhaustive", "exhaustive in float32", "astar", "astar as published"}
 
 EPISODES: dict[str, Callable[[], CounterfactualReturn]] = {
     "learnt": lambda: transition_episode(3),

@@ -1,0 +1,36 @@
+"""Data cards: what they count is what is there."""
+
+import json
+
+import pytest
+import yaml
+
+from rehearsal_torch.datasets.card import card_text
+from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
+
+
+@pytest.fixture(scope="module")
+def problem() -> SepsisSimulated:
+    return SepsisSimulated(patients=120, seed=3)
+
+
+def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> None:
+    card = problem.card()
+    assert yaml.safe_load(yaml.safe_dump(dict(card))) == card
+    json.dumps(card)
+    assert card["patients"] == card["episodes"] == 120 == sum(card["horizons"]["episodes by steps"].values())
+    assert card["transitions"] == sum(episode.horizon - 1 for episode in problem.stays.episodes)
+    assert sum(sizes["patients"] for sizes in card["splits"].values()) == 120
+    assert card["dose levels"]["max_dose_vaso"] == problem.levels.medians[0].tolist()
+    assert card["features"]["SOFA"]["largest"] <= 24
+    assert "never for evidence" in card["caution"]
+
+
+def test_the_fingerprint_tells_data_apart(problem: SepsisSimulated) -> None:
+    assert problem.card()["fingerprint"] == SepsisSimulated(patients=120, seed=3).card()["fingerprint"]
+    assert problem.card()["fingerprint"] != SepsisSimulated(patients=120, seed=4).card()["fingerprint"]
+
+
+def test_the_text_names_the_figures(problem: SepsisSimulated) -> None:
+    text = card_text(problem.card())
+    assert all(part in text for part in ("120 patients", "max_dose_vaso levels: 0,", "missing: none", "SOFA", "never for evidence"))

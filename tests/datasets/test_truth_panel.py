@@ -1,0 +1,74 @@
+"""The truth panel: a model that is the truth has no error, and references are worse."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Hindsight
+from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
+from rehearsal_torch.datasets.stays import CONTEXTUAL, DOSES, STATIC, VARYING
+from rehearsal_torch.datasets.truth_panel import TruthRow, random_change, truth_rows
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+
+
+@pytest.fixture(scope="module")
+def problem() -> SepsisSimulated:
+    return SepsisSimulated(patients=300, seed=0, horizon=10, limit=6)
+
+
+@pytest.fixture(scope="module")
+def model(problem: SepsisSimulated) -> TransitionModel:
+    torch.manual_seed(0)
+    model = TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=40))
+    return fit(model, problem.observations(), Descent(max_epochs=12, progress=False))
+
+
+@pytest.fixture(scope="module")
+def rows(problem: SepsisSimulated, model: TransitionModel) -> list[TruthRow]:
+    decided: list[tuple[Hindsight, Decision]] = []
+    for index in range(problem.count()):
+        situation = problem.situation(index)
+        decided.append((situation, GreedyChanges()(CounterfactualReturn(model, situation, LinearReward({"SOFA": -1.0}), 1))))
+    return list(truth_rows(model, problem, decided))
+
+
+def mean(rows: list[TruthRow], **wanted: str) -> float:
+    found = [row.value for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+    assert found
+    return sum(found) / len(found)
+
+
+def test_abduction_beats_fresh_noise(rows: list[TruthRow]) -> None:
+    for feature in ("MeanBP", "SOFA", "paO2", "Platelets_count"):
+        errors = {name: mean(rows, sequence="random change", feature=feature, quantity="rmse", estimator=name) for name in ("learnt", "fresh noise")}
+        assert errors["learnt"] < 0.7 * errors["fresh noise"]
+
+
+def test_regret_is_the_distance_to_the_optimum_and_never_negative(rows: list[TruthRow]) -> None:
+    regrets = [row for row in rows if row.quantity == "regret"]
+    assert regrets
+    assert min(row.value for row in regrets) >= -1e-9
+    best, got = (mean(rows, quantity="return", estimator=name) for name in ("true optimum", "true"))
+    assert mean(rows, quantity="regret", estimator="true") == pytest.approx(best - got)
+
+
+def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
+    claimed, true = ([row.episode for row in rows if row.quantity == "improvement" and row.estimator == name] for name in ("claimed", "true"))
+    assert claimed == true
+    assert len(claimed) == 6
+
+
+def test_random_changes_are_single_and_repeatable(problem: SepsisSimulated, model: TransitionModel) -> None:
+    for index in range(problem.count()):
+        episode = problem.situation(index).episode
+        first, again = (random_change(model, problem, episode).evidence for _ in range(2))
+        assert first == again
+        assert sum(chosen != done for chosen, done in zip(first["actions"], first["observed_actions"], strict=True)) == 1
