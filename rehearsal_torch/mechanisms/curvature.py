@@ -8,15 +8,13 @@ B = {y : |y - x| <= r} of the Euclidean norm,
     bend    >= sup_B |D^2 F_a(y)|        of the bilinear map: |D^2 F_a(y)[v, w]| <= bend |v| |w|,
     twist   >= |H_a(y) - H_a(x)| / |y - x|   for all y in B,
 
-with spectral norms throughout. A course answers in Euclidean norm; for another norm it is asked in other
-coordinates (`rescaled`), since x = S z turns F into S^-1 F(S z).
+with Euclidean and spectral norms throughout.
 
 Source: ours; the derivatives' place in the search is told in `search.gain_bound`.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -59,10 +57,6 @@ class CurvedCourse(SmoothCourse, ABC):
         Returns:
             Bounds that hold in exact arithmetic; whoever uses them adds a margin for rounding.
         """
-
-    @abstractmethod
-    def rescaled(self, scales: Tensor) -> Self:
-        """The same course in coordinates z = x / scales, (D,) positive."""
 
 
 def spectral_bound(matrices: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ Given F_t(x, a) as a function that torch can differentiate twice, and global con
     |DF| <= K_t,    |D^2 F| <= M_t,    |D^3 F| <= N_t    (operator norms of multilinear maps),
 
 derivatives at a point come from automatic differentiation, and on any ball slope = min(K, |DF| + M r), bend = M and
-twist = |p| N. In coordinates x = S z a derivative of order i grows by at most max(S)^i / min(S).
+twist = |p| N.
 
 Source: ours.
 """
@@ -69,15 +69,6 @@ class CurvedEquationCourse(CurvedCourse):
         slope = (spectral_bound(jacobian) + second * radii.unsqueeze(1)).clamp_max(first)
         twist = torch.linalg.vector_norm(covectors, dim=-1, keepdim=True) * third
         return Curvature(jacobian, hessian, slope, second.expand(shape), twist.expand(shape))
-
-    def rescaled(self, scales: Tensor) -> "CurvedEquationCourse":
-        """The course in coordinates states / scales, (D,)."""
-        growth = scales.max() ** torch.arange(1, 4, device=scales.device) / scales.min()
-
-        def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
-            return self.equation(states * scales, time, actions) / scales
-
-        return CurvedEquationCourse(self.states / scales, self.observed, self.actions, equation, self.constants * growth)
 
     def _all(self, time: int) -> Callable[[Tensor], Tensor]:
         """x -> F_t(x, a) for all a, (D,) -> (A, D)."""

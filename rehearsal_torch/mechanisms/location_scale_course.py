@@ -101,12 +101,6 @@ class LocationScaleCourse(CurvedCourse):
         """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
         return location_scale_curvature(states, covectors, radii, self.inner, self.offsets[time], self.location[0], self.scale, self.noise[time])
 
-    def rescaled(self, scales: Tensor) -> "LocationScaleCourse":
-        """The course in coordinates states / scales, (D,)."""
-        location = (self.location[0] / scales.unsqueeze(-1), self.location[1] / scales)
-        # The noise enters outside the softplus, so it is divided too: the constructor abducts it from the divided states.
-        return LocationScaleCourse(self.states / scales, self.observed, self.inner * scales, self.offsets, location, self.scale, self.floor)
-
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights stand on the left, where a narrow product is fastest."""
         half = hidden.shape[-1] // 2

@@ -14,7 +14,7 @@ changes have been made, all before the node's open time steps; m more may follow
 Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the incumbent.
 
 The model needs a reward that is linear in the states, and a course that bounds its curvature. Where one is missing, or the
-bound at the root is more than `looseness` times the incumbent's gain, A* searches instead, which needs Lipschitz constants;
+bound at the root is more than `looseness` times the largest gain or loss seen, A* searches instead, which needs Lipschitz constants;
 where those are missing too, greedy changes, and nothing is proven. The decision says so (`fallback`, and its reason).
 
 Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it by more
@@ -49,8 +49,9 @@ class BranchAndBound(Search[CounterfactualReturn]):
         leaves: Most sets of one node that are rolled out rather than branched on.
         events: Most events at one node; memory grows with its square. Beyond it, the fallback searches.
         pool: Most open nodes kept; those of least bound are given up first, and the gap then covers them.
-        looseness: The largest bound at the root, in multiples of the incumbent's gain, that is still searched.
-        time_limit_s: Seconds after which the best sequence so far is returned with its gap; None for no limit.
+        looseness: The largest bound at the root, in multiples of the largest gain of a set or loss of a single change seen, that is still searched.
+        time_limit_s: Seconds after which the best sequence so far is returned with its gap, None for no limit;
+            looked at between nodes, so that the root is always done.
         node_limit: The same for nodes expanded.
         fallback: What searches where the model says nothing; None for A* as it comes, under the same limits.
 

@@ -1,9 +1,5 @@
 """The tree of `branch_and_bound`: paths on which some changes have been made, best bound first.
 
-States are scaled by S_d = (size of one-step effects in coordinate d)^(1/4), at most 1 and at least 1e-3^(1/4): in that norm
-coordinates that actions hardly move count for less, and the certificate is two to three times tighter than in the plain
-norm.
-
 Source: ours.
 """
 
@@ -70,8 +66,7 @@ class EventTree:
         self.effort, self.limits, self.observed = effort, limits, objective.outcome()
         self.open = objective.open.tolist() if objective.actions > 1 else []
         gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(objective.course.states)
-        scales = _scales(objective.course, self.open, effort)
-        self.course, self.gradient = objective.course.rescaled(scales), gradient * scales
+        self.course, self.gradient = objective.course, gradient
         self.tolerance = 1e-9 * max(1.0, abs(self.observed))
         self.best, self.sequence = 0.0, objective.observed
         self.root, self.loose, self.recentred, self.rolled_out = 0.0, "", 0, 0
@@ -106,9 +101,9 @@ class EventTree:
         if not left:
             return
         place = int(events.gains.argmax())
-        if node.gain + float(events.gains[place]) > self.best:
-            self.best, self.sequence = node.gain + float(events.gains[place]), node.kept.clone()
-            self.sequence[events.times[place]] = events.actions[place]
+        sequence = node.kept.clone()
+        sequence[events.times[place]] = events.actions[place]
+        self._offer(node.gain + float(events.gains[place]), sequence)
         if left == 1:
             self.root = max(0.0, float(events.gains[place])) if first else self.root
             return
@@ -122,8 +117,9 @@ class EventTree:
         if first:
             self.root = max(0.0, float(model.sieve(torch.inf)[1].max()))
         self._roll_out(node, events, model.promising(BEAM))
-        if first and self.root > self.limits.looseness * self.best + self.tolerance:
-            self.loose = f"its bound of the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} times the {self.best:.6g} found"
+        size = max(self.best, float(events.gains.abs().max()))
+        if first and self.root > self.limits.looseness * size + self.tolerance:
+            self.loose = f"its bound of the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} times the largest gain or loss, {size:.6g}"
             return
         events, model = self._sieve(node, events, model)
         found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
@@ -166,8 +162,12 @@ class EventTree:
         self.effort.generated += len(sets)
         self.rolled_out += len(sets)
         place = int(gains.argmax())
-        if node.gain + float(gains[place]) > self.best:
-            self.best, self.sequence = node.gain + float(gains[place]), sequences[place]
+        self._offer(node.gain + float(gains[place]), sequences[place])
+
+    def _offer(self, gain: float, sequence: Tensor) -> None:
+        """Takes a sequence that is better by more than rounding."""
+        if gain > self.best + 1e-3 * self.tolerance:
+            self.best, self.sequence = gain, sequence
 
     def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor) -> None:
         """One child for each event that may be the first of a better set of two or more."""
@@ -181,13 +181,3 @@ class EventTree:
             kept_nodes = heapq.nsmallest(self.limits.pool, self._heap)
             self._given_up = max(self._given_up, -min(set_.rank for set_ in self._heap if set_ > kept_nodes[-1]))
             self._heap = kept_nodes
-
-
-def _scales(course: CurvedCourse, times: list[int], effort: Effort) -> Tensor:
-    """S, (D,): (root mean square of one-step effects, relative to the largest)^(1/4)."""
-    first = [course.branch(course.states[time : time + 1], time)[0] - course.states[time + 1] for time in times]
-    effort.network_evaluations += len(times) * course.actions
-    if not first:
-        return torch.ones_like(course.states[0])
-    size = torch.cat(first).square().mean(0).sqrt()
-    return (size / size.max().clamp_min(torch.finfo(size.dtype).tiny)).clamp_min(1e-3) ** 0.25

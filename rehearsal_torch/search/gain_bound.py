@@ -28,8 +28,9 @@ the pair's share of |eps_q|, and Y_q = R_q + |eps_q|:
   of which the largest m - 2 steps count.
 
 eps obeys eps_{q+1} <= slope eps_q + bend_o * sum of n n over pairs, plus, at the step of an event f, |(DF_f - DF_o) delta(e)| +
-(bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are at most bend |S||d|. All constants hold on
-the ball of radius Y_q around c_q, which holds every point used, and Y_q depends on earlier steps only.
+(bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are at most bend |S||d|. There the slope is that
+of f's action, at most `excess` times the kept action's; at most m - 2 changes follow a pair. All constants hold on the ball of
+radius Y_q around c_q, which holds every point used, and Y_q depends on earlier steps only.
 
 Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
@@ -95,8 +96,9 @@ class _Steps:
         self.adjoint = _adjoint(course, gradient, events)
         count = len(events.times)
         self.pairs, self.rest, self.eta = (gradient.new_zeros(count, count) for _ in range(3))
-        self.later = gradient.new_zeros(max(0, changes - 2), count, count)
-        self.epsilon = 0.0
+        self.after = max(0, changes - 2)
+        self.later = gradient.new_zeros(self.after, count, count)
+        self.epsilon, self.excess = 0.0, 1.0
 
     def advance(self, time: int) -> None:
         """Adds what step `time` contributes, and propagates eta and epsilon through it."""
@@ -111,23 +113,39 @@ class _Steps:
         )
         kept, taken = int(events.kept[time]), events.actions[start:stop]
         bend, twist, hessian = float(bounds.bend[0, kept]), float(bounds.twist[0, kept]), bounds.hessian[0, kept]
-        slope = float(bounds.slope[0, torch.cat([taken, events.kept[time : time + 1]])].max())
-        old, eta = slice(0, start), self.eta[:start, :start]
+        steepest = float(bounds.slope[0, torch.cat([taken, events.kept[time : time + 1]])].max())
+        slope = max(float(bounds.slope[0, kept]), 0.9 * steepest)
+        old, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
         both = norms.unsqueeze(1) * norms
         share = float(spectral_bound(hessian)) * radius + 0.5 * twist * radius**2
         self.pairs[old, old] += moved @ hessian @ moved.mT
         self.rest[old, old] += 0.5 * twist * most * both + share * eta
-        epsilon = slope * self.epsilon + 0.5 * bend * most**2
+        epsilon = steepest * self.epsilon + 0.5 * bend * most**2
         if len(taken):
             change = _Change(bounds, self.adjoint[time + 1], kept, taken)
-            if self.changes > 2:
+            if self.after:
                 self._keep(old, change.steepness(radius) * eta + change.gap * both)
             self.pairs[old, start:stop], self.rest[old, start:stop], fresh = change.with_earlier(moved, norms, before, before + self.epsilon, self.changes)
             epsilon += change.spread(before)
             self.eta[old, start:stop] = fresh
-        eta.mul_(slope).add_(both, alpha=bend)
-        pairs = self.changes * (self.changes - 1) / 2
-        self.epsilon = min(epsilon, pairs * float(self.eta.max())) if len(self.eta) else 0.0
+        self.eta[old, old] = self.eta[old, old] * slope + bend * both
+        self.excess = max(self.excess, steepest / slope if slope else 1.0)
+        self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
+
+    def _mutual(self, stop: int) -> float:
+        """The most that the pairs of m events can displace beyond their own effects, by the first `stop` events' eta."""
+        if not stop:
+            return 0.0
+        if self.changes < 4:
+            return self.changes * (self.changes - 1) / 2 * float(self.eta[:stop, :stop].max())
+        times = self.events.times[:stop].unique().tolist()
+        spans = [slice(*self.events.span(time)) for time in times]
+        rows = torch.stack([self.eta[span, :stop].amax(0) for span in spans])
+        steps = torch.stack([rows[:, span].amax(1) for span in spans], 1)
+        count = min(self.changes, len(times))
+        # Each pair of time steps stands in the sum of both its ends, hence the half.
+        ends = (steps + steps.mT).topk(min(count - 1, len(times)), -1).values.sum(-1) if count > 1 else steps[0]
+        return 0.5 * float(ends.topk(count).values.sum())
 
     def _keep(self, old: slice, fresh: Tensor) -> None:
         """Keeps, pair by pair, the largest m - 2 values seen."""

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.mechanisms.curvature import CurvedCourse, spectral_bound
 from rehearsal_torch.mechanisms.curved_equation import CurvedEquationCourse
-from tests.episodes import transition_episode
 from tests.curved_episodes import curved_episode
+from tests.episodes import transition_episode
 
 
 def course_of(seed: int, learnt: bool, width: int = 3) -> CurvedCourse:
@@ -20,12 +20,10 @@ def unit(generator: torch.Generator, width: int) -> torch.Tensor:
     return vector / vector.norm()
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000), learnt=st.booleans(), width=st.integers(1, 4), radius=st.floats(0, 3), scaled=st.booleans())
-def test_bounds_hold_on_the_ball(seed, learnt, width, radius, scaled):
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000), learnt=st.booleans(), width=st.integers(1, 4), radius=st.floats(0, 3))
+def test_bounds_hold_on_the_ball(seed, learnt, width, radius):
     course, generator = course_of(seed, learnt, width), torch.Generator().manual_seed(seed)
-    if scaled:
-        course = course.rescaled(0.2 + torch.rand(width, generator=generator, dtype=torch.float64))
     time, state = seed % 3, torch.randn(1, width, generator=generator, dtype=torch.float64)
     covector = 3 * torch.randn(1, width, generator=generator, dtype=torch.float64)
     bounds = course.curvature(state, time, covector, torch.tensor([radius], dtype=torch.float64))
@@ -65,15 +63,6 @@ def test_derivatives_are_those_of_the_step(seed, learnt):
             ]
         )
         torch.testing.assert_close(found.hessian[0, action], hessian, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("learnt", [True, False])
-def test_rescaled_is_the_same_course(learnt):
-    course, generator = course_of(1, learnt), torch.Generator().manual_seed(1)
-    scales = 0.2 + torch.rand(3, generator=generator, dtype=torch.float64)
-    scaled, states = course.rescaled(scales), torch.randn(5, 3, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close(scaled.branch(states / scales, 2) * scales, course.branch(states, 2))
-    torch.testing.assert_close(scaled.states * scales, course.states)
 
 
 def test_batches_are_row_by_row():

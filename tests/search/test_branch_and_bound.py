@@ -54,7 +54,7 @@ def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions,
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), leaves=st.sampled_from([1, 3, 10]), changes=st.integers(2, 4), spread=st.sampled_from([1.0, 10.0]))
 def test_branching_reaches_the_same_optimum_as_rolling_out(seed, leaves, changes, spread):
     objective = drawn(seed, 6, changes, 3, 4, spread)
@@ -68,7 +68,7 @@ def test_branches_where_few_leaves_are_allowed():
     assert decision.evidence["recentred"] > 1
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), nodes=st.integers(1, 12))
 def test_an_early_end_leaves_a_valid_gap(seed, nodes):
     objective = drawn(seed, 7, 4, 3, 4, 10.0)

@@ -9,8 +9,8 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.search.change_events import ChangeEvents, change_events, roll_out
 from rehearsal_torch.search.gain_bound import gain_bound
 from rehearsal_torch.search.sequence import Effort
-from tests.episodes import transition_episode
 from tests.curved_episodes import curved_episode
+from tests.episodes import transition_episode
 
 
 def events_of(objective: CounterfactualReturn) -> tuple[CurvedCourse, torch.Tensor, ChangeEvents]:
@@ -53,7 +53,7 @@ instances = given(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @instances
 def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels, learnt):
     objective = transition_episode(seed, horizon, changes, width, levels) if learnt else curved_episode(seed, horizon, changes, width, levels)
