@@ -64,11 +64,20 @@ def problem_of(config: DictConfig) -> "Problem":
     return problem
 
 
-def surrogate_of(config: DictConfig) -> "Surrogate":
-    """The surrogate, unfitted; its first weights come from the seed alone."""
+def surrogate_of(config: DictConfig, *, settled: bool = True) -> "Surrogate":
+    """The surrogate, unfitted.
+
+    Args:
+        config: The whole configuration.
+        settled: Draws the first weights from the seed alone; otherwise the caller has seen to it.
+
+    Raises:
+        UserError: if it is none, or refuses its values.
+    """
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
-    settle(int(config.seed))
+    if settled:
+        settle(int(config.seed))
     surrogate = build(config, "surrogate")
     if not isinstance(surrogate, Surrogate):
         raise UserError(f"expected a surrogate; got {type(surrogate).__name__}", "surrogate", "See the folder conf/surrogate")

@@ -80,12 +80,18 @@ def _merged(shards: list[RunFolder], path: Path) -> RunFolder:
     merged.write_metrics(sorted((row for number in range(wanted) for row in place[number].metrics()), key=lambda row: (row[1], row[0])))
     if (place[0].path / "data.yaml").is_file():
         merged.write_yaml("data.yaml", place[0].read_yaml("data.yaml"))
-    truths = [(place[number].path / "truth.csv").read_text(encoding="utf-8") for number in range(wanted) if (place[number].path / "truth.csv").is_file()]
-    if truths:
-        heading = truths[0].partition("\n")[0]
-        merged.write("truth.csv", f"{heading}\n" + "".join(text.partition("\n")[2] for text in truths))
+    if any((shard.path / "truth.csv").is_file() for shard in shards):
+        order = {json.loads(lines[index])["identity"]: index for index in lines}
+        merged.write("truth.csv", _truths([place[number].path / "truth.csv" for number in range(wanted)], order))
     merged.close("ok", f"merged from {wanted} shards", apart, seconds)
     return merged
+
+
+def _truths(paths: list[Path], order: dict[str, int]) -> str:
+    """The shards' comparisons with the truth, in the order of the situations."""
+    texts = [path.read_text(encoding="utf-8").splitlines() for path in paths if path.is_file()]
+    rows = sorted((row for text in texts for row in text[1:]), key=lambda row: order[row.partition(",")[0]])
+    return "\n".join([texts[0][0], *rows, ""])
 
 
 def conclude(sweep: Path) -> list[dict[str, Any]]:

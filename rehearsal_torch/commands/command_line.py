@@ -16,6 +16,7 @@ import hydra
 from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig
 
+from rehearsal_torch.commands.job import raised
 from rehearsal_torch.commands.limits import check
 from rehearsal_torch.commands.overrides import composed
 from rehearsal_torch.commands.sweep import begin, finish
@@ -25,31 +26,32 @@ from rehearsal_torch.commands.user_error import UserError
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
-def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = None, conf: Path = CONF) -> int:
+def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = None, conf: Path = CONF, after: Callable[[Path], None] | None = None) -> int:
     """Runs a command.
 
     Args:
         task: What Hydra calls for each job; its name is the command's.
         arguments: What was typed behind the script's name; None for what was typed.
         conf: The folder with config.yaml.
+        after: What is done with a sweep's folder when its jobs have ended.
 
     Returns:
         The exit code.
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
-        return _run(task, list(sys.argv[1:] if arguments is None else arguments), conf)
+        return _run(task, list(sys.argv[1:] if arguments is None else arguments), conf, after)
     except UserError as error:
         if full:
             raise
         print(error, file=sys.stderr, flush=True)
         return 2
     except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr, flush=True)
+        print("Interrupted; type the same with resume=FOLDER to go on.", file=sys.stderr, flush=True)
         return 130
 
 
-def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> int:
+def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, after: Callable[[Path], None] | None) -> int:
     parsed = get_args_parser().parse_args(arguments)
     if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
         _hand_over(task, arguments, conf)
@@ -71,6 +73,8 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -
     passed = [*(["-m"] if multirun else []), *flags, *kept, _quoted("out", str(out))]
     if not multirun:
         _hand_over(task, passed, conf)
+        if raised:
+            raise raised.pop()
         return 0
     begin(out, script, kept)
     jobs = [[text for text in job if not text.startswith("out=")] for job in jobs]
@@ -80,7 +84,7 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -
     except Exception as error:  # what a job could not say in its own folder: the table is printed all the same
         failure = error
     finally:
-        code = finish(out, jobs, ["python", f"scripts/{script}.py"])
+        code = finish(out, jobs, ["python", f"scripts/{script}.py"], after)
     if failure is not None:
         raise failure
     return code

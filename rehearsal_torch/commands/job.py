@@ -25,8 +25,12 @@ from rehearsal_torch.history import RunFolder
 Work = Callable[[DictConfig, RunFolder, bool], str]
 
 
+# What a job outside a sweep has raised. Hydra would print a line of its own about an error that passes through it.
+raised: list[Exception] = []
+
+
 def carry_out(script: str, work: Work, config: DictConfig) -> None:
-    """Runs a command's work in its run folder.
+    """Runs a command's work in its run folder; outside a sweep, an error is left in `raised`.
 
     Args:
         script: The command's name.
@@ -34,11 +38,20 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
         config: The job's configuration.
 
     Raises:
-        UserError: if the folder holds something else; outside a sweep, if the person at the keyboard must mend something.
-        Exception: outside a sweep, whatever else the work raises.
+        UserError: in a sweep, if the folder holds something else.
     """
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
+        _carry_out(script, work, config, sweep=True)
+        return
+    raised.clear()
+    try:
+        _carry_out(script, work, config, sweep=False)
+    except Exception as error:
+        raised.append(error)
+
+
+def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> None:
     hydra = HydraConfig.get()
-    sweep = hydra.mode == RunMode.MULTIRUN
     folder = RunFolder(_near(Path(hydra.runtime.output_dir)))
     overrides = [text for text in hydra.overrides.task if not text.startswith(("out=", "resume="))]
     began = time.perf_counter()

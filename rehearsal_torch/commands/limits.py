@@ -23,11 +23,20 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> Non
     _whole("seed", config.seed, 0, optional=False)
     for key in ("limit", "preview", "workers"):
         _whole(key, config[key], 1, optional=key != "preview")
+    if config.split not in ("train", "validation", "test"):
+        raise UserError(f"expected train, validation or test; got {config.split}", "split", did_you_mean(str(config.split), ["train", "validation", "test"]))
+    if "changes" in config.objective:
+        _whole("objective.changes", config.objective.changes, 0, optional=False)
+    _whole("folds", config.folds, 2, optional=False)
+    if config.by not in ("patient", "transition"):
+        raise UserError(f"expected patient or transition; got {config.by}", "by", "Choose by=patient, unless a comparison asks for the other")
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
     shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {int(config.shard)}
     if max(shards) >= int(config.shards):
         raise UserError(f"expected shards 0 to {int(config.shards) - 1}; got {max(shards)}", "shard", f"Give shards={max(shards) + 1}, or another shard")
+    if "path" in config.dataset and config.dataset.path is None:
+        raise UserError("this data set is read from a file, which must be named", "path", "Add path=FILE")
     if config.path is not None and not Path(config.path).exists():
         near = Path(config.path).parent
         remedy = did_you_mean(Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else [])
@@ -47,8 +56,8 @@ def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) 
         if int(config.shards) > 1 and script == "decide":
             raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
         return
-    if script == "train":
-        raise UserError("training fits a surrogate and takes none", "checkpoint", "Use scripts/decide.py, or leave checkpoint= out")
+    if script != "decide":
+        raise UserError("this command fits surrogates and takes none", "checkpoint", "Use scripts/decide.py, or leave checkpoint= out")
     if not surrogate_in(str(config.checkpoint)):
         near = Path(config.checkpoint).parent
         remedy = did_you_mean(Path(config.checkpoint).name, [path.name for path in near.iterdir() if path.is_dir()] if near.is_dir() else [])

@@ -130,7 +130,7 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
         problem,
         asked.limit_seconds,
     )
-    _record(out, typed, asked.limit_seconds, fingerprints(asked.cache, constants), int(config.seed))
+    _record(out, typed, asked.limit_seconds if plan else None, fingerprints(asked.cache, constants), int(config.seed))
     rows = EpisodeRows(asked.out / "episodes.csv")
     wanted = [each for cases in plan.values() for each in cases]
     todo = [(e, case) for e, case in tasks(wanted, asked.episodes) if case.key(study.situations[e].identity) not in rows.done]
@@ -200,16 +200,17 @@ def _patient(study: Study, episode: str, config: dict[str, Any]) -> Figure:
 
 
 def _method(run: dict[str, Any]) -> str:
+    commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
     return (
-        f"Made by `{run.get('command')}` at commit {run.get('commit')} (see run.json). Raw rows: episodes.csv. Episodes are the first {HORIZON} steps of test "
-        f"patients who stay that long. Means bear 95% bootstrap intervals over episodes. A search that took more than {run.get('limit_seconds'):g} s was ended "
-        "unproven; its branching factor and its seconds are lower bounds, and open markers say so. `astar` is the project's A*; `astar_paper` bounds and "
-        "expands as the paper does, with anchors by time step, on fewer episodes; `branch_and_bound` needs no anchors. M is the number of sequences "
-        "simulated for anchors, or, for anchors `..._of_size`, the number of states in the set. Seconds are wall-clock with one search on each core."
+        f"Made by {commands} at commit {run.get('commit')} (see run.json). Raw rows: episodes.csv. Episodes are the first {HORIZON} steps of test patients "
+        f"who stay that long. Means bear 95% bootstrap intervals over episodes. A search that took more than {run.get('limit_seconds') or LIMIT:g} s was "
+        "ended unproven; its branching factor, seconds and improvement are lower bounds, and open markers say so. `astar` is the project's A*; `astar_paper` "
+        "bounds and expands as the paper does, with anchors by time step, on fewer episodes; `branch_and_bound` needs no anchors. M is the number of "
+        "sequences simulated for anchors, or, for anchors `..._of_size`, the number of states in the set. Seconds are wall-clock, one thread a search."
     )
 
 
-def _record(out: RunFolder, typed: list[str], limit: float, weights: dict[str, str], seed: int) -> None:
+def _record(out: RunFolder, typed: list[str], limit: float | None, weights: dict[str, str], seed: int) -> None:
     """Writes run.json, and refuses rows that came from other models."""
     before = out.read_json("run.json")
     odd = [constant for constant, digest in weights.items() if before.get("models", {}).get(constant, digest) != digest]
@@ -217,7 +218,13 @@ def _record(out: RunFolder, typed: list[str], limit: float, weights: dict[str, s
         raise UserError(f"the rows there came from other models (L_h = {', '.join(odd)})", str(out.path), "Move the folder away, or bring those models back")
     command = " ".join(["python scripts/reproduce_sepsis.py", shlex.join(typed)]).strip()
     commands = list(dict.fromkeys([*before.get("commands", []), command]))
-    told = {"command": command, "commands": commands, "limit_seconds": limit, "models": before.get("models", {}) | weights}
+    # Only stages that search have a limit worth telling: drawing figures later must not change what is said of the rows.
+    told = {
+        "command": command,
+        "commands": commands,
+        "limit_seconds": before.get("limit_seconds") if limit is None else limit,
+        "models": before.get("models", {}) | weights,
+    }
     out.write_json("run.json", provenance("reproduce_sepsis", [], seed) | told)
 
 

@@ -56,13 +56,13 @@ def planned() -> dict[str, list[Planned]]:
     lipschitz = [Planned(replace(USUAL, constant=constant)) for constant in CONSTANTS]
     lipschitz += [Planned(replace(slow, constant=constant), 0.06) for constant in (0.8, 1.0, 1.2)]
     lipschitz += [Planned(replace(bound, constant=constant)) for constant in CONSTANTS]
-    samples = [Planned(replace(USUAL, size=size)) for size in SAMPLES]
+    samples = [Planned(replace(USUAL, size=size), 1.0 if size < 2000 else 0.25) for size in SAMPLES]
     samples += [Planned(replace(slow, size=size), 0.06) for size in (200, 500, 1000, 2000)]
-    changes = [Planned(replace(USUAL, changes=changes), 1.0 if changes < 5 else 0.05) for changes in (1, 2, 3, 4, 5)]
+    changes = [Planned(replace(USUAL, changes=changes), {4: 0.25, 5: 0.05}.get(changes, 1.0)) for changes in (1, 2, 3, 4, 5)]
     changes += [Planned(replace(slow, changes=changes), 0.06 if changes < 4 else 0.03) for changes in (1, 2, 3, 4)]
     changes += [Planned(replace(bound, changes=changes)) for changes in (1, 2, 3, 4, 5, 6)]
-    anchors = [Planned(replace(USUAL, anchors=of_size(name), size=size)) for name in (LIPSCHITZ, UNIFORM) for size in SIZES]
-    anchors += [Planned(replace(USUAL, anchors=of_size(FACILITY), size=size), 0.1) for size in (500, 2000)]
+    anchors = [Planned(replace(USUAL, anchors=of_size(name), size=size), 1.0 if size < 5000 else 0.25) for name in (LIPSCHITZ, UNIFORM) for size in SIZES]
+    anchors += [Planned(replace(USUAL, anchors=of_size(FACILITY), size=size), 0.05) for size in (500, 2000)]
     return {"lipschitz": lipschitz, "samples": samples, "changes": changes, "anchors": anchors}
 
 
@@ -106,11 +106,12 @@ def _anchors(case: Case, pool: Table, seed: int) -> Anchors:
 
 
 def tasks(plan: Sequence[Planned], count: int) -> list[tuple[int, Case]]:
-    """(episode's number, case) for the whole plan, episode by episode, each once.
+    """(episode's number, case) for the whole plan, each once: branch and bound first, which is quick, then episode by episode.
 
-    A study that ends early so has nearly equally many episodes of every case.
+    A study that ends early so has nearly equally many episodes of every case of A*.
     """
     share: dict[Case, int] = {}
     for each in plan:
         share[each.case] = max(share.get(each.case, 0), each.episodes(count))
-    return [(episode, case) for episode in range(count) for case, episodes in share.items() if episode < episodes]
+    every = [(episode, case) for episode in range(count) for case, episodes in share.items() if episode < episodes]
+    return sorted(every, key=lambda task: task[1].search != BOUND)

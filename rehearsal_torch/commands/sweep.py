@@ -1,6 +1,6 @@
 """Sweeps: many jobs under one folder, and the table that ends them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -34,13 +34,14 @@ def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
     folder.write_json(SWEEP, {"script": script, "overrides": list(overrides), "decisive": decisive})
 
 
-def finish(out: Path, jobs: list[list[str]], command: Sequence[str]) -> int:
+def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Callable[[Path], None] | None = None) -> int:
     """Merges shards where all are done, and prints the table of jobs, last of all.
 
     Args:
         out: The sweep's folder.
         jobs: Each job's overrides.
         command: What the sweep was typed as, without overrides.
+        after: What else is done with the folder before the table.
 
     Returns:
         0 if every job went well, else 1.
@@ -52,6 +53,8 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str]) -> int:
             print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
     elif cohorts(out):
         print(f"Not merged, as not all jobs are done. Go on with: {join([*command, f'resume={out}'])}", flush=True)
+    if after is not None:
+        after(out)
     _print(out, rows)
     return 0 if good else 1
 

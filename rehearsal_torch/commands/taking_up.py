@@ -3,6 +3,7 @@
 The rule for a folder, given by ``out=`` or ``resume=``:
 
     missing or empty                       a new run begins in it
+    a run that made nothing yet            a new run begins in it
     a run of the same configuration        it is taken up where it stopped; a finished one is reported again
     a run of another configuration         refused: the keys that differ are named
     anything else                          refused: nothing of it is touched
@@ -19,6 +20,8 @@ from rehearsal_torch.history import RunFolder
 # Keys that do not change what comes out.
 FREE = ("out", "resume", "workers", "trainer.progress", "trainer.folder")
 SWEEP = "sweep.json"
+# What a run writes before it makes anything of its own.
+OPENING = ("config.yaml", "run.json", "data.yaml", "status.json", "error.txt", ".config.yaml.part", ".run.json.part", ".data.yaml.part", ".status.json.part")
 
 
 def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[str], bool]:
@@ -66,12 +69,14 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
         return
     if not folder.path.is_dir():
         raise UserError("expected a folder; this is a file", str(folder.path), "Choose another out=")
-    if not folder.begun:
-        # What a run writes first may be torn off by a kill; such a folder is begun anew.
-        strangers = [path.name for path in folder.path.iterdir() if path.name not in ("config.yaml", ".config.yaml.part", ".run.json.part", "status.json")]
-        if strangers:
-            raise UserError(f"the folder is not empty and holds no run ({', '.join(sorted(strangers)[:3])})", str(folder.path), "Choose another out=")
+    strangers = [path.name for path in folder.path.iterdir() if path.name not in OPENING]
+    if not strangers:
+        # A run that was killed or refused before it made anything: nothing is lost when another one begins.
+        for path in folder.path.iterdir():
+            path.unlink()
         return
+    if not folder.begun:
+        raise UserError(f"the folder is not empty and holds no run ({', '.join(sorted(strangers)[:3])})", str(folder.path), "Choose another out=")
     before = folder.read_yaml("config.yaml")
     odd = [key for key in sorted({*_flat(before), *_flat(config)}) if not _free(key) and _flat(before).get(key) != _flat(config).get(key)]
     if odd:

@@ -55,7 +55,7 @@ def told(where: str) -> Iterator[None]:
         cause = _refusal(error)
         if cause is None:
             raise
-        raise UserError(" ".join(str(cause.args[0] if isinstance(cause, KeyError) and cause.args else cause).split()).rstrip("."), where) from error
+        raise UserError(str(cause.args[0] if isinstance(cause, KeyError) and cause.args else cause).strip().rstrip("."), where) from error
 
 
 def _refusal(error: BaseException) -> BaseException | None:

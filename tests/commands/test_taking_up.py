@@ -12,6 +12,7 @@ CONFIG = {"seed": 0, "out": "a", "workers": None, "trainer": {"max_epochs": 3, "
 @pytest.fixture
 def begun(tmp_path):
     folder = RunFolder(tmp_path / "run")
+    folder.write_metrics([])
     folder.write_yaml("config.yaml", CONFIG)
     folder.write_json("run.json", {"script": "train", "overrides": ["+experiment=sepsis", "seed=0"], "choices": {"decision": "astar"}})
     return folder
@@ -37,8 +38,16 @@ def test_files_of_others_are_refused(tmp_path):
 
 
 def test_a_run_that_was_killed_while_it_began_is_begun_anew(tmp_path):
-    (tmp_path / "config.yaml").write_text("seed: 0\n")
+    (tmp_path / "config.yaml").write_text("seed: 1\n")
     agree(RunFolder(tmp_path), CONFIG)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_refused_before_it_made_anything_leaves_its_folder_to_the_next(begun):
+    (begun.path / "metrics.csv").unlink()
+    begun.close("failed", "no such column", [], 0.1)
+    agree(begun, CONFIG | {"seed": 1})
+    assert not begun.begun
 
 
 def test_what_was_recorded_is_what_goes_on(begun):

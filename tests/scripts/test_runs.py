@@ -122,11 +122,6 @@ def test_folders_of_others_are_left_alone(place):
     assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
 
 
-def test_processes_change_nothing(place, cohort):
-    assert typed(place, "decide", *TOY, "checkpoint=trained", "out=shared", "workers=2").code == 0
-    assert (place / "shared/decisions.jsonl").read_bytes() == cohort
-
-
 def test_shards_merge_to_the_same_bytes(place, cohort):
     out = "shards"
     answer = typed(place, "decide", "-m", *TOY, "checkpoint=trained", "shard=range(3)", "shards=3", f"out={out}", "hydra/launcher=joblib")
@@ -156,6 +151,24 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     table = answer.out[answer.out.index("2 jobs in") :]
     assert "failed" in table
     assert "ok" in table
+
+
+def test_a_newcomers_command_on_a_small_cohort(place):
+    answer = typed(place, "train", "+experiment=sepsis", "dataset.patients=60", "trainer.max_epochs=1", "surrogate.mechanism.hidden=8", "limit=2", "out=sepsis")
+    assert answer.code == 0, answer.err
+    with (place / "sepsis/truth.csv").open() as file:
+        assert {row["quantity"] for row in csv.DictReader(file)} >= {"rmse", "improvement", "return"}
+    decided = [json.loads(line) for line in (place / "sepsis/decisions.jsonl").read_text().splitlines()]
+    assert [line["search"] for line in decided] == ["branch_and_bound"] * 2
+    assert all("true_improvement" in line["score"] for line in decided)
+
+
+def test_folds_are_judged(place):
+    small = ("dataset.patients=60", "trainer.max_epochs=1", "surrogate.mechanism.hidden=8", "folds=2", "out=folds")
+    answer = typed(place, "cross_validate", "+experiment=lipschitz_grid", *small)
+    assert answer.code == 0, answer.err
+    with (place / "folds/folds.csv").open() as file:
+        assert [row["fold"] for row in csv.DictReader(file)] == ["0", "1"]
 
 
 def test_scripts_need_no_particular_folder(place):
