@@ -1,9 +1,10 @@
 """What a run has recorded, read back.
 
-Of a run folder the report reads the decisions, the metrics and the configuration, and what the run says of itself;
-any of them may be missing. A last line that was cut off when a run was killed is left out.
+Of a run folder the report reads the decisions, the metrics, the configuration, and what a known truth says of the
+decisions (``truth.csv``); any of them may be missing. A last line that was cut off when a run was killed is left out.
 """
 
+import csv
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,12 +25,14 @@ class Recorded:
         decisions: One dictionary a decision, in the order of their indices, with `seconds` where they were measured.
         metrics: Name to (step, value) pairs in the order written.
         config: The resolved configuration; empty if missing.
+        truth: The rows of ``truth.csv``; empty if missing.
     """
 
     path: Path
     decisions: list[Decided] = field(default_factory=list)
     metrics: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
+    truth: list[dict[str, str]] = field(default_factory=list)
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions that are no sequences."""
@@ -61,4 +64,8 @@ def read(path: str | Path) -> Recorded:
     seconds = {int(step): value for step, value in metrics.get(SECONDS, [])}
     decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
     timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
-    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"))
+    truth: list[dict[str, str]] = []
+    if (path / "truth.csv").is_file():
+        with (path / "truth.csv").open(newline="", encoding="utf-8") as file:
+            truth = list(csv.DictReader(file))
+    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth)

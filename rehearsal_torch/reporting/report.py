@@ -9,7 +9,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting import claimed_and_true, effort, improvement_distribution, outcomes, patient_course, training_curve
+from rehearsal_torch.reporting import claimed_and_true, effort, improvement_distribution, outcomes, patient_course, training_curve, truth_errors
 from rehearsal_torch.reporting.drawing import drawing, save
 from rehearsal_torch.reporting.recorded import Decided, Recorded, read
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
@@ -64,6 +64,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
         found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
+    if any(row["quantity"] == "rmse" for row in run.truth):
+        found["truth_errors"] = truth_errors.draw(run.truth)
     return found
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from rehearsal_torch.reporting import truth_errors
 from rehearsal_torch.reporting.interval import mean_interval
 from rehearsal_torch.reporting.recorded import Decided, Recorded
 from rehearsal_torch.reporting.wording import Wording
@@ -34,6 +35,8 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
         for name in dict.fromkeys(key for score in scores for key in score):
             row |= _with_interval(f"score/{name}", finite([score.get(name) for score in scores]))
         rows.append(row)
+    if len(rows) == 1:
+        rows[0] |= _truth(run, words)
     return rows
 
 
@@ -54,9 +57,9 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
         heads = (
             "search",
             "k",
-            "patients",
+            "n",
             f"observed\n{words.variable}",
-            "improve-\nment %",
+            "better\nby %",
             "95%\ninterval",
             "median\n%",
             "proven\n%",
@@ -88,10 +91,10 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
         ]
         parts.append(_table(title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines))
     scored = [
-        (str(row["search"]), str(row.get("k", "")), name.removeprefix("score/"), _number(row[name]), _span(row, name))
+        (str(row["search"]), str(row.get("k", "")), name.partition("/")[2], _number(row[name]), _span(row, name))
         for row in rows
         for name in row
-        if name.startswith("score/") and not name.endswith(("_low", "_high"))
+        if name.startswith(("score/", "truth/")) and not name.endswith(("_low", "_high"))
     ]
     if scored:
         parts.append(_table("Scores by the problem's own yardstick, means", ("search", "k", "score", "mean", "95% interval"), scored))
@@ -101,6 +104,16 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
 def finite(values: Sequence[object]) -> list[float]:
     """The finite numbers among values."""
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+
+
+def _truth(run: Recorded, words: Wording) -> Row:
+    """Means of what ``truth.csv`` says of the outcome's variable, the scores' numbers left out; the file does not tell searches apart."""
+    row: Row = {}
+    for (sequence, quantity, feature, estimator), mean in truth_errors.means(run.truth).items():
+        if feature == words.variable and quantity != "improvement" and (quantity, estimator) not in (("return", "no action"), ("return", "true")):
+            name = f"truth/{quantity}, {estimator}" + ("" if sequence == "recommended" else f" ({sequence})")
+            row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
+    return row
 
 
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
+TRUTH = (("SOFA", "learnt", 0), ("SOFA", "observed course", 1), ("SOFA", "fresh noise", 3), ("GCS", "learnt", 0), ("GCS", "fresh noise", 1))
 OBSERVED = (-50.0, -60.0, -40.0, -80.0, -20.0)
 
 
@@ -49,15 +50,32 @@ def write(folder: Path, decisions: list[dict], metrics: list[tuple], config: dic
     return folder
 
 
-@pytest.fixture
-def sepsis_run(tmp_path):
+def sequences(folder: Path) -> Path:
     metrics = [(epoch, f"mechanism/{name}", 3.0 - epoch + shift) for epoch in range(4) for name, shift in (("train_loss", 0.0), ("held_out_loss", 0.25))]
     metrics += [(index, "decision/seconds", 0.1 * (index + 1)) for index in range(5)]
     config = {
         "surrogate": {"doses": ["max_dose_vaso", "input_4hourly"]},
         "objective": {"reward": {"_target_": "rehearsal_torch.objectives.reward.LinearReward", "weights": {"SOFA": -1}}},
     }
-    return write(tmp_path / "run", [decision(index, proven=index != 4) for index in range(5)], metrics, config)
+    write(folder, [decision(index, proven=index != 4) for index in range(5)], metrics, config)
+    lines = [f"stay-{index},recommended,rmse,{feature},{estimator},{index + 1 + more}" for index in range(5) for feature, estimator, more in TRUTH]
+    lines += [f"stay-{index},recommended,regret,SOFA,true,{index}" for index in range(5)]
+    (folder / "truth.csv").write_text("\n".join(["episode,sequence,quantity,feature,estimator,value", *lines]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def sepsis_run(tmp_path):
+    return sequences(tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """A sequence run that has been reported once, and what was printed; to be read only."""
+    from rehearsal_torch.reporting.report import report
+
+    folder = sequences(tmp_path_factory.mktemp("reported") / "run")
+    return folder, report(folder)
 
 
 @pytest.fixture

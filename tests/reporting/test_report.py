@@ -7,7 +7,7 @@ import pytest
 
 from rehearsal_torch.reporting.report import report
 
-FIGURES = {"training", "improvement", "outcomes", "effort", "patient", "truth"}
+FIGURES = {"training", "improvement", "outcomes", "effort", "patient", "truth", "truth_errors"}
 
 
 def texts(path):
@@ -19,17 +19,17 @@ def rows(folder):
         return list(csv.DictReader(file))
 
 
-def test_all_figures_of_a_sequence_run_are_written_as_png_and_svg(sepsis_run):
-    report(sepsis_run)
-    assert {path.name for path in (sepsis_run / "figures").iterdir()} == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
-    for path in (sepsis_run / "figures").glob("*.png"):
+def test_all_figures_of_a_sequence_run_are_written_as_png_and_svg(reported):
+    folder, _ = reported
+    assert {path.name for path in (folder / "figures").iterdir()} == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
+    for path in (folder / "figures").glob("*.png"):
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert path.stat().st_size > 5000
 
 
-def test_the_table_equals_a_hand_computation(sepsis_run):
-    report(sepsis_run)
-    (row,) = rows(sepsis_run)
+def test_the_table_equals_a_hand_computation(reported):
+    folder, _ = reported
+    (row,) = rows(folder)
     assert (row["search"], row["k"], row["patients"]) == ("branch_and_bound", "3", "5")
     assert float(row["observed"]) == pytest.approx((50 + 60 + 40 + 80 + 20) / 5)
     assert float(row["improvement"]) == pytest.approx(0.05)
@@ -40,11 +40,14 @@ def test_the_table_equals_a_hand_computation(sepsis_run):
     assert float(row["expanded_median"]) == pytest.approx(30)
     assert float(row["ebf"]) == pytest.approx(1.2)
     assert float(row["score/true_improvement"]) == pytest.approx(0.025)
+    assert float(row["truth/rmse, learnt"]) == pytest.approx(3.0)
+    assert float(row["truth/regret, true"]) == pytest.approx(2.0)
+    assert not any("GCS" in name for name in row)
     assert float(row["score/regret"]) == pytest.approx(statistics.fmean([0, 0.5, 1, 1.5, 2]))
 
 
-def test_the_terminal_table_shows_what_the_file_holds(sepsis_run):
-    shown = report(sepsis_run)
+def test_the_terminal_table_shows_what_the_file_holds(reported):
+    _, shown = reported
     line = next(line for line in shown.splitlines() if "branch_and_bound" in line)
     cells = [cell.strip() for cell in line.strip("│ ").split("│")]
     assert cells[:5] == ["branch_and_bound", "3", "5", "50", "5"]
@@ -55,9 +58,9 @@ def test_the_terminal_table_shows_what_the_file_holds(sepsis_run):
     assert max(len(line) for line in shown.splitlines() if "│" in line) <= 110
 
 
-def test_the_figures_bear_their_labels_and_values_as_text(sepsis_run):
-    report(sepsis_run)
-    figures = sepsis_run / "figures"
+def test_the_figures_bear_their_labels_and_values_as_text(reported):
+    folder, _ = reported
+    figures = folder / "figures"
     assert "median 4.00% (n = 5)" in texts(figures / "improvement.svg")
     assert "Counterfactual improvement (%)" in texts(figures / "improvement.svg")
     assert "best: 0.250 (epoch 4)" in texts(figures / "training.svg")
@@ -66,9 +69,9 @@ def test_the_figures_bear_their_labels_and_values_as_text(sepsis_run):
     assert "mean claimed 5.00%, true 2.50%" in texts(figures / "truth.svg")
 
 
-def test_the_patient_shown_has_the_largest_improvement_and_arrows_for_both_doses(sepsis_run):
-    report(sepsis_run)
-    shown = texts(sepsis_run / "figures" / "patient.svg")
+def test_the_patient_shown_has_the_largest_improvement_and_arrows_for_both_doses(reported):
+    folder, _ = reported
+    shown = texts(folder / "figures" / "patient.svg")
     assert "Patient stay-1: 10.0% better with at most 3 changed actions" in shown
     assert "Time step (4 h each)" in shown
     assert "SOFA (points)" in shown
@@ -76,9 +79,8 @@ def test_the_patient_shown_has_the_largest_improvement_and_arrows_for_both_doses
     assert "F: fluids changed" in shown
 
 
-def test_equal_runs_have_equal_figures(sepsis_run):
-    report(sepsis_run)
-    before = {path.name: path.read_bytes() for path in (sepsis_run / "figures").iterdir()}
+def test_equal_runs_have_equal_figures(reported, sepsis_run):
+    before = {path.name: path.read_bytes() for path in (reported[0] / "figures").iterdir()}
     report(sepsis_run)
     assert before == {path.name: path.read_bytes() for path in (sepsis_run / "figures").iterdir()}
     assert not any(b"<dc:date>" in content for name, content in before.items() if name.endswith(".svg"))
