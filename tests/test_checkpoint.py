@@ -175,5 +175,5 @@ def test_damage_and_absence_are_named(folder: Path, tmp_path: Path) -> None:
 
 def test_arguments_that_do_not_fit_are_named(folder: Path) -> None:
     edit(folder, width=3)
-    with pytest.raises(CheckpointError, match="cannot build .*width"):
+    with pytest.raises(CheckpointError, match=r"cannot build .*width"):
         load(folder)

@@ -63,7 +63,7 @@ class Mimic(Problem):
             frame = pd.read_csv(self.path, low_memory=False)
         except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError) as error:
             raise TableError(f"{self.path} cannot be read as a comma-separated table ({error}): expected .csv or .csv.gz with a header row") from error
-        self.missing = {name: int(count) for name, count in frame.reindex(columns=list(COLUMNS)).isna().sum().items() if count}
+        self.missing = {str(name): int(count) for name, count in frame.reindex(columns=list(COLUMNS)).isna().sum().items() if count}
         self.stays = read_stays(frame, source=str(self.path), least=least, longest=longest, action_lag=action_lag, age_unit=age_unit)
         if not self.stays.episodes:
             raise ValueError(f"{self.path}: no episode of at least {least} steps is left ({dict(self.stays.drops)}): lower `least`")
