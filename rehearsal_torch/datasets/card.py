@@ -26,7 +26,7 @@ def data_card(
         source: Where they come from.
         caution: What they must not be used for.
         levels: Learnt dose levels, or None.
-        missing: Column to number of missing values in the table that was read; None for none.
+        missing: Column to number of values that were filled in upstream, where the table tells; None where it does not.
     """
     rows = torch.cat([episode.values for episode in stays.episodes])
     lengths = sorted(episode.horizon for episode in stays.episodes)
@@ -46,27 +46,10 @@ def data_card(
             "largest": lengths[-1],
             "episodes by steps": dict(sorted(Counter(lengths).items())),
         },
-        "missing values": dict(missing or {}),
+        "missing values": "none in the table" if missing is None else {f"{name} filled in upstream": count for name, count in missing.items()},
         "dropped": dict(stays.drops),
         "splits": {name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)} for name, places in splits.items()},
         "dose levels": {} if levels is None else {name: row.tolist() for name, row in zip(levels.names, levels.medians, strict=True)},
         "features": shown,
         "fingerprint": transitions(stays.episodes).fingerprint(),
     }
-
-
-def card_text(card: Mapping[str, Any]) -> str:
-    """The card as lines to print."""
-    horizons = card["horizons"]
-    lines = [
-        f"{card['source']}: {card['patients']} patients, {card['episodes']} episodes, {card['transitions']} transitions of four hours",
-        f"  horizons {horizons['least']} to {horizons['largest']} steps, median {horizons['median']}",
-        "  split by patient: " + ", ".join(f"{name} {sizes['patients']}" for name, sizes in card["splits"].items()),
-        "  missing: " + (", ".join(f"{name} {count}" for name, count in card["missing values"].items()) or "none"),
-        "  dropped: " + (", ".join(f"{reason} {count}" for reason, count in card["dropped"].items()) or "none"),
-    ]
-    lines += [f"  {name} levels: " + ", ".join(f"{dose:g}" for dose in doses) for name, doses in card["dose levels"].items()]
-    width = max(len(name) for name in card["features"])
-    for name, seen in card["features"].items():
-        lines.append(f"  {name:<{width}}  {seen['least']:10.4g} {seen['median']:10.4g} {seen['largest']:10.4g}  {seen['unit']}")
-    return "\n".join([*lines, f"  fingerprint {card['fingerprint'][:16]}", f"  {card['caution']}"])

@@ -63,7 +63,8 @@ class Mimic(Problem):
             frame = pd.read_csv(self.path, low_memory=False)
         except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError) as error:
             raise TableError(f"{self.path} cannot be read as a comma-separated table ({error}): expected .csv or .csv.gz with a header row") from error
-        self.missing = {str(name): int(count) for name, count in frame.reindex(columns=list(COLUMNS)).isna().sum().items() if count}
+        # A table with holes is refused; one whose holes were filled says so in columns such as GCS_obs, 1 where measured.
+        self.missing = {name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns}
         self.stays = read_stays(frame, source=str(self.path), least=least, longest=longest, action_lag=action_lag, age_unit=age_unit)
         if not self.stays.episodes:
             raise ValueError(f"{self.path}: no episode of at least {least} steps is left ({dict(self.stays.drops)}): lower `least`")
@@ -99,7 +100,7 @@ class Mimic(Problem):
         """Sizes, ranges, missing values, drops, levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        return data_card(self.stays, self.splits, source=str(self.path.name), caution=CAUTION, levels=levels, missing=self.missing)
+        return data_card(self.stays, self.splits, source=str(self.path.name), caution=CAUTION, levels=levels, missing=self.missing or None)
 
     def _transitions(self, split: str) -> Table:
         return transitions([self.stays.episodes[place] for place in self.splits[split]])

@@ -72,6 +72,7 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
 
     Args:
         frame: The table; ``icustay_id`` is accepted for ``icustayid``, and ``subject_id``, where present, names the patient.
+            Without it every stay counts as a patient of its own, and two stays of one person may fall into two splits.
         source: What the table is called in messages.
         least: Shortest episode kept, in steps, at least 2.
         longest: Longest episode; what lies behind is dropped. None for no limit.
@@ -79,7 +80,8 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
         age_unit: "days" as AI-Clinician has it, or "years", which are converted.
 
     Raises:
-        TableError: if a column is missing or not a number, a value is missing or outside its range, or a (stay, bloc) stands twice.
+        TableError: if a column is missing or not a number, a value is missing or outside its range, a number of a
+            stay or step is not whole, a column or a (stay, bloc) stands twice, or a stay belongs to several patients.
         ValueError: if an argument is out of range.
     """
     if least < 2 or action_lag < 0 or (longest is not None and longest < least) or age_unit not in ("days", "years"):
@@ -95,10 +97,10 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
     values = table[list(COLUMNS)].to_numpy(np.float64)[order]
     if age_unit == "years":
         values[:, COLUMNS.index("age")] *= YEAR
-    patient = table["subject_id"].astype(str).to_numpy()[order] if "subject_id" in table else stay.astype(str)
+    patient = _texts(table["subject_id"])[order] if "subject_id" in table else stay.astype(str)
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
-    drops = {"stays cut at a gap in bloc": int((~other & gap).sum())}
+    drops = {"stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))}
     drops["rows lost to action_lag"] = drops["rows behind the longest horizon"] = drops[f"episodes shorter than {least} steps"] = 0
     drops["rows of these"] = 0
     episodes, patients = [], []
@@ -130,7 +132,7 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
 
 def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
     names = [str(name) for name in table.columns]
-    told = []
+    told = [f"{names.count(name)} columns are called {name!r}; keep one of them" for name in (*wanted, "subject_id") if names.count(name) > 1]
     for name in wanted:
         if name not in names:
             near = get_close_matches(name, names, 1, 0.6)
@@ -151,19 +153,41 @@ def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list
         missing = ~np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
         if missing.any():
             told.append(f"{name}: {int(missing.sum())} missing or infinite values{_at(missing)}; impute them or drop the rows")
+        elif name not in RANGES and (broken := column.to_numpy(np.float64) % 1 != 0).any():
+            told.append(f"{name}: expected whole numbers; got {column[broken].iloc[0]:g}{_at(broken)}, {int(broken.sum())} such rows")
         if name in RANGES:
             told += _outside(name, column.to_numpy(np.float64, na_value=np.nan), age_unit)
     whole = [name for name in ("icustayid", "bloc") if pd.api.types.is_numeric_dtype(table[name])]
     if len(whole) == 2 and table.duplicated(["icustayid", "bloc"]).any():
         twice = table.duplicated(["icustayid", "bloc"]).to_numpy()
         told.append(f"{int(twice.sum())} rows repeat a (icustayid, bloc) that stands above{_at(twice)}; keep one of each")
-    return told
+    return told + _patients(table)
+
+
+def _patients(table: pd.DataFrame) -> list[str]:
+    """What is wrong with the patients' numbers; a split by patient rests on them."""
+    if "subject_id" not in table:
+        return []
+    nobody = table["subject_id"].isna().to_numpy()
+    if nobody.any():
+        return [f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; fill them in, or leave the column out to split by stay"]
+    several = (table.groupby("icustayid")["subject_id"].transform("nunique") > 1).to_numpy()
+    if several.any():
+        return [f"subject_id: expected one patient a stay; stay {table['icustayid'][several].iloc[0]} has several{_at(several)}"]
+    return []
+
+
+def _texts(numbers: pd.Series) -> np.ndarray:
+    """Patients' numbers as text, "70" for 70.0 too, so that a patient's split does not hang on the column's type."""
+    if pd.api.types.is_float_dtype(numbers) and (numbers % 1 == 0).all():
+        numbers = numbers.astype(np.int64)
+    return np.asarray(numbers.astype(str))
 
 
 def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
     least, largest, unit = RANGES[name]
     if name == "age" and age_unit == "years":
-        largest = 200
+        largest, unit = 200, "years; a table in days takes dataset.age_unit=days"
     with np.errstate(invalid="ignore"):
         bad = (column < least) | (column > largest)
         if name in BINARY:

@@ -5,7 +5,6 @@ import json
 import pytest
 import yaml
 
-from rehearsal_torch.datasets.card import card_text
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 
 
@@ -29,8 +28,3 @@ def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> N
 def test_the_fingerprint_tells_data_apart(problem: SepsisSimulated) -> None:
     assert problem.card()["fingerprint"] == SepsisSimulated(patients=120, seed=3).card()["fingerprint"]
     assert problem.card()["fingerprint"] != SepsisSimulated(patients=120, seed=4).card()["fingerprint"]
-
-
-def test_the_text_names_the_figures(problem: SepsisSimulated) -> None:
-    text = card_text(problem.card())
-    assert all(part in text for part in ("120 patients", "max_dose_vaso levels: 0,", "missing: none", "SOFA", "never for evidence"))

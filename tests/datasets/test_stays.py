@@ -37,6 +37,9 @@ def test_a_gap_in_bloc_cuts_a_stay(frame: pd.DataFrame) -> None:
     assert [(episode.identity, episode.horizon) for episode in stays.episodes[:2]] == [("0", 4), ("0+1", rows - 5)]
     assert stays.patients[:2] == ("0", "0")
     assert stays.drops["stays cut at a gap in bloc"] == 1
+    twice = read_stays(gone[~((gone.icustayid == 0) & (gone.bloc == 8))], source="table", least=2)
+    assert [episode.identity for episode in twice.episodes[:3]] == ["0", "0+1", "0+2"]
+    assert twice.drops["stays cut at a gap in bloc"] == 1
 
 
 def test_short_episodes_are_dropped_and_counted(frame: pd.DataFrame) -> None:
@@ -72,12 +75,36 @@ def test_years_are_converted_where_said(frame: pd.DataFrame) -> None:
     years = frame.assign(age=frame.age / 365.25)
     with pytest.raises(TableError, match=r"looks like years: set dataset\.age_unit=years"):
         read_stays(years, source="table")
+    with pytest.raises(TableError, match=r"age: expected 0 to 200 \(years; a table in days takes dataset\.age_unit=days\)"):
+        read_stays(frame, source="table", age_unit="years")
     converted, plain = read_stays(years, source="table", age_unit="years"), read_stays(frame, source="table")
     torch.testing.assert_close(converted.episodes[0].values, plain.episodes[0].values)
 
 
+def test_a_patient_has_one_name_whatever_the_columns_type(frame: pd.DataFrame) -> None:
+    numbers = frame.icustayid + 70
+    whole = read_stays(frame.assign(subject_id=numbers), source="table").patients
+    assert whole == tuple(str(number) for number in range(70, 76))
+    assert read_stays(frame.assign(subject_id=numbers.astype(float)), source="table").patients == whole
+    assert read_stays(frame.assign(subject_id=numbers.astype(str)), source="table").patients == whole
+
+
+def test_patients_that_are_unknown_or_several_in_a_stay_are_refused(frame: pd.DataFrame) -> None:
+    unknown = frame.assign(subject_id=frame.icustayid.where(frame.icustayid > 0))
+    rows = int((frame.icustayid == 0).sum())
+    with pytest.raises(TableError, match=rf"subject_id: {rows} rows name no patient \(first at row 1\)"):
+        read_stays(unknown, source="table")
+    with pytest.raises(TableError, match=r"expected one patient a stay; stay 0 has several \(first at row 1\)"):
+        read_stays(frame.assign(subject_id=range(len(frame))), source="table")
+
+
+def test_a_column_that_stands_twice_is_refused(frame: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match="2 columns are called 'SOFA'; keep one of them"):
+        read_stays(pd.concat([frame, frame[["SOFA"]]], axis=1), source="table")
+
+
 def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
-    spoilt = frame.astype({column: object}) if isinstance(value, str) else frame.copy()
+    spoilt = frame.astype({column: object if isinstance(value, str) else float})
     spoilt.loc[3, column] = value
     return spoilt
 
@@ -93,6 +120,9 @@ def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
         ("mechvent", 0.5, "mechvent: expected 0 to 1"),
         ("max_dose_vaso", -0.1, "max_dose_vaso: expected 0 to 50"),
         ("Creatinine", "high", "Creatinine: expected numbers; got 'high'"),
+        ("bloc", 4.5, r"bloc: expected whole numbers; got 4\.5 \(first at row 4\), 1 such rows"),
+        ("icustayid", 0.5, r"icustayid: expected whole numbers; got 0\.5 \(first at row 4\)"),
+        ("icustayid", np.nan, r"icustayid: 1 missing or infinite values \(first at row 4\)"),
     ],
 )
 def test_each_fault_is_named_with_its_row_and_what_to_do(frame: pd.DataFrame, column: str, value: object, told: str) -> None:

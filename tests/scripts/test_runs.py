@@ -47,7 +47,8 @@ def test_training_leaves_a_whole_run_folder(place):
     assert [line["index"] for line in lines] == list(range(5))
     assert all(line["identity"] == f"patient-{line['index']}" and line["score"]["unknown"] is None for line in lines)
     names = {name for _, name, _ in metrics(run)}
-    assert names == {"mechanism/train_loss", "mechanism/held_out_loss", "decision/seconds"}
+    assert {name for name in names if not name.startswith("lipschitz/")} == {"mechanism/train_loss", "mechanism/held_out_loss", "decision/seconds"}
+    assert {"lipschitz/bound_largest", "lipschitz/jacobian_largest"} <= names
 
 
 def test_the_record_holds_nothing_of_the_environment(place):
