@@ -1,9 +1,10 @@
 """The simulated cohort: reproducible, near the published aggregates, and true to its own law."""
 
+import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.datasets.sepsis_simulator import LONGEST, RETURN, SPREAD, STATES, Cohort, emit, move, simulate
+from rehearsal_torch.datasets.sepsis_simulator import FLUID, LONGEST, RETURN, SPREAD, STATES, VASOPRESSOR, Cohort, emit, move, simulate
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,45 @@ def test_the_marginals_are_near_the_published_aggregates(cohort: Cohort) -> None
     allowed = {"SOFA": 0.25, "SOFA sd": 0.2, "vasopressor": 0.015, "no fluid": 0.02, "ventilated": 0.02, "female": 0.03, "readmitted": 0.03}
     off = {name: (found[name], target[name]) for name in target if abs(found[name] - target[name]) > allowed[name]}
     assert not off
+
+
+def share(doses: torch.Tensor, levels: torch.Tensor) -> torch.Tensor:
+    """How often each level is given, a jittered dose counted for the nearest level in ratio, (5,)."""
+    nearest = (doses.clamp_min(1e-9).log().unsqueeze(-1) - levels[1:].log()).abs().argmin(-1) + 1
+    return torch.bincount(torch.where(doses > 0, nearest, 0), minlength=5) / len(doses)
+
+
+@pytest.mark.parametrize(
+    ("column", "levels", "target"),
+    [("max_dose_vaso", VASOPRESSOR, [0.859, 0.035, 0.040, 0.030, 0.036]), ("input_4hourly", FLUID, [0.26, 0.187, 0.188, 0.183, 0.182])],
+)
+def test_dose_levels_are_as_frequent_as_published(cohort: Cohort, column: str, levels: torch.Tensor, target: list[float]) -> None:
+    found = share(torch.from_numpy(cohort.frame()[column].to_numpy().copy()), levels)
+    torch.testing.assert_close(found, torch.tensor(target), rtol=0, atol=0.01)
+
+
+def test_features_change_slowly_or_fast_as_organs_do(cohort: Cohort) -> None:
+    """Platelets and creatinine hardly move in four hours, oxygenation and urine do; the order is that of published models of MIMIC-III."""
+    frame = cohort.frame()
+    before = frame.groupby("icustayid").shift()
+    later = before.SOFA.notna()
+    found = {name: float(np.corrcoef(frame[name][later], before[name][later])[0, 1]) for name in (*STATES, "SOFA")}
+    assert all(0.4 < value < 0.97 for value in found.values())
+    assert min(found["Platelets_count"], found["Creatinine"]) > 0.9
+    assert max(found["paO2"], found["output_4hourly"]) < 0.65
+    assert 0.8 < found["SOFA"] < 0.95
+
+
+def test_vasopressors_look_harmful_in_the_raw_table(cohort: Cohort) -> None:
+    """Those who get one fare worse one step later, and go on looking harmed when all that the table shows is held equal."""
+    frame = cohort.frame()
+    after = frame.groupby("icustayid").SOFA.shift(-1)
+    kept = after.notna()
+    given, score = (frame.max_dose_vaso > 0)[kept].to_numpy(np.float64), after[kept].to_numpy()
+    assert score[given > 0].mean() - score[given == 0].mean() > 3
+    shown = frame.loc[kept, [*STATES, "SOFA", "mechvent", "age", "re_admission", "gender", "input_4hourly"]].to_numpy(np.float64)
+    design = np.column_stack([np.ones(len(shown)), (shown - shown.mean(0)) / shown.std(0), given])
+    assert 0.5 < np.linalg.lstsq(design, score)[0][-1] < 2
 
 
 def test_the_table_has_the_pipelines_columns_units_and_horizons(cohort: Cohort) -> None:

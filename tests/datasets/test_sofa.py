@@ -35,6 +35,20 @@ def test_each_organ_has_its_limits(organ: str, values: dict[float, int]) -> None
     assert {value: score(**{organ: value}) for value in values} == values
 
 
+@pytest.mark.parametrize(
+    ("organ", "values"),
+    [
+        ("arterial", {200.0: 1, 150.0: 1, 100.0: 2, 50.0: 3}),
+        ("platelets", {100.0: 1, 50.0: 2, 20.0: 3}),
+        ("pressure", {65.0: 1}),
+        ("urine", {34.0: 3}),
+    ],
+)
+def test_a_limit_that_is_just_reached_keeps_the_lower_score(organ: str, values: dict[float, int]) -> None:
+    """Half oxygen, so that the ratios 400, 300, 200 and 100 are met exactly."""
+    assert {value: score(**({"oxygen": 0.5, "arterial": 300.0} | {organ: value})) for value in values} == values
+
+
 @pytest.mark.parametrize(("dose", "points"), [(0.0, 0), (0.001, 3), (0.1, 3), (0.101, 4)])
 def test_the_vasopressor_of_the_step_counts(dose: float, points: int) -> None:
     assert score(dose) == points

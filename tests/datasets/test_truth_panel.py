@@ -1,5 +1,6 @@
 """The truth panel: a model that is the truth has no error, and references are worse."""
 
+from copy import deepcopy
 from functools import partial
 
 import pytest
@@ -9,7 +10,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 from rehearsal_torch.datasets.stays import CONTEXTUAL, DOSES, STATIC, VARYING
-from rehearsal_torch.datasets.truth_panel import TruthRow, random_change, truth_rows
+from rehearsal_torch.datasets.truth_panel import FEATURES, TruthRow, random_change, step_errors, truth_rows
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
@@ -21,7 +22,7 @@ from rehearsal_torch.training.fit import fit
 
 @pytest.fixture(scope="module")
 def problem() -> SepsisSimulated:
-    return SepsisSimulated(patients=300, seed=0, horizon=10, limit=6)
+    return SepsisSimulated(patients=300, seed=0, horizon=10, limit=6, changes=1)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,44 @@ def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
     claimed, true = ([row.episode for row in rows if row.quantity == "improvement" and row.estimator == name] for name in ("claimed", "true"))
     assert claimed == true
     assert len(claimed) == 6
+
+
+def test_errors_by_step_average_to_the_panels(problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]) -> None:
+    episode = problem.situation(2).episode
+    decision = random_change(model, problem, episode)
+    actions = zip(decision.evidence["actions"], decision.evidence["observed_actions"], strict=True)
+    first = next(step for step, (chosen, done) in enumerate(actions) if chosen != done)
+    errors = list(step_errors(model, problem, episode, decision, "random change"))
+    assert {row.offset for row in errors} == set(range(1, episode.horizon - first))
+    assert len(errors) == 3 * len(FEATURES) * (episode.horizon - 1 - first)
+    for estimator in ("learnt", "observed course", "fresh noise"):
+        squares = [row.error**2 for row in errors if (row.feature, row.estimator) == ("MeanBP", estimator)]
+        panel = mean(rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator)
+        assert (sum(squares) / len(squares)) ** 0.5 == pytest.approx(panel)
+    observed = model.levels.digitise(episode.columns(DOSES))[:-1].tolist()
+    nothing = Decision(None, 0.0, {"actions": observed, "observed_actions": observed, "doses": []})
+    assert not list(step_errors(model, problem, episode, nothing, "nothing"))
+
+
+def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, model: TransitionModel) -> None:
+    """The best single change among a model's doses has no regret, though those doses are not the problem's."""
+    other = deepcopy(model)
+    other.levels.fix(torch.tensor([[0.0, 0.01, 0.02, 0.05, 0.09], [0.0, 500.0, 1000.0, 2000.0, 4000.0]]))
+    differ = 0
+    for index in range(problem.count()):
+        situation = problem.situation(index)
+        observed = other.levels.digitise(situation.episode.columns(DOSES))[:-1]
+        sequences = observed.repeat(9 * 25, 1)
+        sequences[torch.arange(9 * 25), torch.arange(9 * 25) // 25] = torch.arange(9 * 25) % 25
+        tried = [
+            Decision(None, 0.0, {"actions": chosen, "observed_actions": observed.tolist(), "doses": doses, "improvement": 0.0, "changes": 1})
+            for chosen, doses in zip(sequences.tolist(), other.doses(sequences).tolist(), strict=True)
+        ]
+        best = max(tried, key=lambda decision: problem.score(situation, decision)["true_value"])
+        regret = [row.value for row in truth_rows(other, problem, [(situation, best)]) if (row.quantity, row.estimator) == ("regret", "true")]
+        assert regret == pytest.approx([0.0])
+        differ += problem.optimum(situation) != problem.score(situation, best)["true_value"]
+    assert differ
 
 
 def test_random_changes_are_single_and_repeatable(problem: SepsisSimulated, model: TransitionModel) -> None:
