@@ -54,7 +54,7 @@ class Round:
     def line(self) -> str:
         """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
         certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
-        whole = {"index": self.index, "identity": self.situation.identity, **self.decision.to_dict(), **certificate, "score": dict(self.score)}
+        whole = {"index": self.index, **self.situation.facts(), **self.decision.to_dict(), **certificate, "score": dict(self.score)}
         return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False)
 
 

@@ -13,11 +13,15 @@ Without learning, rounds do not depend on each other, so several processes may s
 random in a round comes from (seed, index) alone: the rounds are equal whichever process makes them, and in
 whichever order.
 
+A search that answers for many situations is handed them in groups; groups are cut from the whole list of indices, so
+that a run that is taken up again meets the same groups.
+
 Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (one episode after the other).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +32,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.datasets.problem import Problem, World
 from rehearsal_torch.history import Round
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.search.many import ManySearch
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
@@ -47,16 +52,25 @@ class _Method:
     certify: Certify | None
     seed: int
 
-    def round(self, index: int) -> Round:
-        """The round of one situation; the same at every call and in every process."""
-        situation = self.problem.situation(index)
+    def rounds(self, indices: Sequence[int]) -> list[Round]:
+        """The rounds of situations that are decided together; the same at every call and in every process."""
+        situations = [self.problem.situation(index) for index in indices]
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(np.random.SeedSequence((self.seed, index)).generate_state(1, np.uint64)[0] >> 1))
-            objective = self.objective(self.surrogate, situation)
-            decision = self.search(objective)
-            certificate = None if self.certify is None else self.certify(self.surrogate, objective, decision)
-            score = self.problem.score(situation, decision)
-        return Round(index, situation, decision, certificate, score)
+            torch.manual_seed(int(np.random.SeedSequence((self.seed, indices[0])).generate_state(1, np.uint64)[0] >> 1))
+            if isinstance(self.search, ManySearch):
+                objective = self.objective(self.surrogate, situations)
+                decisions = self.search.many(objective)
+            else:
+                objective = self.objective(self.surrogate, situations[0])
+                decisions = [self.search(objective)]
+            certificates = [None if self.certify is None else self.certify(self.surrogate, objective, decision) for decision in decisions]
+            scores = [self.problem.score(situation, decision) for situation, decision in zip(situations, decisions, strict=True)]
+        return [Round(*each) for each in zip(indices, situations, decisions, certificates, scores, strict=True)]
+
+    def together(self, indices: Sequence[int]) -> list[Sequence[int]]:
+        """The indices in groups that are decided together, in order."""
+        size = self.search.together if isinstance(self.search, ManySearch) else 1
+        return [indices[start : start + size] for start in range(0, len(indices), size)]
 
 
 def rounds(
@@ -71,6 +85,7 @@ def rounds(
     certify: Certify | None = None,
     seed: int = 0,
     workers: int = 1,
+    begin: int = 0,
 ) -> Iterator[Round]:
     """Decides in one situation after the other.
 
@@ -85,6 +100,8 @@ def rounds(
         certify: Says of (surrogate, objective, decision) how sure we are.
         seed: Decides everything random, together with the situation's index.
         workers: Processes that share the rounds, each with one thread.
+        begin: Leaves out the first so many of `indices`, which an earlier run has decided. Situations that are decided together stay together, so
+            that the rest comes out as if nothing had been left out.
 
     Yields:
         A round each, in the order of `indices`.
@@ -102,29 +119,35 @@ def rounds(
             raise ValueError("each round of a loop that learns needs the one before: expected workers=1")
         if not isinstance(problem, World):
             raise TypeError(f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False")
-        return _learning(method, problem, chosen, trainer)
-    if min(workers, len(chosen)) > 1:
-        return _shared(method, chosen, min(workers, len(chosen)))
-    return map(method.round, chosen)
+        return _learning(method, problem, chosen[begin:], trainer)
+    groups = method.together(chosen)
+    while groups and len(groups[0]) <= begin:
+        begin -= len(groups.pop(0))
+    if min(workers, len(groups)) > 1:
+        made = _shared(method, groups, min(workers, len(groups)))
+    else:
+        made = (each for group in groups for each in method.rounds(group))
+    return islice(made, begin, None)
 
 
 def _learning(method: _Method, world: World, indices: Sequence[int], trainer: Descent | None) -> Iterator[Round]:
     table = world.observations()
     for index in indices:
-        each = method.round(index)
+        (each,) = method.rounds([index])
         yield each
         table = table + world.respond(each.situation, each.decision)
         fit(method.surrogate, table, trainer)
 
 
-def _shared(method: _Method, indices: Sequence[int], workers: int) -> Iterator[Round]:
+def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:
     from joblib import Parallel, delayed
 
     # The method travels to each process once, not with each round. The token keeps joblib from taking up again processes
     # that hold an earlier state of the same surrogate.
     start = {"initializer": _receive, "initargs": (method, uuid4().hex)}
     share = Parallel(n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=f"{4 * workers}", batch_size=1, **start)
-    yield from share(delayed(_round)(index) for index in indices)
+    for made in share(delayed(_rounds)(group) for group in groups):
+        yield from made
 
 
 _received: list[_Method] = []
@@ -135,5 +158,5 @@ def _receive(method: _Method, token: str) -> None:  # noqa: ARG001
     _received[:] = [method]
 
 
-def _round(index: int) -> Round:
-    return _received[0].round(index)
+def _rounds(indices: Sequence[int]) -> list[Round]:
+    return _received[0].rounds(indices)

@@ -7,6 +7,7 @@ Source: Du et al. (2026), Sec. 2 (context before alteration); Tsirtsis and Gomez
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +29,10 @@ class Foresight:
     given: dict[str, Tensor]
     feasible: dict[str, tuple[float, float]]
 
+    def facts(self) -> dict[str, Any]:
+        """Plain data that tells people which situation it is: identity, and what was known."""
+        return {"identity": self.identity, "given": {name: value.tolist() for name, value in self.given.items()}}
+
 
 @dataclass(frozen=True)
 class Hindsight:
@@ -45,6 +50,10 @@ class Hindsight:
     def identity(self) -> str:
         """What the case is called in its data set."""
         return self.episode.identity
+
+    def facts(self) -> dict[str, Any]:
+        """Plain data that tells people which situation it is: its identity."""
+        return {"identity": self.identity}
 
 
 Situation = Foresight | Hindsight

@@ -6,10 +6,11 @@ Given an objective, a search answers with a decision; it knows nothing of surrog
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.objective import Objective
+from torch import nn
 
-Sought = TypeVar("Sought", bound=Objective, contravariant=True)
+from rehearsal_torch.data.decision import Decision
+
+Sought = TypeVar("Sought", bound=nn.Module, contravariant=True)
 
 
 class Search(ABC, Generic[Sought]):

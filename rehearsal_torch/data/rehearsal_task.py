@@ -1,0 +1,143 @@
+"""Rehearsal tasks: what is known, what may be set, and what is wanted.
+
+Variables stand in an influence graph. The context X is seen before deciding; of the intermediate variables Z some may
+be set, each within bounds; the outcomes Y come last and are to fall into a convex region S. Sought is an alteration of
+one of the candidate sets of variables that makes P(Y in S | x, alteration) large.
+
+Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+LEAST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class RehearsalTask:
+    """Who plays which part.
+
+    Attributes:
+        graph: Who influences whom; holds every variable.
+        context: Variables that are seen before deciding.
+        box: Variables that may be set, with bounds.
+        region: Where the outcomes should fall.
+        candidates: Sets of variables that may be set together; one set is chosen. Empty stands for each actionable variable by itself.
+
+    Raises:
+        ValueError: if a name is not in the graph, plays two parts, a context variable follows an actionable one, or an outcome precedes one.
+    """
+
+    graph: RehearsalGraph
+    context: tuple[str, ...]
+    box: Box
+    region: Polytope
+    candidates: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "context", tuple(self.context))
+        sets = tuple(tuple(names) for names in self.candidates) or tuple((name,) for name in self.box.names)
+        object.__setattr__(self, "candidates", sets)
+        parts = {"context": self.context, "actionable": self.box.names, "outcome": self.outcomes}
+        for part, names in parts.items():
+            unknown = [name for name in names if name not in self.graph.names]
+            if unknown:
+                raise ValueError(f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}")
+        named = [name for names in parts.values() for name in names]
+        twice = sorted({name for name in named if named.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice} play two parts: a variable is context, actionable or an outcome")
+        for names in sets:
+            strange = [name for name in names if name not in self.box.names]
+            if strange or not names:
+                raise ValueError(f"candidate set {list(names)}: expected some of the actionable variables {list(self.box.names)}")
+        late = [name for name in self.context if name in self.graph.descendants(self.box.names)]
+        if late:
+            raise ValueError(f"context {late} follows an actionable variable and cannot be seen before deciding: take it out of the context, or turn the edge")
+        early = [name for name in self.box.names if name in self.graph.descendants(self.outcomes)]
+        if early:
+            raise ValueError(f"actionable {early} follows an outcome: nothing that is set there can change the outcome any more")
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """The |Y| outcomes, in the region's order."""
+        return self.region.names
+
+    @property
+    def intermediates(self) -> tuple[str, ...]:
+        """Variables that are neither context nor outcome, in the graph's order."""
+        return tuple(name for name in self.graph.names if name not in self.context and name not in self.outcomes)
+
+    def check(self, table: Table) -> None:
+        """Refuses a table that nothing can be learnt from.
+
+        Raises:
+            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing or infinite, or a column is constant.
+        """
+        missing = [name for name in self.graph.names if name not in table.names]
+        if missing:
+            raise ValueError(f"no column for {missing}; the table has {list(table.names)}: add the columns or take the variables out of the graph")
+        if len(table) < LEAST_ROWS:
+            raise ValueError(f"expected at least {LEAST_ROWS} rows; got {len(table)}: nothing can be learnt from so few")
+        values = table.columns(self.graph.names)
+        faults = []
+        for name, column in zip(self.graph.names, values.T, strict=True):
+            bad = int((~column.isfinite()).sum())
+            if bad:
+                faults.append(f"{name}: {bad} of {len(column)} values are missing or infinite: drop or impute those rows")
+            elif bool((column == column[0]).all()):
+                faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the variable out")
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a configuration."""
+        return {
+            "graph": self.graph.to_plain(),
+            "context": list(self.context),
+            "box": {name: list(bounds) for name, bounds in self.box.bounds().items()},
+            "region": {"names": list(self.outcomes), "normals": self.region.normals.tolist(), "offsets": self.region.offsets.tolist()},
+            "candidates": [list(names) for names in self.candidates],
+        }
+
+    @classmethod
+    def of(cls, plain: "Mapping[str, Any] | RehearsalTask") -> "RehearsalTask":
+        """A task of plain data, as `to_plain` writes it; `graph` may also be {parents: {child: [causes]}, bidirected: [[...]]}, `region` bounds.
+
+        Raises:
+            ValueError: if a part is missing or wrong.
+        """
+        if isinstance(plain, RehearsalTask):
+            return plain
+        missing = [key for key in ("graph", "context", "box", "region") if key not in plain]
+        if missing:
+            raise ValueError(f"a task needs {missing}: graph, context, box (what may be set), region (what is wanted), and optionally candidates")
+        graph, region = dict(plain["graph"]), dict(plain["region"])
+        made = (
+            RehearsalGraph.of(graph["parents"], graph.get("bidirected", ()))
+            if "parents" in graph
+            else RehearsalGraph(_tuples(graph["cliques"]), _pairs(graph["edges"]))
+        )
+        if "normals" in region:
+            wanted = Polytope(
+                tuple(region["names"]), torch.tensor(region["normals"], dtype=torch.float64), torch.tensor(region["offsets"], dtype=torch.float64)
+            )
+        else:
+            wanted = Polytope.of(region)
+        return cls(made, tuple(plain["context"]), Box.of(plain["box"]), wanted, _tuples(plain.get("candidates", ())))
+
+
+def _tuples(lists: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(names) for names in lists)
+
+
+def _pairs(lists: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((source, target) for source, target in lists)

@@ -1,0 +1,21 @@
+"""Rehearsal problems: observations, contexts, and a task that says who plays which part.
+
+A simulator is one (`RehearsalWorld`), a user's own table another: methods ask for the task alone.
+
+Source: Du et al. (2026), Sec. 2.1 and 3.1.
+"""
+
+from abc import ABC
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.datasets.problem import Problem
+
+
+class RehearsalProblem(Problem, ABC):
+    """A problem in foresight.
+
+    Attributes:
+        task: Who plays which part.
+    """
+
+    task: RehearsalTask

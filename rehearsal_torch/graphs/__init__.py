@@ -1,0 +1,1 @@
+"""Graphs: what is known of the influence structure."""

@@ -1,0 +1,93 @@
+"""Boxes: the values that variables may be set to.
+
+Altered variables a lie in a box, lower <= a <= upper, component by component. Projection onto it is clipping.
+
+Source: Du et al. (2026), Eq. (1); Bertsekas (1982) for what projections onto boxes are good for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+
+@dataclass(frozen=True)
+class Box:
+    """Intervals for k named variables.
+
+    Attributes:
+        names: The k variables.
+        lower: (k,), each in its variable's unit.
+        upper: (k,), each in its variable's unit.
+
+    Raises:
+        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, or a name stands twice.
+    """
+
+    names: tuple[str, ...]
+    lower: Tensor
+    upper: Tensor
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, torch.as_tensor(getattr(self, name), dtype=torch.float64))
+        if len(set(self.names)) != len(self.names):
+            raise ValueError(f"a box names each variable once; got {self.names}: keep one of the repeated names")
+        if self.lower.shape != (len(self.names),) or self.upper.shape != (len(self.names),):
+            raise ValueError(f"expected a lower and an upper bound for each of {self.names}; got {tuple(self.lower.shape)} and {tuple(self.upper.shape)}")
+        for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True):
+            if not (abs(lower) < float("inf") and abs(upper) < float("inf")):
+                raise ValueError(f"{name}: expected finite bounds; got [{lower}, {upper}]: say how far it may be set")
+            if lower > upper:
+                raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
+
+    @classmethod
+    def of(cls, bounds: Mapping[str, Sequence[float]]) -> "Box":
+        """A box of name to (lower, upper)."""
+        wrong = [name for name, bound in bounds.items() if len(bound) != 2]
+        if wrong:
+            raise ValueError(f"{wrong}: expected (lower, upper) for each variable")
+        lower, upper = ([float(bound[side]) for bound in bounds.values()] for side in (0, 1))
+        return cls(tuple(bounds), torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64))
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Name to (lower, upper)."""
+        return {name: (lower, upper) for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True)}
+
+    def only(self, names: Sequence[str]) -> "Box":
+        """The box of some of the variables, in the order asked for.
+
+        Raises:
+            KeyError: for a variable that the box does not have.
+        """
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
+        place = [self.names.index(name) for name in names]
+        return Box(tuple(names), self.lower[place], self.upper[place])
+
+    def project(self, values: Tensor) -> Tensor:
+        """The nearest point of the box, (..., k) -> (..., k)."""
+        return torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
+
+    def contains(self, values: Tensor) -> Tensor:
+        """Whether points lie in the box, (..., k) -> (...) bool."""
+        return ((values >= self.lower.to(values)) & (values <= self.upper.to(values))).all(-1)
+
+    @property
+    def width(self) -> Tensor:
+        """(k,), upper - lower."""
+        return self.upper - self.lower
+
+    @property
+    def centre(self) -> Tensor:
+        """(k,), the middle."""
+        return (self.lower + self.upper) / 2
+
+    def sobol(self, count: int, seed: int = 0) -> Tensor:
+        """Points spread evenly over the box, (count, k): a scrambled Sobol sequence."""
+        unit = SobolEngine(len(self.names), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        return self.lower + unit * self.width

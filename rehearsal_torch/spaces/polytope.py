@@ -1,0 +1,114 @@
+"""Desired regions.
+
+An outcome y is desired when it lies in a convex polytope S = {y : M y <= d}. Its indicator has no useful gradient,
+so searches climb the Probit surrogate
+
+    w(y) = prod_k Phi(eta (d_k - m_k' y)),
+
+which tends to the indicator as eta grows, at rate sqrt(ln eta) / eta. What eta means depends on units: measured in
+standardised outcomes z = (y - location) / scale, with rows of unit length, eta (d_k - m_k' z) is a distance to the
+face in standard deviations, times eta.
+
+Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); the standardisation is ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import linprog
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Polytope:
+    """The region {y : M y <= d}.
+
+    Attributes:
+        names: The |Y| outcomes.
+        normals: The faces' normals M, (l, |Y|).
+        offsets: The faces' offsets d, (l,), in the units of the outcomes.
+
+    Raises:
+        ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all faces.
+    """
+
+    names: tuple[str, ...]
+    normals: Tensor
+    offsets: Tensor
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        for name in ("normals", "offsets"):
+            object.__setattr__(self, name, torch.as_tensor(getattr(self, name), dtype=torch.float64))
+        faces = len(self.offsets) if self.offsets.ndim == 1 else -1
+        if faces < 1 or self.normals.shape != (faces, len(self.names)):
+            raise ValueError(
+                f"expected normals (l, {len(self.names)}) and offsets (l,) with at least one face; got {tuple(self.normals.shape)}, {tuple(self.offsets.shape)}"
+            )
+        if not (self.normals.isfinite().all() and self.offsets.isfinite().all()):
+            raise ValueError("expected finite normals and offsets: leave a side that is unbounded out")
+        if (self.normals.norm(dim=-1) == 0).any():
+            raise ValueError("a face with a normal of zero says nothing of the outcomes: leave it out")
+        centre, radius = self.chebyshev()
+        if centre is None or radius < 0:
+            raise ValueError("no outcome satisfies all faces of the desired region: check signs and bounds")
+
+    @classmethod
+    def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":
+        """An upright region: outcome to (lower, upper), None (or an infinity) where a side is open.
+
+        Raises:
+            ValueError: if lower > upper, or nothing is bounded.
+        """
+        names, normals, offsets = tuple(bounds), [], []
+        for place, (name, pair) in enumerate(bounds.items()):
+            lower, upper = (None if side is None or abs(float(side)) == float("inf") else float(side) for side in pair)
+            if lower is not None and upper is not None and lower > upper:
+                raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
+            for sign, bound in ((1.0, upper), (-1.0, lower)):
+                if bound is not None:
+                    normals.append([sign if index == place else 0.0 for index in range(len(names))])
+                    offsets.append(sign * bound)
+        if not offsets:
+            raise ValueError(f"expected at least one bound for {list(names)}; all are open")
+        return cls(names, torch.tensor(normals, dtype=torch.float64), torch.tensor(offsets, dtype=torch.float64))
+
+    def slack(self, outcomes: Tensor) -> Tensor:
+        """Room to each face, negative where violated, (..., |Y|) -> (..., l)."""
+        return self.offsets.to(outcomes) - outcomes @ self.normals.to(outcomes).mT
+
+    def contains(self, outcomes: Tensor) -> Tensor:
+        """Whether outcomes are desired, (..., |Y|) -> (...) bool."""
+        return (self.slack(outcomes) >= 0).all(-1)
+
+    def desirability(self, outcomes: Tensor, sharpness: float | Tensor) -> Tensor:
+        """The Probit surrogate w, (..., |Y|) -> (...); `sharpness` is eta, per unit of M y.
+
+        Source: Du et al. (2026), Eq. (3).
+        """
+        return torch.special.log_ndtr(sharpness * self.slack(outcomes)).sum(-1).exp()
+
+    def standardised(self, location: Tensor, scale: Tensor) -> "Polytope":
+        """The same region in z = (y - location) / scale, each (|Y|,), with normals of length one."""
+        normals, offsets = self.normals * scale, self.offsets - self.normals @ location.to(self.normals)
+        length = normals.norm(dim=-1)
+        return Polytope(self.names, normals / length.unsqueeze(-1), offsets / length)
+
+    def chebyshev(self) -> tuple[Tensor | None, float]:
+        """Centre (|Y|,) and radius of the largest ball inside; radius inf where a region is open enough for any ball, centre None where it is empty.
+
+        Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
+        """
+        normals, offsets = self.normals.numpy(), self.offsets.numpy()
+        faces = np.hstack([normals, np.linalg.norm(normals, axis=1, keepdims=True)])
+        width = normals.shape[1]
+        bounds = [(None, None)] * width + [(None, None)]
+        found = linprog(np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=offsets, bounds=bounds, method="highs")
+        if found.status == 3:  # any radius fits: take the centre of a ball of radius one
+            inner = linprog(np.zeros(width), A_ub=normals, b_ub=offsets - faces[:, -1], bounds=bounds[:-1], method="highs")
+            return torch.from_numpy(inner.x), float("inf")
+        if not found.success:
+            return None, -float("inf")
+        return torch.from_numpy(found.x[:-1]), float(found.x[-1])
