@@ -1,0 +1,205 @@
+"""Sums of small regression trees, evaluated by bit masks.
+
+A boosted model is a constant and a sum of trees, f(x) = c + sum_t v_t(x). A tree of at most eight leaves is a set of
+leaves, one bit each, numbered from left to right. A node "x_f <= threshold" that fails rules out the leaves to its
+left; what is left of a tree is the AND over all failed nodes, and its leftmost leaf is where x ends. All nodes on one
+variable are answered together by one look into a table with a row for each interval between that variable's
+thresholds. So a variable that is the same for many rows is looked up once, and only trees that ask for a variable
+which changes from row to row are evaluated for each of them.
+
+Trees are plain arrays of numbers: nothing is unpickled, and what is read is checked before it is used.
+
+Source: Friedman (2001), Alg. 1 (boosted trees); Lucchese et al. (2015), Sec. 3 (evaluation by bit masks).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+LEAVES = 8
+LEAF = -1
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class BoostedTrees:
+    """f(x) = start + sum_t v_t(x), with T trees of at most L nodes and 8 leaves over p variables.
+
+    Attributes:
+        width: p, how many variables x has.
+        start: c.
+        feature: (T, L) int16, the variable that a node asks for; -1 at leaves and at places that no node uses.
+        threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
+        left: (T, L) int16, the node on the left, itself behind its parent; 0 at leaves.
+        right: (T, L) int16, likewise.
+        value: (T, L) float32, what a leaf adds.
+
+    Raises:
+        ValueError: if shapes disagree, a number is not finite, or the arrays are no trees.
+    """
+
+    width: int
+    start: float
+    feature: NDArray[np.int16]
+    threshold: NDArray[np.float32]
+    left: NDArray[np.int16]
+    right: NDArray[np.int16]
+    value: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        shape = self.feature.shape
+        if len(shape) != 2 or any(getattr(self, name).shape != shape for name in ("threshold", "left", "right", "value")):
+            raise ValueError("trees: expected feature, threshold, left, right and value of one shape (trees, nodes); the file is damaged")
+        inner = self.feature != LEAF
+        here = np.broadcast_to(np.arange(shape[1]), shape)
+        bad = {
+            "a number is not finite": not (np.isfinite(self.threshold).all() and np.isfinite(self.value).all() and np.isfinite(self.start)),
+            f"a node asks for none of {self.width} variables": bool(((self.feature < LEAF) | (self.feature >= self.width)).any()),
+            "a child does not stand behind its parent": any(bool((inner & ((side <= here) | (side >= shape[1]))).any()) for side in (self.left, self.right)),
+        }
+        if any(bad.values()):
+            raise ValueError(f"trees: {' and '.join(text for text, wrong in bad.items() if wrong)}; the file is damaged")
+        for tree in range(shape[0]):
+            _walk(self, tree)
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray], width: int) -> "BoostedTrees":
+        """Trees from named arrays, as `arrays` gives them.
+
+        Raises:
+            ValueError: if one is missing or wrong.
+        """
+        names = ("feature", "threshold", "left", "right", "value", "start")
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise ValueError(f"trees: no array {missing}; the file is damaged")
+        feature, left, right = (arrays[name].astype(np.int16) for name in ("feature", "left", "right"))
+        return cls(width, float(arrays["start"].reshape(())), feature, arrays["threshold"].astype(np.float32), left, right, arrays["value"].astype(np.float32))
+
+    def arrays(self) -> dict[str, NDArray]:
+        """Named arrays, from which `of` makes equal trees."""
+        bytes_each = {name: getattr(self, name).astype(np.int8) for name in ("feature", "left", "right")}
+        return {**bytes_each, "threshold": self.threshold, "value": self.value, "start": np.asarray([self.start])}
+
+    def __call__(self, columns: Sequence[Array]) -> Array:
+        """f(x), float64.
+
+        Args:
+            columns: The p variables, each (R, M), (R, 1), (1, M) or (1, 1).
+
+        Returns:
+            Of the shape that the columns have together.
+        """
+        if len(columns) != self.width:
+            raise ValueError(f"expected {self.width} columns; got {len(columns)}")
+        shape = np.broadcast_shapes(*(column.shape for column in columns))
+        changing = tuple(place for place, column in enumerate(columns) if column.shape[1] > 1)
+        often, seldom = self._split(changing)
+        total = np.full(shape, self.start)
+        if seldom is not None:
+            total += seldom([column if place not in changing else column[:, :1] for place, column in enumerate(columns)])
+        if often is not None:
+            total += often(columns)
+        return total
+
+    def _split(self, changing: tuple[int, ...]) -> "tuple[BitTrees | None, BitTrees | None]":
+        """The trees that ask for one of the changing variables, and the others."""
+        if changing not in self._splits:
+            asks: NDArray[np.bool_] = np.isin(self.feature, changing).max(1)
+            self._splits[changing] = (BitTrees.of(self, asks) if asks.any() else None, BitTrees.of(self, ~asks) if not asks.all() else None)
+        return self._splits[changing]
+
+    @cached_property
+    def _splits(self) -> "dict[tuple[int, ...], tuple[BitTrees | None, BitTrees | None]]":
+        return {}
+
+    @cached_property
+    def thresholds(self) -> tuple[Array, ...]:
+        """Variable by variable, the thresholds that some node compares it with, rising."""
+        return tuple(np.unique(self.threshold[self.feature == place]).astype(np.float64) for place in range(self.width))
+
+
+@dataclass(frozen=True, eq=False)
+class BitTrees:
+    """Trees as tables of bit masks.
+
+    Attributes:
+        cuts: Variable by variable, its thresholds, rising, (c_f,) float32.
+        masks: Variable by variable, which leaves its failed nodes leave, (c_f + 1, T) uint8; row j for values above j thresholds.
+        values: (T * 256,) float32, the value of the leftmost leaf of each mask.
+    """
+
+    cuts: tuple[NDArray[np.float32], ...]
+    masks: tuple[NDArray[np.uint8], ...]
+    values: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, trees: BoostedTrees, keep: NDArray[np.bool_]) -> "BitTrees":
+        """The tables of some of the trees, keep (T,)."""
+        chosen = np.flatnonzero(keep)
+        nodes: list[tuple[int, float, int, int]] = []  # variable, threshold, tree, leaves to the left
+        values = np.zeros((len(chosen), 256), dtype=np.float32)
+        for place, tree in enumerate(chosen):
+            found, order = _walk(trees, int(tree))
+            nodes += [(variable, cut, place, mask) for variable, cut, mask in found]
+            for mask in range(1, 256):
+                lowest = (mask & -mask).bit_length() - 1
+                values[place, mask] = order[lowest] if lowest < len(order) else 0.0
+        cuts, masks = [], []
+        for variable in range(trees.width):
+            own = [node for node in nodes if node[0] == variable]
+            edges = np.unique(np.asarray([cut for _, cut, _, _ in own], dtype=np.float32))
+            table = np.full((len(edges) + 1, len(chosen)), 255, dtype=np.uint8)
+            for _, cut, place, mask in own:
+                table[int(np.searchsorted(edges, np.float32(cut))) + 1 :, place] &= np.uint8(255 ^ mask)
+            cuts.append(edges)
+            masks.append(table)
+        return cls(tuple(cuts), tuple(masks), values.reshape(-1))
+
+    def __call__(self, columns: Sequence[Array]) -> Array:
+        """The sum over the trees, of the shape that the columns have together."""
+        shape = np.broadcast_shapes(*(column.shape for column in columns))
+        # In float32, as the trees were grown: a value on a threshold goes left here and there alike.
+        bins = [np.searchsorted(cuts, column.astype(np.float32)) if len(cuts) else None for cuts, column in zip(self.cuts, columns, strict=True)]
+        total = np.empty(shape)
+        offsets = np.arange(0, len(self.values), 256)
+        step = max(1, _ROWS_AT_ONCE // shape[1])
+        for first in range(0, shape[0], step):
+            for second in range(0, shape[1], _ROWS_AT_ONCE):
+                part = (slice(first, first + step), slice(second, second + _ROWS_AT_ONCE))
+                alive: dict[tuple[int, ...], NDArray[np.uint8]] = {}
+                for table, place in zip(self.masks, bins, strict=True):
+                    if place is not None:
+                        piece = place[tuple(cut if length > 1 else slice(None) for cut, length in zip(part, place.shape, strict=True))]
+                        looked_up = table[piece]
+                        alive[piece.shape] = alive[piece.shape] & looked_up if piece.shape in alive else looked_up
+                mask = np.full((1, 1, len(offsets)), 255, dtype=np.uint8)
+                for looked_up in alive.values():
+                    mask = mask & looked_up
+                total[part] = self.values.take(mask + offsets).sum(-1, dtype=np.float64)
+        return total
+
+
+def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]], list[float]]:
+    """The inner nodes of a tree as (variable, threshold, leaves to the left), and its leaves' values from left to right."""
+    nodes: list[tuple[int, float, int]] = []
+    leaves: list[float] = []
+
+    def descend(node: int) -> None:
+        if trees.feature[tree, node] == LEAF:
+            leaves.append(float(trees.value[tree, node]))
+            if len(leaves) > LEAVES:
+                raise ValueError(f"trees: expected at most {LEAVES} leaves in a tree; the file is damaged, or was fitted with deeper trees")
+            return
+        first = len(leaves)
+        descend(int(trees.left[tree, node]))
+        mask = sum(1 << leaf for leaf in range(first, len(leaves)))
+        nodes.append((int(trees.feature[tree, node]), float(trees.threshold[tree, node]), mask))
+        descend(int(trees.right[tree, node]))
+
+    descend(0)
+    return nodes, leaves

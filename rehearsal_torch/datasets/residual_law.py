@@ -1,0 +1,124 @@
+"""The law of what a regression leaves over, without any single residual.
+
+Residuals e are kept as Q means of equally many neighbours, m_1 < ... < m_Q. Between the levels (j - 1/2) / Q their
+quantile function is linear, beyond them flat; drawing u uniform and taking its quantile is the residual bootstrap,
+smoothed, and no residual of one person is kept. The distribution function is its inverse.
+
+Two regressions whose residuals move together share a table of how often the ranks of both fall into each cell of a
+grid; inside a cell they are uniform. The joint distribution of the two ranks is then bilinear between the grid's lines.
+
+Source: Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar (1959) (ranks apart from margins).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+GROUPS = 256
+EDGES = np.array([0.0, 0.01, 0.03, 0.06, *np.arange(0.1, 0.95, 0.1), 0.94, 0.97, 0.99, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLaw:
+    """A quantile function through the means of equally large groups.
+
+    Attributes:
+        means: (Q,), rising.
+
+    Raises:
+        ValueError: if the means do not rise strictly or are not finite.
+    """
+
+    means: Array
+
+    def __post_init__(self) -> None:
+        if self.means.ndim != 1 or len(self.means) < 2 or not np.isfinite(self.means).all() or (np.diff(self.means) <= 0).any():
+            raise ValueError("residuals: expected finite group means that rise; the file is damaged")
+
+    @classmethod
+    def of(cls, residuals: Array, groups: int = GROUPS) -> "ResidualLaw":
+        """The law of residuals (n,).
+
+        Raises:
+            ValueError: if there are fewer than two for each group.
+        """
+        if len(residuals) < 2 * groups:
+            raise ValueError(f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would be somebody's own")
+        return cls(np.array([part.mean() for part in np.array_split(np.sort(residuals), groups)], dtype=np.float32).astype(np.float64))
+
+    @property
+    def _levels(self) -> Array:
+        return (np.arange(len(self.means)) + 0.5) / len(self.means)
+
+    def quantile(self, uniform: Array) -> Array:
+        """Residuals of uniform numbers, (...) -> (...)."""
+        return np.interp(uniform, self._levels, self.means)
+
+    def below(self, residual: Array) -> Array:
+        """P(e < residual), (...) -> (...): an atom at a bound counts above it."""
+        return np.interp(residual, self.means, self._levels, left=0.0, right=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedRanks:
+    """The joint law of two ranks, each uniform by itself.
+
+    Attributes:
+        edges: (E,), lines of the grid, from 0 to 1.
+        shares: (E - 1, E - 1), how often the two ranks fall into each cell; rows and columns sum to the grid's widths.
+
+    Raises:
+        ValueError: if the shares are no such law.
+    """
+
+    edges: Array
+    shares: Array
+
+    def __post_init__(self) -> None:
+        cells = (len(self.edges) - 1,) * 2
+        widths = np.diff(self.edges)
+        if self.shares.shape != cells or not (self.shares >= 0).all() or not (widths > 0).all() or self.edges[0] != 0 or self.edges[-1] != 1:
+            raise ValueError(f"ranks: expected shares of at least 0 in {cells} cells between rising edges from 0 to 1; the file is damaged")
+        if not all(np.allclose(self.shares.sum(axis), widths, atol=1e-6) for axis in (0, 1)):
+            raise ValueError("ranks: expected rows and columns that sum to the grid's widths; the file is damaged")
+
+    @classmethod
+    def of(cls, first: Array, second: Array, edges: Array = EDGES) -> "PairedRanks":
+        """The joint law of the ranks of first (n,) and second (n,)."""
+        one, other = ((np.argsort(np.argsort(part)) + 0.5) / len(part) for part in (first, second))
+        shares = np.histogram2d(one, other, bins=(edges, edges))[0] / len(first)
+        widths = np.diff(edges)
+        for _ in range(50):  # the grid's lines cut the n ranks only nearly in proportion: scale rows and columns in turn
+            shares *= (widths / shares.sum(1))[:, None]
+            shares *= widths / shares.sum(0)
+        return cls(edges, shares)
+
+    @classmethod
+    def independent(cls) -> "PairedRanks":
+        """Ranks that know nothing of each other."""
+        return cls(np.array([0.0, 1.0]), np.array([[1.0]]))
+
+    def second(self, first: Array, uniform: Array) -> Array:
+        """The second rank given the first, from uniform numbers; (...), (...) -> (...)."""
+        row = np.clip(np.searchsorted(self.edges, first, side="right") - 1, 0, len(self.edges) - 2)
+        rising = np.concatenate([np.zeros((len(self.shares), 1)), np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1)], 1)
+        rising[:, -1] = 1.0
+        column = np.clip((rising[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
+        start, end = rising[row, column], rising[row, column + 1]
+        inside = (uniform - start) / np.maximum(end - start, 1e-300)
+        return self.edges[column] + np.clip(inside, 0, 1) * (self.edges[column + 1] - self.edges[column])
+
+    def below(self, first: Array, second: Array) -> Array:
+        """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid's lines."""
+        joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
+        places, parts = [], []
+        for rank in (first, second):
+            place = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
+            places.append(place)
+            parts.append((rank - self.edges[place]) / (self.edges[place + 1] - self.edges[place]))
+        (row, column), (down, along) = places, parts
+        upper = joint[row, column] * (1 - along) + joint[row, column + 1] * along
+        lower = joint[row + 1, column] * (1 - along) + joint[row + 1, column + 1] * along
+        return upper * (1 - down) + lower * down

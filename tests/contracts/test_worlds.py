@@ -1,0 +1,181 @@
+"""What every rehearsal world promises: the same at every call, probabilities that agree with simulation, an oracle that nothing beats."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Foresight, Hindsight
+from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
+from rehearsal_torch.spaces.alteration import Alteration
+
+CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
+CHANGED = {
+    "bermuda, qwz23, five": ("bermuda", {"preset": "qwz23", "candidates": [["DIC", "TA", "Omega", "Chla", "Nut"], ["TA"]]}),
+    "bermuda, neurips24": ("bermuda", {"preset": "neurips24"}),
+    "market, drift": ("market", {"drift": True, "order": "icml"}),
+    "lin_syn1, std, validation": ("lin_syn1", {"noise": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]}),
+    "non_syn2, single": ("non_syn2", {"noise": "variance", "candidates": [["A1"], ["A2"]]}),
+}
+
+
+def targeted(path):
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    module, _, name = config.pop("_target_").rpartition(".")
+    return getattr(import_module(module), name), config
+
+
+def made(name, seed=0):
+    option, changes = CHANGED.get(name, (name, {}))
+    world, config = targeted(CONF / f"{option}.yaml")
+    return world(**{**config, "contexts": 5, **changes, "seed": seed})
+
+
+WORLDS = [path.stem for path in sorted(CONF.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], RehearsalWorld)]
+every = pytest.mark.parametrize("name", [*WORLDS, *CHANGED])
+
+
+@pytest.fixture(scope="module")
+def worlds():
+    built = {}
+    return lambda name: built.setdefault(name, made(name))
+
+
+def contexts(world):
+    return world.given([world.situation(index) for index in range(world.count())])
+
+
+def scattered(world, names, count, seed=0):
+    return world.task.box.only(names).sobol(count, seed)
+
+
+def nothing(given):
+    return given.new_empty(len(given), 0)
+
+
+def test_the_worlds_of_the_paper_are_there():
+    assert set(WORLDS) >= {"bermuda", "lin_syn1", "manage", "market", "bank", "non_syn1", "non_syn2"}
+
+
+@every
+def test_a_seed_says_everything(worlds, name):
+    world, again, other = worlds(name), made(name), made(name, seed=1)
+    assert world.observations().fingerprint() == again.observations().fingerprint() != other.observations().fingerprint()
+    assert world.held_out().fingerprint() == again.held_out().fingerprint() != world.observations().fingerprint()
+    assert torch.equal(contexts(world), contexts(again))
+    assert torch.equal(contexts(world), contexts(world))
+    assert not torch.equal(contexts(world), contexts(other))
+    # The last situation is the same whether or not the others were asked for.
+    assert torch.equal(contexts(world)[-1:], again.given([again.situation(world.count() - 1)]))
+
+
+@every
+def test_the_table_has_every_variable_and_can_be_learnt_from(worlds, name):
+    world = worlds(name)
+    table = world.observations()
+    world.task.check(table)
+    assert set(table.names) == set(world.task.graph.names)
+    assert len(table) == world.rows - int(world.validation * world.rows)
+    assert not table.altered.any()
+    for index in (-1, world.count()):
+        with pytest.raises(IndexError):
+            world.situation(index)
+    assert world.situation(0).feasible == world.task.box.bounds()
+
+
+@every
+def test_probabilities_have_the_shape_of_what_was_asked(worlds, name):
+    world = worlds(name)
+    given = contexts(world)
+    for names in world.task.candidates:
+        values = scattered(world, names, 2 * len(given)).reshape(2, len(given), -1)
+        found = world.probability(given, names, values)
+        assert found.shape == (2, len(given))
+        assert ((found >= 0) & (found <= 1)).all()
+        torch.testing.assert_close(world.probability(given[1:2], names, values[0, 1:2]), found[0, 1:2], rtol=0, atol=1e-9)
+        torch.testing.assert_close(world.probability(given, names[::-1], values.flip(-1)), found, rtol=0, atol=1e-9)
+    assert world.probability(given, (), nothing(given)).shape == (len(given),)
+
+
+@every
+def test_probabilities_agree_with_what_follows(worlds, name):
+    world, count = worlds(name), 20_000
+    given = contexts(world)
+    for names in ((), *world.task.candidates):
+        values = torch.cat([world.optimal(given[:2], names)[0], scattered(world, names, 1)]) if names else given.new_empty(1, 0)
+        for place, value in enumerate(values):
+            context = given[place : place + 1]
+            rows = world.rehearse(context[0], names, value, count)
+            expected = float(world.probability(context, names, value[None]))
+            found = float(world.desired(rows.columns(world.task.outcomes)).double().mean())
+            # Five standard errors; a world that simulates has an error of its own.
+            assert abs(found - expected) < 5 * (max(expected * (1 - expected), 1e-3) / count) ** 0.5 * 1.5
+
+
+@every
+def test_a_rehearsal_keeps_context_and_alteration(worlds, name):
+    world = worlds(name)
+    context, names = contexts(world)[0], world.task.candidates[-1]
+    value = scattered(world, names, 1)[0]
+    rows, fewer = (world.rehearse(context, names, value, count) for count in (50, 20))
+    assert torch.equal(rows.values[:20], fewer.values)
+    assert torch.equal(rows.columns(world.task.context), context.expand(50, -1))
+    torch.testing.assert_close(rows.columns(names), value.expand(50, -1), rtol=0, atol=1e-12)
+    altered = dict(zip(rows.names, rows.altered.all(0).tolist(), strict=True))
+    assert {name for name, each in altered.items() if each} == set(names)
+    assert rows.altered.any(0).sum() == len(names)
+    assert set(rows.names) == set(world.task.graph.names)
+    assert (rows.columns(world.task.outcomes).std(0) > 0).all()
+    assert not world.rehearse(context, (), value[:0], 5).altered.any()
+
+
+@every
+def test_nothing_beats_the_oracle(worlds, name):
+    world = worlds(name)
+    given = contexts(world)[:3]
+    for names in world.task.candidates:
+        values, best = world.optimal(given, names)
+        assert world.task.box.only(names).contains(values).all()
+        torch.testing.assert_close(world.probability(given, names, values), best, rtol=0, atol=1e-9)
+        tried = world.probability(given, names, scattered(world, names, 64).unsqueeze(1).expand(-1, len(given), -1))
+        near = values + 0.02 * world.task.box.only(names).width * torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(-1, 1, 1)
+        nearby = world.probability(given, names, world.task.box.only(names).project(near))
+        assert (torch.cat([tried, nearby]).amax(0) <= best + 0.003).all()
+
+
+@every
+def test_scores(worlds, name):
+    world = worlds(name)
+    for index in (0, 3):
+        situation = world.situation(index)
+        given = world.given([situation])
+        best = max(world.task.candidates, key=lambda names: float(world.optimal(given, names)[1]))
+        values, reached = world.optimal(given, best)
+        score = world.score(situation, Decision(Alteration(best, values[0]), 0.5))
+        assert set(score) == {"probability", "no_action", "oracle", "share"}
+        assert score["oracle"] == world.optimum(situation) >= score["no_action"]
+        assert score["probability"] == pytest.approx(float(reached), abs=1e-9)
+        assert score["no_action"] == pytest.approx(float(world.probability(given, (), nothing(given))), abs=1e-9)
+        if score["oracle"] > score["no_action"] + 1e-3:
+            assert score["share"] == pytest.approx(1.0, abs=1e-6)
+        refused = world.score(situation, Decision(None, 0.0, reason="no support"))
+        assert refused["probability"] == score["no_action"]
+        row = world.respond(situation, Decision(Alteration(best, values[0]), 0.5))
+        assert len(row) == 1
+        assert row.altered.sum() == len(best)
+    with pytest.raises(TypeError, match="Foresight"):
+        world.optimum(Hindsight(None))
+
+
+@every
+def test_the_card_is_plain(worlds, name):
+    world = worlds(name)
+    card = world.card()
+    assert json.loads(json.dumps(card)) == card
+    assert card["source"]
+    assert 0 < card["desired"] < 1
+    assert Foresight(**vars(world.situation(0))) is not None
