@@ -7,7 +7,7 @@ must not depend on how many cores a machine has.
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.commands.user_error import UserError, told
 
@@ -64,11 +64,33 @@ def problem_of(config: DictConfig) -> "Problem":
     return problem
 
 
-def surrogate_of(config: DictConfig, *, settled: bool = True) -> "Surrogate":
+def tasked(config: DictConfig, problem: "Problem") -> None:
+    """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration builds the surrogate by itself.
+
+    Args:
+        config: The whole configuration; changed in place.
+        problem: Where situations come from.
+
+    Raises:
+        UserError: if the surrogate needs a task and the problem has none.
+    """
+    from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
+
+    if "task" not in config.surrogate or config.surrogate.task is not None:
+        return
+    if not isinstance(problem, RehearsalProblem):
+        hint = "Choose a dataset with a context, actions and outcomes, such as dataset=bank, or another decision"
+        raise UserError(f"this surrogate needs a rehearsal task; {type(problem).__name__} has none", "dataset", hint)
+    with open_dict(config):
+        config.surrogate.task = problem.task.to_plain()
+
+
+def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":
     """The surrogate, unfitted.
 
     Args:
-        config: The whole configuration.
+        config: The whole configuration; a task that it leaves open is filled in.
+        problem: Where situations come from.
         settled: Draws the first weights from the seed alone; otherwise the caller has seen to it.
 
     Raises:
@@ -76,6 +98,7 @@ def surrogate_of(config: DictConfig, *, settled: bool = True) -> "Surrogate":
     """
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
+    tasked(config, problem)
     if settled:
         settle(int(config.seed))
     surrogate = build(config, "surrogate")

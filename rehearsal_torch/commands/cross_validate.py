@@ -47,7 +47,7 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     described(problem, folder, sweep)
     episodes = _episodes(problem)
     with told("cross-validation"):
-        found = validated(episodes, lambda: _model(config), lambda: _trainer(config), int(config.folds), int(config.seed), str(config.by))
+        found = validated(episodes, lambda: _model(config, problem), lambda: _trainer(config), int(config.folds), int(config.seed), str(config.by))
     folder.write_metrics([(score.fold, f"held_out/{name}", value) for score in found.folds for name, value in _numbers(asdict(score)).items()])
     folder.write(TABLE, written([asdict(score) for score in found.folds]))
     print(
@@ -112,10 +112,10 @@ def _episodes(problem: "Problem") -> "list[Episode]":
     return [problem.stays.episodes[place] for place in problem.splits["train"]]
 
 
-def _model(config: DictConfig) -> "TransitionModel":
+def _model(config: DictConfig, problem: "Problem") -> "TransitionModel":
     from rehearsal_torch.surrogates.transition import TransitionModel
 
-    model = surrogate_of(config, settled=False)
+    model = surrogate_of(config, problem, settled=False)
     if not isinstance(model, TransitionModel):
         raise UserError(f"cross-validation needs a transition model; got {type(model).__name__}", "surrogate", "Choose transition or unconstrained")
     return model

@@ -78,10 +78,18 @@ def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate
     done = [decision["index"] for decision in folder.mend()]
     if done != list(planned[: len(done)]):
         raise UserError("decisions.jsonl holds other situations than this run decides for", str(folder.path), "Choose another out=")
-    rest = planned[len(done) :]
     with told("deciding"):
-        workers = processes(config.workers, sweep)
-        made = rounds(problem, surrogate, method.objective, method.search, rest, certify=method.certify, seed=int(config.seed), workers=workers)
+        made = rounds(
+            problem,
+            surrogate,
+            method.objective,
+            method.search,
+            planned,
+            certify=method.certify,
+            seed=int(config.seed),
+            workers=processes(config.workers, sweep),
+            begin=len(done),
+        )
         for _ in watched(folder.record(made), len(done), len(planned)):
             pass
     return len(planned)

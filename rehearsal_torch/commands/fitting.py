@@ -32,7 +32,7 @@ def fitted(config: DictConfig, folder: RunFolder, problem: "Problem") -> "Surrog
     if kept.is_dir():
         with told(str(kept)):
             return load(kept)
-    surrogate = surrogate_of(config)
+    surrogate = surrogate_of(config, problem)
     trainer = trainer_of(config, folder.path / "training")
     with told("training"):
         fit(surrogate, problem.observations(), trainer, problem.held_out())

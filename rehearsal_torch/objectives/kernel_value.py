@@ -1,0 +1,171 @@
+"""The kernel value: the nested ridge estimate of the smoothed probability of a desired outcome, as an objective.
+
+An ascent climbs the estimate J(a; x). What it finds is then judged with caution,
+
+    J(a; x) - caution sd(J(a; x)),
+
+because the largest of many uncertain values is likely to be large by chance, and most uncertain where no row lies.
+What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the indicator with the same kernel, with
+an interval from its posterior, and the number of rows that lie near the decision. A decision that no row comes near is
+refused, and so is one that is predicted to be no better than doing nothing; one that few rows come near, or whose
+adjustment is not valid, bears a warning.
+
+Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.graphs.adjustment import Adjustment
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.surrogates.alteration_value import AlterationValue
+from rehearsal_torch.surrogates.nested_ridge import NestedRidge
+
+POINTS = 4096
+
+
+class AlteredValue(AlterationObjective):
+    """The kernel value of altering one set.
+
+    Args:
+        surrogate: What was fitted.
+        situations: The B situations.
+        which: The number of the candidate set.
+        before: Estimate of P(Y in S | x) with nothing altered and its deviation, (B,) each.
+        caution: How many posterior deviations are taken off.
+        level: Probability that the interval should cover the truth.
+        least: Rows near a decision below which it is refused.
+        few: Rows near a decision below which it bears a warning.
+    """
+
+    def __init__(
+        self,
+        surrogate: NestedRidge,
+        situations: Sequence[Foresight],
+        which: int,
+        before: tuple[Tensor, Tensor],
+        caution: float,
+        level: float,
+        least: float,
+        few: float,
+    ) -> None:
+        names = surrogate.task.candidates[which]
+        super().__init__(situations, names)
+        self.surrogate, self.which, self.before = surrogate, which, before
+        self.caution, self.level, self.least, self.few = caution, level, least, few
+        given = torch.stack([torch.stack([situation.given[name] for name in surrogate.task.context]) for situation in situations])
+        self.prepared = self.estimator.prepare(surrogate.scaler.shown(surrogate.task.context, given))
+
+    @property
+    def estimator(self) -> AlterationValue:
+        """The estimator of the set."""
+        return self.surrogate.values()[self.which]
+
+    @property
+    def adjustment(self) -> Adjustment:
+        """What the set is adjusted for."""
+        return self.surrogate.adjustments[self.which]
+
+    def shown(self, actions: Tensor) -> Tensor:
+        """Units to standardised actions, (..., k)."""
+        return self.surrogate.scaler.shown(self.names, actions)
+
+    def forward(self, actions: Tensor) -> Tensor:
+        """J, (..., B, k) -> (..., B)."""
+        return self.estimator.value(self.prepared, self.shown(actions))
+
+    def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """J (..., B), and its gradient per unit of each action (..., B, k)."""
+        value, slope = self.estimator.value_and_slope(self.prepared, self.shown(actions))
+        return value, slope / self._scale().to(slope)
+
+    def judged(self, actions: Tensor) -> Tensor:
+        """J less `caution` posterior deviations, (..., B, k) -> (..., B)."""
+        shown = self.shown(actions)
+        value = self.estimator.value(self.prepared, shown)
+        return value - self.caution * self.estimator.deviation(self.prepared, shown) if self.caution else value
+
+    def step(self) -> Tensor:
+        """A first step length for an ascent, (k,): a tenth of each action's standard deviation."""
+        return 0.1 * self._scale()
+
+    def _scale(self) -> Tensor:
+        scaler = self.surrogate.scaler
+        return scaler.scale[[scaler.names.index(name) for name in self.names]]
+
+    def starts(self, count: int) -> Tensor:
+        """The historical actions that speak most for themselves in each situation, moved into the box, (count, B, k).
+
+        Source: Du et al. (2026), Alg. 1, line 13.
+        """
+        actions = self.estimator.actions
+        weights = self.estimator.weights(self.prepared)
+        best = weights.topk(min(count, weights.shape[1]), dim=1).indices
+        return self.project(self.surrogate.scaler.units(self.names, actions[best].transpose(0, 1)))
+
+    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
+        """See `AlterationObjective.evidence`; also ``support``, rows near the decision."""
+        shown = self.shown(actions)
+        probability = self.estimator.value(self.prepared, shown, 1)
+        deviation = self.estimator.deviation(self.prepared, shown, 1)
+        reach = math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * deviation
+        support = self.estimator.support(self.prepared, shown)
+        said = []
+        for index in range(len(self.situations)):
+            one: dict[str, Any] = {
+                "probability": _clipped(probability[index]),
+                "before": _clipped(self.before[0][index]),
+                "lower": _clipped(probability[index] - reach[index]),
+                "upper": _clipped(probability[index] + reach[index]),
+                "support": round(float(support[index]), 2),
+            }
+            warnings = [f"adjustment: {reason}" for reason in self.adjustment.reasons]
+            if one["support"] < self.few:
+                warnings.append(f"support: only {one['support']:g} of the rows lie near this decision")
+            if one["support"] < self.least:
+                one["refused"] = (
+                    f"no support: {one['support']:g} rows lie near the best alteration found, fewer than {self.least:g}; collect data there or widen the task"
+                )
+            elif one["probability"] <= one["before"] and one["upper"] < one["before"]:
+                one["refused"] = f"predicted worse than doing nothing ({one['probability']:.3f} against {one['before']:.3f})"
+            if warnings:
+                one["warnings"] = warnings
+            said.append(one)
+        return said
+
+
+class KernelValue(Alternatives):
+    """The kernel value of each candidate set.
+
+    Args:
+        surrogate: What was fitted.
+        situations: The B situations.
+        caution: How many posterior deviations are taken off what an ascent has found; 0 is the paper's choice.
+        level: Probability that intervals should cover the truth.
+        least: Rows near a decision below which it is refused.
+        few: Rows near a decision below which it bears a warning.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(
+        self, surrogate: NestedRidge, situations: Sequence[Foresight], caution: float = 2.0, level: float = 0.95, least: float = 1.0, few: float = 5.0
+    ) -> None:
+        if caution < 0 or not 0 < level < 1 or least < 0 or few < least:
+            raise ValueError(f"expected caution >= 0, level in (0, 1), 0 <= least <= few; got {caution}, {level}, {least}, {few}")
+        given = torch.stack([torch.stack([situation.given[name] for name in surrogate.task.context]) for situation in situations])
+        shown = surrogate.scaler.shown(surrogate.task.context, given)
+        before = surrogate.untouched(shown)[:, 1]
+        unsure = torch.zeros_like(before)
+        sets = [AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few) for which in range(len(surrogate.task.candidates))]
+        super().__init__(situations, sets)
+
+
+def _clipped(probability: Tensor) -> float:
+    return round(min(max(float(probability), 0.0), 1.0), 6)
