@@ -1,0 +1,139 @@
+"""Conditional flows: any continuous law of c values given p parents, by change of variables.
+
+The values follow from standard normal noise u, one after the other,
+
+    v_j = m_j + s_j S_j^-1(u_j),        (m_j, log s_j, S_j) = network_j(parents, v_1, ..., v_{j-1}),
+
+S_j a monotone rational-quadratic spline on [-bound, bound] that is the identity outside. The triangular form is general:
+every continuous law of c values can be written so. Fitted by maximum likelihood,
+
+    -log p(v | parents) = sum_j [u_j^2 / 2 + log(2 pi) / 2 - log |d u_j / d v_j|].
+
+One value needs no doubling: a coupling flow, which needs two dimensions, would have to fit (v, v), a law without a density
+whose likelihood has no bound. The networks start at zero, where the flow is the standard normal law; what it is given as
+values should be standardised, or residuals of a simpler model, to which it then is a correction.
+
+Source: Qin et al. (2025), Sec. 4.1 (a conditional flow for each clique; their released code duplicates single values);
+Durkan et al. (2019), Eq. 4-8 (splines); Rozet et al., Zuko (their implementation of them).
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
+
+from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.mechanisms.mechanism import Mechanism
+
+
+class ConditionalFlow(Trained, Mechanism):
+    """c standardised values given p standardised parents.
+
+    Args:
+        parents: p, may be 0.
+        outputs: c.
+        hidden: Widths of the hidden layers of each value's network.
+        bins: Pieces of each spline.
+        bound: The splines act on [-bound, bound].
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(self, parents: int, outputs: int, hidden: Sequence[int] = (32, 32), bins: int = 8, bound: float = 5.0) -> None:
+        super().__init__()
+        if parents < 0 or outputs < 1 or bins < 2 or bound <= 0 or any(width < 1 for width in hidden):
+            given = f"parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, bound={bound}"
+            raise ValueError(f"expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least one unit; got {given}")
+        self.parents, self.outputs, self.bins, self.bound = parents, outputs, bins, bound
+        self.networks = nn.ModuleList(_network(parents + place, hidden, 3 * bins + 1) for place in range(outputs))
+
+    def loss(self, *examples: Tensor) -> Tensor:
+        """Mean negative log-likelihood of values (n, c) given parents (n, p)."""
+        parents, values = examples
+        return -self.log_density(parents, values).mean()
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+    def log_density(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (...)."""
+        noise, slopes = self._abducted(parents, values)
+        return (slopes - noise.square() / 2 - math.log(2 * math.pi) / 2).sum(-1)
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        parents, noise = parents.to(self._dtype), noise.to(self._dtype)
+        found: list[Tensor] = []
+        for place in range(self.outputs):
+            seen = parents
+            if found:
+                pieces = torch.broadcast_tensors(*found)
+                lead = torch.broadcast_shapes(parents.shape[:-1], pieces[0].shape)
+                seen = torch.cat([parents.expand(*lead, parents.shape[-1]), torch.stack([piece.expand(lead) for piece in pieces], -1)], -1)
+            affine, spline = self._transforms(place, seen)
+            found.append(affine.inv(spline.inv(noise[..., place])))
+        return torch.stack(torch.broadcast_tensors(*found), -1)
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        return self._abducted(parents, values)[0]
+
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Standard normal draws, (*shape, c)."""
+        like = next(self.parameters())
+        return torch.randn(*shape, self.outputs, dtype=like.dtype, device=like.device)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
+    def _abducted(self, parents: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Noise, and log |d u_j / d v_j|, (..., c) each."""
+        parents, values = parents.to(self._dtype), values.to(self._dtype)
+        noise, slopes = [], []
+        for place in range(self.outputs):
+            affine, spline = self._transforms(place, torch.cat([parents, values[..., :place]], -1))
+            shown, first = affine.call_and_ladj(values[..., place])
+            drawn, second = spline.call_and_ladj(shown)
+            noise.append(drawn)
+            slopes.append(first + second)
+        return torch.stack(noise, -1), torch.stack(slopes, -1)
+
+    def _transforms(self, place: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
+        """Value to noise: first the affine map, then the spline."""
+        shift, scale, widths, heights, slopes = self.networks[place](seen).split([1, 1, self.bins, self.bins, self.bins - 1], -1)
+        return MonotonicAffineTransform(shift.squeeze(-1), scale.squeeze(-1)), MonotonicRQSTransform(widths, heights, slopes, bound=self.bound)
+
+
+class Constant(nn.Module):
+    """Learnt numbers for a value without parents.
+
+    Args:
+        outputs: How many.
+    """
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.values = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """(..., 0) -> (..., outputs)."""
+        return self.values.expand(*seen.shape[:-1], -1)
+
+
+def _network(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Module:
+    if not inputs:
+        return Constant(outputs)
+    layers: list[nn.Module] = []
+    width = inputs
+    for units in hidden:
+        # A bounded activation: beyond the observed parents the correction levels off instead of growing.
+        layers += [nn.Linear(width, units), nn.Tanh()]
+        width = units
+    last = nn.Linear(width, outputs)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(*layers, last)

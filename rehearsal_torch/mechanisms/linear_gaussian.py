@@ -1,0 +1,123 @@
+"""Linear Gaussian mechanisms.
+
+The c members of a clique follow from their p parents by
+
+    v = b + W' pa + eps,        eps ~ N(0, Sigma),
+
+fitted by least squares: W from centred columns, Sigma from the residuals over n - rank - 1 degrees of freedom. Under a
+flat prior what is not known of them has a law of its own,
+
+    Sigma ~ inverse Wishart,    W | Sigma ~ N(W_hat, (X'X)^-1 x Sigma),    mean of v | Sigma ~ N(v_mean, Sigma / n),
+
+from which `posterior` draws.
+
+Source: Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the posterior is the textbook one for a
+multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
+"""
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.mechanisms.mechanism import Mechanism
+
+RANK = 1e-9
+FLOOR = 1e-12
+
+
+class LinearGaussian(Solved, Mechanism):
+    """c values as a linear function of p parents with jointly normal noise.
+
+    Args:
+        parents: p, may be 0.
+        outputs: c.
+
+    Raises:
+        ValueError: if p is negative or c is not positive.
+    """
+
+    def __init__(self, parents: int, outputs: int) -> None:
+        super().__init__()
+        if parents < 0 or outputs < 1:
+            raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
+        self.parents, self.outputs = parents, outputs
+        self.register_fitted("weights", "intercept", "covariance", "centre", "spread", "counts")
+        self.weights: Tensor
+        self.intercept: Tensor
+        self.covariance: Tensor
+        self.centre: Tensor
+        self.spread: Tensor
+        self.counts: Tensor
+
+    def solve(self, *examples: Tensor) -> None:
+        """Least squares on parents (n, p) and values (n, c).
+
+        Directions of the parents in which the rows do not vary get no weight (the shortest solution).
+
+        Raises:
+            ValueError: if the widths are wrong or there are fewer than 3 rows.
+        """
+        parents, values = (example.detach().to(torch.float64) for example in examples)
+        count = len(values)
+        if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
+            raise ValueError(f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got {tuple(parents.shape)} and {tuple(values.shape)}")
+        if count < 3:
+            raise ValueError(f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which the variables were not altered")
+        centre, middle = parents.mean(0), values.mean(0)
+        shown, wanted = parents - centre, values - middle
+        unit = shown.square().mean(0).sqrt()
+        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+        # Singular values rather than normal equations: parents of the ocean's chemistry are nearly collinear.
+        left, sizes, right = torch.linalg.svd(shown / unit, full_matrices=False)
+        kept = sizes > RANK * max(count, self.parents) * (sizes.max() if len(sizes) else 1.0)
+        inverse = torch.where(kept, 1 / sizes.clamp_min(1e-300), torch.zeros_like(sizes))
+        back = right.mT * inverse / unit.unsqueeze(-1)
+        self.weights = back @ (left.mT @ wanted)
+        self.intercept = middle - centre @ self.weights
+        residual = wanted - shown @ self.weights
+        rank = int(kept.sum())
+        freedom = max(count - rank - 1, 1)
+        # The floor keeps a relation without noise a law with a density.
+        floor = FLOOR * wanted.square().mean(0).clamp_min(FLOOR)
+        self.covariance = residual.mT @ residual / freedom + torch.diag(floor)
+        self.centre, self.spread = centre, back @ back.mT
+        self.counts = torch.tensor([float(count), float(rank), float(freedom)], dtype=torch.float64, device=values.device)
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        return self.intercept + parents @ self.weights + noise
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        return values - self.intercept - parents @ self.weights
+
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Draws of N(0, Sigma), (*shape, c)."""
+        return torch.randn(*shape, self.outputs, dtype=self.covariance.dtype, device=self.covariance.device) @ torch.linalg.cholesky(self.covariance).mT
+
+    def posterior(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws of what the rows leave open: weights (count, p, c), intercepts (count, c), covariances (count, c, c).
+
+        Args:
+            count: How many draws.
+            stream: Random numbers, on the CPU.
+        """
+        device = self.covariance.device
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, dtype=torch.float64, generator=stream)
+
+        rows, freedom = float(self.counts[0]), max(float(self.counts[2]), float(self.outputs))
+        root = torch.linalg.cholesky(self.covariance)
+        # An inverse Wishart draw is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a standard Wishart.
+        bartlett = torch.tril(normal(count, self.outputs, self.outputs), -1)
+        left = torch.tensor([freedom - index for index in range(self.outputs)], dtype=torch.float64)
+        squares = 2 * torch._standard_gamma((left / 2).expand(count, -1).contiguous(), generator=stream)
+        bartlett = (bartlett + torch.diag_embed(squares.sqrt())).to(device)
+        factor = torch.linalg.solve_triangular(bartlett, torch.eye(self.outputs, dtype=torch.float64, device=device).expand_as(bartlett), upper=False)
+        factor = root @ factor.mT * freedom**0.5
+        values, vectors = torch.linalg.eigh(self.spread)
+        half = vectors * values.clamp_min(0).sqrt()
+        weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
+        middle = self.intercept + self.centre @ self.weights + (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
+        return weights, middle - (self.centre @ weights), factor @ factor.mT

@@ -1,0 +1,178 @@
+"""The distance to the centre of the region.
+
+With fixed noise u_1, ..., u_n and outcomes Y_i(z) pushed forward through the altered graph, an alteration costs
+
+    1/n sum_i distance(Y_i(z), o, r),       o, r: centre and radius of the largest ball in the region,
+
+in standardised outcomes, where distance is, with a = |y - o|,
+
+    mae          |y - o|_1                            mse    a^2
+    insensitive  max(0, a - r)                        huber  a^2 inside the ball, r (2 a - r) outside.
+
+It is differentiable in z where the indicator of the region is not. It is no probability, and what makes it small need not
+make P(Y in S) large; so the share of draws in the region is counted beside it. Draws of its own choose among sets, and again
+others say what is expected of the choice.
+
+Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball); Du et al. (2026), App. C (where the centre misleads).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.region_centre import centre_and_radius
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.flow_structural import FlowStructural
+from rehearsal_torch.surrogates.push_forward import PushForward
+
+Loss = Literal["mae", "mse", "huber", "insensitive"]
+SEEK, CHOOSE, JUDGE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What outcomes are measured against, in standardised outcomes.
+
+    Attributes:
+        region: The desired region.
+        centre: o, (|Y|,).
+        radius: r.
+        loss: Which distance.
+    """
+
+    region: Polytope
+    centre: Tensor
+    radius: float
+    loss: Loss
+
+    def distance(self, outcomes: Tensor) -> Tensor:
+        """(..., |Y|) -> (...)."""
+        away = outcomes - self.centre.to(outcomes)
+        if self.loss == "mae":
+            return away.abs().sum(-1)
+        square = away.square().sum(-1)
+        if self.loss == "mse":
+            return square
+        # The floor keeps the root's slope finite at the centre itself.
+        far = square.clamp_min(1e-12).sqrt()
+        if self.loss == "insensitive":
+            return (far - self.radius).clamp_min(0)
+        return torch.where(far <= self.radius, square, self.radius * (2 * far - self.radius))
+
+
+class CentreDistance(AlterationObjective):
+    """Minus the distance to the centre, for one set of altered variables in B situations.
+
+    Args:
+        surrogate: What was learnt.
+        situations: The B situations.
+        names: The k altered variables.
+        aim: What outcomes are measured against.
+        pushed: The push-forward of the draws that the search uses, then of those that choose, then of those that judge.
+        before: Share of desired draws with nothing altered, (B,), by the draws that judge.
+    """
+
+    def __init__(
+        self, surrogate: FlowStructural, situations: Sequence[Foresight], names: Sequence[str], aim: Aim, pushed: Sequence[PushForward], before: Tensor
+    ) -> None:
+        super().__init__(situations, names)
+        self.surrogate, self.aim, self.pushed, self.before = surrogate, aim, tuple(pushed), before
+
+    def forward(self, actions: Tensor) -> Tensor:
+        """(..., B, k) -> (..., B)."""
+        return self.looked_at(actions)[0]
+
+    def looked_at(self, actions: Tensor, draws: int | None = None, which: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Minus the distance, and the share of draws in the region.
+
+        Args:
+            actions: (..., B, k).
+            draws: Uses so many draws alone; None for all.
+            which: The situations, where not all B.
+
+        Returns:
+            (..., B) each; the share without gradient.
+        """
+        pushed = self.pushed[SEEK] if draws is None else self.pushed[SEEK].first(draws)
+        outcomes = self._outcomes(pushed if which is None else pushed.of(which), actions)
+        share = self.aim.region.contains(outcomes.detach()).to(actions).mean(-1)
+        return -self.aim.distance(outcomes).mean(-1).to(actions), share
+
+    @torch.no_grad()
+    def share(self, actions: Tensor, purpose: int) -> Tensor:
+        """Share of fresh draws in the region, (..., B, k) -> (..., B)."""
+        return self.aim.region.contains(self._outcomes(self.pushed[purpose], actions)).to(actions).mean(-1)
+
+    def starts(self, count: int) -> Tensor:
+        """The middle of the box, then points spread over it."""
+        unit = torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0).draw(count, dtype=torch.float64).to(self.lower)
+        unit[0] = 0.5
+        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
+
+    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
+        """The share of fresh draws that become desired, and of those with nothing altered; whether the action was ever seen."""
+        after = self.share(actions, JUDGE)
+        lowest, highest = self.surrogate.scaler.ranges(self.names)
+        facts = []
+        for index, (probability, before) in enumerate(zip(after.tolist(), self.before.tolist(), strict=True)):
+            fact: dict[str, Any] = {"probability": probability, "before": before}
+            outside = [
+                f"{name} is set to {value:.4g}, beyond anything observed ({low:.4g} to {high:.4g})"
+                for name, value, low, high in zip(self.names, actions[index].tolist(), lowest.tolist(), highest.tolist(), strict=True)
+                if not low <= value <= high
+            ]
+            if outside:
+                fact["warnings"] = outside
+            if probability < before:
+                fact["refused"] = f"no alteration helps: {probability:.3f} at best, {before:.3f} with nothing altered"
+            facts.append(fact)
+        return facts
+
+    def _outcomes(self, pushed: PushForward, actions: Tensor) -> Tensor:
+        """Standardised outcomes, (..., B, n, |Y|)."""
+        like = next(iter(pushed.noise.values()))
+        return pushed(self.surrogate.scaler.shown(self.names, actions).to(like))
+
+
+class CentreDistances(Alternatives):
+    """Minus the distance to the centre for every candidate set.
+
+    Args:
+        surrogate: A fitted model.
+        situations: The B situations.
+        loss: mae, mse, huber or insensitive.
+        draws: n, the noise that the search sees.
+        fresh: How many other draws choose among sets, and how many again judge.
+        precision: 32 or 64 bits for the push-forward.
+
+    Raises:
+        ValueError: if a number is out of range or the loss is unknown.
+    """
+
+    def __init__(
+        self, surrogate: FlowStructural, situations: Sequence[Foresight], loss: Loss = "mae", draws: int = 1000, fresh: int = 4000, precision: int = 32
+    ) -> None:
+        if loss not in get_args(Loss) or min(draws, fresh) < 1 or precision not in (32, 64):
+            told = f"loss={loss!r}, draws={draws}, fresh={fresh}, precision={precision}"
+            raise ValueError(f"expected a loss among {get_args(Loss)}, draws and fresh >= 1, precision 32 or 64; got {told}")
+        task, scaler = surrogate.task, surrogate.scaler
+        place = [scaler.names.index(name) for name in task.outcomes]
+        region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
+        centre, radius = centre_and_radius(region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes)))
+        aim, given = Aim(region, centre, radius, loss), surrogate.given(situations)
+        kind = torch.float32 if precision == 32 else torch.float64
+        noise = [surrogate.noise(count, purpose).to(kind) for purpose, count in ((SEEK, draws), (CHOOSE, fresh), (JUDGE, fresh))]
+        idle = surrogate.pushed(noise[JUDGE], (), given, task.outcomes)
+        with torch.no_grad():
+            before = region.contains(idle(noise[JUDGE].new_empty(len(given), 0))).double().mean(-1)
+        pushed = {names: [surrogate.pushed(each, names, given, task.outcomes) for each in noise] for names in task.candidates}
+        super().__init__(situations, [CentreDistance(surrogate, situations, names, aim, pushed[names], before) for names in task.candidates])
+
+    def distances(self) -> list[CentreDistance]:
+        """The objectives, typed."""
+        return [one for one in self.sets if isinstance(one, CentreDistance)]

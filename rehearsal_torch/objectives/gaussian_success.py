@@ -1,0 +1,221 @@
+"""The probability of success under a linear Gaussian law.
+
+Given Y = A x + B z + c0 + C eps, an alteration z of one candidate set is worth
+
+    log P(Y in S | x, z) = log P(w in Q),   w ~ N(L^-1 (A x + c0 + B z - o), I),   L L' = C Sigma C',
+
+with Q the region S around a point o, whitened. It is concave in z for every convex S and any correlation of the noise: an
+interval or a canonical rectangle has a closed form, a polygon a sum over its edges, other polytopes quasi-Monte Carlo.
+
+What is said of the chosen action is the *predictive* probability, the mean over parameters that the observations leave
+open, with an interval from the same draws (normal on the logistic scale): the plug-in value that was maximised is the more
+optimistic the fewer the rows. Sets of variables are compared by it too, unless the search is told otherwise.
+
+Source: Qin et al. (2025b), Eq. 8 and Thm. 3.2; Prekopa (1971) for convex regions at large; the predictive probability is ours.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.polygon_probability import PolygonLaw, probability, vertices_of
+from rehearsal_torch.objectives.polytope_probability import PolytopeLaw
+from rehearsal_torch.objectives.rectangle_probability import log_interval, rectangle_of
+from rehearsal_torch.objectives.success_law import Expansion, SuccessLaw
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.linear_law import AffineResponse
+from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
+
+LEVEL = 1.959964
+
+
+class SuccessObjective(AlterationObjective):
+    """log P(Y in S | x, z) for one set of altered variables in B situations.
+
+    Args:
+        situations: The B situations.
+        names: The k altered variables.
+        contexts: (B, |X|).
+        region: S.
+        origin: A point of S, (|Y|,).
+        response: How outcomes depend on contexts and actions.
+        likely: The same under draws of the parameters, in a leading dimension; None where there are none.
+        nothing: The predictive probability with nothing altered, (B,); None where it is not known.
+    """
+
+    def __init__(
+        self,
+        situations: Sequence[Foresight],
+        names: Sequence[str],
+        contexts: Tensor,
+        region: Polytope,
+        origin: Tensor,
+        response: AffineResponse,
+        likely: AffineResponse | None,
+        nothing: Tensor | None,
+    ) -> None:
+        super().__init__(situations, names)
+        self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
+        self.register_buffer("contexts", contexts, persistent=False)
+        self.register_buffer("origin", origin.to(contexts), persistent=False)
+        root = _root(response.covariance)
+        self.register_buffer("root", root, persistent=False)
+        self.register_buffer("base", _whitened(root, response.base(contexts) - self.origin), persistent=False)
+        self.register_buffer("effect", torch.linalg.solve_triangular(root, response.action, upper=False), persistent=False)
+        self._asked: tuple[Tensor, Tensor] | None = None
+        self.contexts: Tensor
+        self.origin: Tensor
+        self.root: Tensor
+        self.base: Tensor
+        self.effect: Tensor
+        self.law = law_of(region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin)
+
+    def centres(self, actions: Tensor, which: Tensor | None = None) -> Tensor:
+        """The whitened means, (..., B, k) -> (..., B, |Y|); `which` picks situations, then B is their number."""
+        return (self.base if which is None else self.base[which]) + actions @ self.effect.mT
+
+    def forward(self, actions: Tensor) -> Tensor:
+        """log P, (..., B, k) -> (..., B)."""
+        return self.law.log_probability(self.centres(actions))
+
+    def values(self, actions: Tensor, which: Tensor) -> Tensor:
+        """log P in some of the situations, (n, k) -> (n,)."""
+        return self.law.log_probability(self.centres(actions, which))
+
+    def expansion(self, actions: Tensor, which: Tensor) -> Expansion:
+        """log P to second order in z in some of the situations, (n, k)."""
+        found = self.law.expansion(self.centres(actions, which))
+        return Expansion(found.value, found.slope @ self.effect, self.effect.mT @ found.curvature @ self.effect)
+
+    def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Values (..., B) and gradients (..., B, k)."""
+        found = self.law.expansion(self.centres(actions))
+        return found.value, found.slope @ self.effect
+
+    def starts(self, count: int) -> Tensor:
+        """The action whose mean comes nearest to the region's centre (clipped), the middle of the box, then points all over it."""
+        middle, width = (self.lower + self.upper) / 2, self.upper - self.lower
+        aim = -self.centres(middle) @ torch.linalg.pinv(self.effect).mT
+        several = [self.project(middle + aim), middle]
+        if count > 2 and len(self.names):
+            unit = torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0).draw(count - 2, dtype=torch.float64).to(middle)
+            several += list(self.lower + unit.unsqueeze(1) * width)
+        return torch.stack(several[:count])
+
+    def chances(self, actions: Tensor) -> Tensor | None:
+        """P under each draw of the parameters, (B, k) -> (draws, B); None where there are none."""
+        if self.likely is None:
+            return None
+        # A search asks twice of the actions that it found: to compare sets, and for the evidence.
+        if self._asked is None or self._asked[0] is not actions:
+            self._asked = (actions, chances(self.likely, self.region, self.origin, self.root, self.contexts, actions))
+        return self._asked[1]
+
+    def worth(self, actions: Tensor) -> Tensor:
+        """The logarithm of the predictive probability, (B, k) -> (B,); log P where there are no draws.
+
+        By it sets are compared: the plug-in optimum of a set whose effect was estimated badly is the more exaggerated.
+        """
+        drawn = self.chances(actions)
+        return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
+
+    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
+        """The predictive probability with its interval, the plug-in one, and what is expected with nothing altered."""
+        plug_in = self(actions).exp()
+        drawn = self.chances(actions)
+        expected = plug_in if drawn is None else drawn.mean(0)
+        before = torch.full_like(plug_in, math.nan) if self.nothing is None else self.nothing
+        facts: list[dict[str, Any]] = [
+            {"probability": p, "before": q, "plug_in": r} for p, q, r in zip(expected.tolist(), before.tolist(), plug_in.tolist(), strict=True)
+        ]
+        if drawn is not None:
+            logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
+            middle, spread = logit.mean(0), logit.std(0)
+            low, high = torch.sigmoid(middle - LEVEL * spread).tolist(), torch.sigmoid(middle + LEVEL * spread).tolist()
+            for fact, lower, upper in zip(facts, low, high, strict=True):
+                fact.update(lower=min(lower, fact["probability"]), upper=max(upper, fact["probability"]))
+        for fact, done, undone in zip(facts, expected.tolist(), before.tolist(), strict=True):
+            if done < undone:
+                fact["refused"] = f"no alteration helps: {done:.3f} at best, {undone:.3f} with nothing altered"
+        return facts
+
+
+class GaussianSuccess(Alternatives):
+    """log P(Y in S | x, z) for every candidate set.
+
+    Args:
+        surrogate: A fitted linear surrogate.
+        situations: The B situations.
+    """
+
+    def __init__(self, surrogate: LinearSurrogate, situations: Sequence[Foresight]) -> None:
+        super().__init__(situations, success_objectives(surrogate, situations))
+
+    def successes(self) -> list[SuccessObjective]:
+        """The objectives, typed."""
+        return [one for one in self.sets if isinstance(one, SuccessObjective)]
+
+
+@torch.no_grad()
+def success_objectives(surrogate: LinearSurrogate, situations: Sequence[Foresight]) -> list[SuccessObjective]:
+    """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B situations."""
+    task, found = surrogate.task, []
+    device = surrogate.contexts.values.device
+    contexts = surrogate.given(situations).to(device)
+    centre, _ = task.region.chebyshev()
+    origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
+    nothing: Tensor | None = None
+    for names in ((), *task.candidates):
+        laws = surrogate.laws(names)
+        likely = None if laws is None else laws.response(task.context, task.outcomes)
+        made = SuccessObjective(situations, names, contexts, task.region, origin, surrogate.response(names), likely, nothing)
+        if names:
+            found.append(made.to(device))
+            continue
+        idle = contexts.new_zeros(len(contexts), 0)
+        nothing = made.worth(idle).exp()
+    return found
+
+
+def law_of(normals: Tensor, offsets: Tensor) -> SuccessLaw:
+    """The fastest exact law of {w : N w <= s}: normals (l, m), offsets (l,)."""
+    rectangle = rectangle_of(normals, offsets)
+    if rectangle is not None:
+        return rectangle
+    if normals.shape[-1] == 2:
+        return PolygonLaw(vertices_of(normals, offsets))
+    return PolytopeLaw(normals, offsets)
+
+
+@torch.no_grad()
+def chances(likely: AffineResponse, region: Polytope, origin: Tensor, root: Tensor, contexts: Tensor, actions: Tensor) -> Tensor:
+    """P(Y in S | x, z) under every set of parameters, (R, B): contexts (B, |X|), actions (B, k), `root` (|Y|, |Y|) the plug-in factor."""
+    roots = _root(likely.covariance)
+    centres = _whitened(roots, likely.base(contexts) + actions @ likely.action.mT - origin)
+    normals, offsets = region.normals.to(roots), region.offsets.to(roots) - region.normals.to(roots) @ origin
+    if len(region.names) == 1:
+        # One outcome: an interval, its open sides far away.
+        ends = offsets / normals[:, 0]
+        upper = ends[normals[:, 0] > 0].amin() if bool((normals[:, 0] > 0).any()) else ends.new_tensor(torch.inf)
+        lower = ends[normals[:, 0] < 0].amax() if bool((normals[:, 0] < 0).any()) else ends.new_tensor(-torch.inf)
+        scale = roots[:, 0]
+        return log_interval((lower / scale).clamp(-1e8, 1e8) - centres[..., 0], (upper / scale).clamp(-1e8, 1e8) - centres[..., 0]).exp()
+    if len(region.names) == 2:
+        corners = torch.linalg.solve_triangular(roots, (vertices_of(normals @ root, offsets) @ root.mT).mT.expand(len(roots), -1, -1), upper=False).mT
+        return probability(corners.unsqueeze(1), centres, nodes=6)
+    return torch.stack([PolytopeLaw(normals @ each, offsets, points=128).log_probability(at).exp() for each, at in zip(roots, centres, strict=True)])
+
+
+def _root(covariance: Tensor) -> Tensor:
+    """The Cholesky factor, after a floor on the diagonal a billionth of it: outcomes may be functions of each other."""
+    return torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
+
+
+def _whitened(root: Tensor, points: Tensor) -> Tensor:
+    """L^-1 y for points (..., B, |Y|)."""
+    return torch.linalg.solve_triangular(root, points.mT, upper=False).mT

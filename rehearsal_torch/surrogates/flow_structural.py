@@ -1,0 +1,176 @@
+"""Structural models with flows: one conditional law for every clique of a rehearsal graph.
+
+In standardised variables each clique, given its parents, is least squares plus a conditional flow for the whitened
+residuals,
+
+    v = b + W' pa + L f(u | pa),      u ~ N(0, I).
+
+Before it is trained the flow is the identity, so that training starts from the linear Gaussian model and departs from it
+where held-out rows agree; with ``flow=None`` the model stays linear. Where some members of a clique are altered, the others
+have an equation of their own with the altered members among the parents. Members that are seen in the context stand among
+the parents likewise, and the context itself needs no law.
+
+A column of few distinct values has no density: before a flow is fitted it is spread evenly over the smallest gap between
+two of its values.
+
+Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part; their linear option is least squares alone); Qin et al.
+(2023), Sec. 2 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.standardise import Standardise
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
+from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.surrogates.linear_surrogate import Equation, equations
+from rehearsal_torch.surrogates.push_forward import FittedEquation, PushForward, follow
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+LEVELS = 20
+
+
+class FlowStructural(Surrogate):
+    """A conditional law for every equation of a task.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+        flow: Makes a flow of (parents, outputs); None keeps the model linear.
+        seed: Decides the noise that simulations use, and how columns of few values are spread.
+
+    Raises:
+        ValueError: if a cause of a context variable is not in the context: its law given the context is not at hand.
+    """
+
+    def __init__(self, task: RehearsalTask, flow: Callable[[int, int], ConditionalFlow] | None = None, seed: int = 0) -> None:
+        super().__init__()
+        self.task, self.seed = RehearsalTask.of(task), seed
+        graph, context = self.task.graph, set(self.task.context)
+        unseen = sorted(graph.ancestors(self.task.context) - context)
+        if unseen:
+            raise ValueError(f"{unseen} cause context variables and are not seen themselves: add them to the context, or take what they cause out of it")
+        self.equations = tuple(_without(each, self.task.context) for each in equations(self.task) if not set(each.members) <= context)
+        self.scaler = Standardise(graph.names)
+        self.linear = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
+        self.flows = nn.ModuleList([] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations])
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The scaler; then, equation by equation, least squares and the flow of its residuals.
+
+        Raises:
+            ValueError: if nothing can be learnt from the table.
+        """
+        self.task.check(table)
+        spread = self._spread(table) if len(self.flows) else table
+        yield self.scaler, (spread.columns(self.scaler.names),)
+        for fitted in self.fitted(self.equations):
+            rows = fitted.equation.rows(spread)
+            parents = self.scaler.shown(fitted.equation.parents, rows.columns(fitted.equation.parents))
+            members = self.scaler.shown(fitted.equation.members, rows.columns(fitted.equation.members))
+            yield fitted.linear, (parents, members)
+            if fitted.flow is not None:
+                like = next(fitted.flow.parameters())
+                yield fitted.flow, (parents.to(like), fitted.residuals(parents, members).to(like))
+
+    def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
+        """Equations with what was learnt of them."""
+        found = []
+        for equation in wanted:
+            place = self.equations.index(equation)
+            linear, flow = self.linear[place], self.flows[place] if len(self.flows) else None
+            assert isinstance(linear, LinearGaussian)
+            assert flow is None or isinstance(flow, ConditionalFlow)
+            found.append(FittedEquation(equation, linear, flow))
+        return found
+
+    def under(self, altered: Sequence[str]) -> list[FittedEquation]:
+        """The equations that hold when `altered` is set from outside, in order.
+
+        Raises:
+            ValueError: if a variable may not be altered.
+        """
+        strange = [name for name in altered if name not in self.task.box.names]
+        if strange:
+            raise ValueError(f"{strange} may not be altered; actionable are {list(self.task.box.names)}")
+        cut = set(altered)
+        return self.fitted([each for each in self.equations if set(each.altered) == cut & set(each.clique)])
+
+    def noise(self, count: int, purpose: int) -> Tensor:
+        """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call, other draws for another purpose."""
+        stream = torch.Generator().manual_seed(1_000_003 * self.seed + purpose)
+        return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(self.scaler.scale)
+
+    def given(self, situations: Sequence[Foresight]) -> Tensor:
+        """The contexts of situations, (B, |X|).
+
+        Raises:
+            ValueError: if a situation does not say one of the context variables.
+        """
+        for each in situations:
+            missing = [name for name in self.task.context if name not in each.given]
+            if missing:
+                raise ValueError(f"{each.identity}: expected the context {list(self.task.context)}; {missing} is not given: measure it first")
+        rows = [[float(each.given[name]) for name in self.task.context] for each in situations]
+        return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.task.context)).to(self.scaler.scale)
+
+    @torch.no_grad()
+    def pushed(self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]) -> PushForward:
+        """How draws of some variables follow from the altered ones, in standardised variables.
+
+        Args:
+            noise: (n, d), in the graph's order; its precision is the push-forward's.
+            altered: The k altered variables.
+            given: Contexts, (B, |X|), in the variables' units.
+            wanted: The variables that are asked for.
+        """
+        graph = self.task.graph.altered(altered)
+        reached, needed = graph.descendants(altered), graph.ancestors(wanted)
+        # Members of a clique come together: the clique is needed, or reached, as soon as one of them is.
+        under = [each for each in self.under(altered) if needed & set(each.equation.members)]
+        names = self.scaler.names
+        drawn = {name: noise[:, names.index(name)] for name in names}
+        shown = self.scaler.shown(self.task.context, given).to(noise)
+        known = {name: shown[:, place : place + 1] for place, name in enumerate(self.task.context)}
+        settled = [each for each in under if not reached & set(each.equation.members)]
+        follow(known, drawn, settled)
+        return PushForward(tuple(altered), tuple(wanted), known, drawn, tuple(each for each in under if reached & set(each.equation.members)))
+
+    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
+        """Every variable after an alteration, in the graph's order and in units.
+
+        Args:
+            noise: (n, d), standard normal.
+            alteration: Values (..., B, k).
+            given: Contexts (B, |X|).
+
+        Returns:
+            (..., B, n, d), differentiable in the alteration.
+        """
+        pushed = self.pushed(noise, alteration.names, given, self.scaler.names)
+        return self.scaler.units(self.scaler.names, pushed(self.scaler.shown(alteration.names, alteration.values).to(noise)))
+
+    def _spread(self, table: Table) -> Table:
+        """Columns of few distinct values, spread evenly by half their smallest gap to both sides; the context is left as it is."""
+        values, stream = table.values.clone(), torch.Generator().manual_seed(1_000_003 * self.seed - 1)
+        for name in self.scaler.names:
+            column = values[:, positions(table.names, (name,))[0]]
+            unit = torch.rand(len(column), dtype=torch.float64, generator=stream).to(column) - 0.5
+            levels = column.unique()
+            if name in self.task.context or not 1 < len(levels) <= min(LEVELS, len(column) / 10):
+                continue
+            column += unit * levels.diff().min()
+        return Table(table.names, values, table.altered)
+
+
+def _without(equation: Equation, context: Sequence[str]) -> Equation:
+    """The equation of those members that are not in the context, with those that are as further parents."""
+    seen = tuple(name for name in equation.members if name in context)
+    rest = tuple(name for name in equation.members if name not in context)
+    return Equation(equation.clique, equation.altered, rest, (*equation.parents, *seen))

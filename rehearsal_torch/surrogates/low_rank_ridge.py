@@ -1,0 +1,145 @@
+"""Nested kernel ridge regression on landmarks: the Nystroem approximation.
+
+With m landmarks h_j out of the rows the regression function is a sum over landmarks,
+
+    psi(h) = sum_j c_j k_h(h_j, h),   (K_mn K_nm + N lambda_h K_mm) c = K_mn w,
+
+so that J stays a sum of m bumps with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. The last factor comes of ridge regression, on
+landmarks in x, of features of u that are orthonormal in the kernel's space, on landmarks in u. Fitting takes N m^2 work in
+blocks of rows and no N x N matrix; with all rows as landmarks it is the exact estimator.
+
+The variance of J adds to the posterior in the landmarks' span what the span leaves out of the prior variance, so that it
+does not vanish far from all landmarks.
+
+Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and Rasmussen (2005), Sec. 6
+(the variance); Du et al. (2026), Tab. 2.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.surrogates.alteration_value import Prepared
+from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
+from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice, Rule
+from rehearsal_torch.surrogates.landmark_regression import SAMPLED, kernel_errors, landmarks, regressed, said_errors
+from rehearsal_torch.surrogates.product_kernel import gaussian, joined, lay_out
+from rehearsal_torch.surrogates.product_ridge import LAMBDA, refuse_between
+
+
+class LowRankRidge(GaussianBumps):
+    """The Nystroem estimator.
+
+    Args:
+        first: See `AlterationValue`; there is no sequential form.
+        rank: m, landmarks of each kernel at most.
+        landmarks: "pivoted", "sampled" or "uniform", see `landmark_regression.landmarks`.
+        widths: "median", "leave_one_out" (the best model of a subset) or three numbers, in standardised coordinates.
+        lambda_h: Ridge of stage 1; N lambda_h is added.
+        lambda_x: Ridge of stage 2.
+        seed: Decides landmarks and subsets.
+
+    Raises:
+        ValueError: if a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[int] = (),
+        rank: int = 200,
+        landmarks: str = SAMPLED,
+        widths: Rule = MEDIAN,
+        lambda_h: float = LAMBDA,
+        lambda_x: float = LAMBDA,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(first)
+        if rank < 1 or lambda_x <= 0:
+            raise ValueError(f"expected a positive rank and lambda_x; got {rank} and {lambda_x}")
+        self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
+        self.choice = Choice(widths, lambda_h, most=1, seed=seed)
+        self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "root", "factor", "amplitudes", "profile")
+        self.register_fitted("context_centres", "embedding", "cover", "errors")
+        self.contexts: Tensor
+        self.covariates: Tensor
+        self.widths: Tensor
+        self.ridge: Tensor
+        self.coefficients: Tensor
+        self.root: Tensor
+        self.factor: Tensor
+        self.amplitudes: Tensor
+        self.profile: Tensor
+        self.context_centres: Tensor
+        self.embedding: Tensor
+        self.cover: Tensor
+        self.errors: Tensor
+
+    def solve(self, *examples: Tensor) -> None:
+        """Both stages on landmarks.
+
+        Raises:
+            ValueError: if there are variables between the alterations.
+        """
+        context, before, between, actions, targets = (each.detach() for each in examples[:5])
+        refuse_between(between)
+        blocks, count = (context, before, actions), len(targets)
+        models = self.choice.models(blocks, targets[:, 0])
+        self.widths, self.ridge = models.widths[0], count * models.ridges
+        rows = joined(blocks, self.widths)
+        marks = landmarks(rows, self.rank, self.landmarks, self.seed)
+        self.contexts, self.covariates, self.centres, self.bump_widths = (*(block[marks.chosen] for block in blocks), self.widths[2:].clone())
+        found = regressed(count, lambda span: marks.features(rows[span]), lambda span: targets[span], float(self.ridge))
+        self.root, self.factor = marks.root, found.factor
+        self.coefficients = torch.linalg.solve_triangular(marks.root.T, found.theta, upper=True)
+        self.profile = torch.linalg.solve_triangular(marks.root.T, found.total[:, None], upper=True)[:, 0]
+        self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
+        errors = [kernel_errors(rows, marks.features, self.seed)]
+        self.errors = torch.stack([*errors, *self._embed(context / self.widths[0], before)] if before.shape[1] else errors)
+        lay_out(self)
+
+    def _embed(self, scaled: Tensor, before: Tensor) -> list[Tensor]:
+        """Stage 2, and the errors of its kernels."""
+        covariates = before / self.widths[1]
+        inner = landmarks(covariates, self.rank, self.landmarks, self.seed)
+        outer = landmarks(scaled, self.rank, self.landmarks, self.seed)
+        found = regressed(
+            len(scaled),
+            lambda span: outer.features(scaled[span]),
+            lambda span: torch.cat([inner.features(covariates[span]), before[span]], -1),
+            len(scaled) * self.lambda_x,
+        )
+        self.context_centres, self.embedding = outer.centres, torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
+        self.cover = inner.features(self.covariates / self.widths[1])
+        return [kernel_errors(covariates, inner.features, self.seed), kernel_errors(scaled, outer.features, self.seed)]
+
+    def approximation(self) -> dict[str, float]:
+        """How far the landmarks' kernels (of h, u and x) are from the exact ones on a sample: relative Frobenius and mean absolute errors."""
+        return said_errors(self.errors)
+
+    def prepare(self, contexts: Tensor) -> Prepared:
+        """Pieces: weights of both targets (B, 1, m), reach (B, m), prior variance over its amplitude (B,), expected covariates (B, |U|)."""
+        contexts = contexts.to(self.contexts)
+        scaled = contexts / self.widths[0]
+        reach = gaussian(scaled, self.contexts / self.widths[0])
+        prior, expected = reach.new_ones(len(reach)), reach.new_empty(len(reach), 0)
+        if self.embedding.numel():
+            told = gaussian(scaled, self.context_centres) @ self.embedding
+            embedded, expected = told.split([self.cover.shape[1], self.covariates.shape[1]], -1)
+            reach, prior = reach * (embedded @ self.cover.T), embedded.square().sum(-1)
+        weights = [(reach * column)[:, None] for column in self.coefficients.T]
+        return Prepared(contexts, (*weights, reach, prior, expected))
+
+    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """Posterior in the span, and what the span leaves out, (..., B, k) -> (..., B)."""
+        _, _, reach, prior, _ = prepared.pieces
+        query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])
+        features = torch.linalg.solve_triangular(self.root, query.reshape(-1, query.shape[-1]).T, upper=False)
+        inside = self.ridge * torch.linalg.solve_triangular(self.factor, features, upper=False).square().sum(0)
+        outside = (prior - features.square().sum(0).reshape(query.shape[:-1])).clamp(min=0)
+        return (self.amplitudes[target] * (inside.reshape(outside.shape) + outside)).sqrt()
+
+    def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """Rows near (x, E[u | x], a) by the landmarks' kernel, (B, k) -> (B,)."""
+        here = joined((prepared.contexts, prepared.pieces[4], actions.to(prepared.contexts)), self.widths)
+        return (gaussian(here, joined((self.contexts, self.covariates, self.centres), self.widths)) @ self.profile).clamp(min=0)

@@ -1,0 +1,89 @@
+"""Least squares with intercept and residual covariance, and what it leaves open."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LinearRegression
+
+from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+
+
+def data(rows=200, seed=0):
+    stream = np.random.default_rng(seed)
+    parents = stream.normal(size=(rows, 3)) * [1.0, 100.0, 0.01] + [5.0, 1000.0, 0.0]
+    noise = stream.multivariate_normal([0, 0], [[0.5, 0.3], [0.3, 0.4]], rows)
+    values = 7 + parents @ np.array([[1.0, -1.0], [0.02, 0.0], [30.0, 50.0]]) + noise
+    return torch.from_numpy(parents), torch.from_numpy(values)
+
+
+def fitted(parents, values):
+    made = LinearGaussian(parents.shape[1], values.shape[1])
+    made.solve(parents, values)
+    return made
+
+
+def test_weights_and_intercept_are_the_least_squares_ones():
+    parents, values = data()
+    made, reference = fitted(parents, values), LinearRegression().fit(parents, values)
+    assert np.allclose(made.weights.mT, reference.coef_, rtol=1e-8)
+    assert np.allclose(made.intercept, reference.intercept_, rtol=1e-8)
+    residual = values.numpy() - reference.predict(parents)
+    assert np.allclose(made.covariance, residual.T @ residual / (200 - 4), rtol=1e-6)
+
+
+def test_noise_and_values_are_an_inverse_pair():
+    parents, values = data()
+    made = fitted(parents, values)
+    assert torch.allclose(made(parents, made.abduct(parents, values)), values, rtol=1e-12)
+    torch.manual_seed(0)
+    assert torch.allclose(made.noise((40000,)).T.cov(), made.covariance, atol=0.02)
+
+
+def test_a_root_is_a_mean_and_a_covariance():
+    _, values = data()
+    made = fitted(values[:, :0], values)
+    assert torch.allclose(made.intercept, values.mean(0))
+    assert torch.allclose(made.covariance, values.T.cov(), rtol=1e-6)
+
+
+def test_collinear_parents_share_their_weight_and_predict_alike():
+    parents, values = data()
+    double = torch.cat([parents, parents[:, :1] * 2], -1)
+    once, twice = fitted(parents, values), fitted(double, values)
+    assert torch.allclose(once(parents, torch.zeros_like(values)), twice(double, torch.zeros_like(values)), rtol=1e-7)
+    assert int(twice.counts[1]) == 3
+
+
+def test_draws_spread_as_the_estimates_do():
+    # Over many data sets the estimates scatter around the truth as the draws of one data set scatter around its estimate.
+    estimates = torch.stack([fitted(*data(60, seed)).weights for seed in range(300)])
+    draws = torch.cat([fitted(*data(60, seed)).posterior(50, torch.Generator().manual_seed(seed))[0] for seed in range(20)])
+    near = torch.stack([fitted(*data(60, seed)).weights for seed in range(20)]).repeat_interleave(50, 0)
+    assert torch.allclose((draws - near).std(0) / estimates.std(0), torch.ones(3, 2, dtype=torch.float64), atol=0.25)
+
+
+def test_draws_of_the_covariance_are_centred_and_positive():
+    made = fitted(*data(100))
+    _, _, covariance = made.posterior(4000, torch.Generator().manual_seed(0))
+    freedom = float(made.counts[2])
+    assert torch.allclose(covariance.mean(0), made.covariance * freedom / (freedom - 3), rtol=0.05)
+    assert (torch.linalg.eigvalsh(covariance) > 0).all()
+    again = made.posterior(4000, torch.Generator().manual_seed(0))[2]
+    assert torch.equal(covariance, again)
+
+
+def test_the_state_says_everything():
+    made, other = fitted(*data()), LinearGaussian(3, 2)
+    other.load_state_dict(made.state_dict())
+    for one, two in zip(made.posterior(3, torch.Generator().manual_seed(1)), other.posterior(3, torch.Generator().manual_seed(1)), strict=True):
+        assert torch.equal(one, two)
+
+
+def test_wrong_input_is_refused():
+    parents, values = data()
+    with pytest.raises(ValueError, match=r"expected parents \(n, 2\)"):
+        LinearGaussian(2, 2).solve(parents, values)
+    with pytest.raises(ValueError, match="at least 3 rows"):
+        LinearGaussian(3, 2).solve(parents[:2], values[:2])
+    with pytest.raises(ValueError, match="outputs >= 1"):
+        LinearGaussian(3, 0)

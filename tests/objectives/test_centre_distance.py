@@ -1,0 +1,73 @@
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
+from rehearsal_torch.objectives.centre_distance import JUDGE, Aim, CentreDistances
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.flow_structural import FlowStructural
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.linear_truth import chain, managing
+
+
+@pytest.mark.parametrize(
+    ("loss", "inside", "outside"),
+    [("mae", 0.5 + 0.25, 3.0 + 4.0), ("mse", 0.3125, 25.0), ("insensitive", 0.0, 3.0), ("huber", 0.3125, 2.0 * (10.0 - 2.0))],
+)
+def test_distances_are_those_of_their_formulas(loss, inside, outside):
+    aim = Aim(Polytope.of({"a": (-1, 3), "b": (-1, 3)}), torch.tensor([1.0, 1.0], dtype=torch.float64), 2.0, loss)
+    points = torch.tensor([[1.5, 0.75], [4.0, 5.0]], dtype=torch.float64)
+    assert aim.distance(points).tolist() == pytest.approx([inside, outside])
+
+
+@pytest.mark.parametrize("loss", ["mae", "mse", "huber", "insensitive"])
+def test_its_slope_is_that_of_finite_differences(loss):
+    world = managing()
+    flow = partial(ConditionalFlow, hidden=(8,), bins=4)
+    made = fit(FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)).double()
+    (one,) = CentreDistances(made, world.situations(3), loss, draws=40, fresh=10, precision=64).distances()
+    at = torch.tensor([[[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]]], dtype=torch.float64)
+    value, slope = one.value_and_slope(at)
+    step = 1e-6 * torch.eye(2, dtype=torch.float64)
+    differences = torch.stack([(one(at + each) - one(at - each)) / 2e-6 for each in step], -1)
+    assert value.shape == (1, 3)
+    assert torch.allclose(slope, differences, rtol=1e-4, atol=1e-6)
+
+
+def test_what_it_says_is_what_happens_and_was_not_chosen_by():
+    world = chain()
+    made = fit(FlowStructural(world.task), world.table(2000))
+    situations = world.situations(4)
+    sets = CentreDistances(made, situations).distances()
+    actions = torch.full((4, 1), 0.7, dtype=torch.float64)
+    said = sets[0].evidence(actions)
+    for situation, fact in zip(situations, said, strict=True):
+        assert fact["probability"] == pytest.approx(world.success(situation, {"a": 0.7}), abs=0.05)
+        assert fact["before"] == pytest.approx(world.success(situation, {}), abs=0.05)
+    assert [fact["probability"] for fact in said] == pytest.approx(sets[0].share(actions, JUDGE).tolist())
+    assert sets[0].looked_at(actions)[1].tolist() != pytest.approx([fact["probability"] for fact in said], abs=1e-6)
+
+
+def test_it_warns_beyond_what_was_observed():
+    world = chain(reach=50.0)
+    made = fit(FlowStructural(world.task), world.table(100))
+    (fact,) = CentreDistances(made, world.situations(1)).distances()[0].evidence(torch.tensor([[40.0]], dtype=torch.float64))
+    assert "beyond anything observed" in fact["warnings"][0]
+
+
+def test_starts_lie_in_the_box_and_begin_in_its_middle():
+    world = chain()
+    made = fit(FlowStructural(world.task), world.table(100))
+    starts = CentreDistances(made, world.situations(2), draws=5, fresh=5).distances()[2].starts(9)
+    assert starts.shape == (9, 2, 2)
+    assert starts[0].abs().max() == 0
+    assert starts.abs().max() <= 1
+
+
+def test_numbers_out_of_range_are_refused():
+    world = chain()
+    made = fit(FlowStructural(world.task), world.table(100))
+    with pytest.raises(ValueError, match="expected a loss among"):
+        CentreDistances(made, world.situations(1), "median")

@@ -1,0 +1,94 @@
+"""What is said of a success probability: values, intervals, refusals."""
+
+import numpy as np
+import pytest
+import torch
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.search.projection_newton import ProjectionNewton
+from rehearsal_torch.surrogates.linear_structural import LinearStructural
+from rehearsal_torch.training.fit import fit
+from tests.linear_truth import chain, managing
+
+
+def objective(world, rows=300, count=6, seed=0, **more):
+    return GaussianSuccess(fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.situations(count))
+
+
+@pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
+def test_values_are_log_probabilities_of_the_fitted_law(world):
+    (made, *_) = objective(world).successes()
+    model = fit(LinearStructural(world.task), world.table(300))
+    noise = torch.randn(200000, len(world.names), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    law = model.law(made.names)
+    # Zero noise of altered variables has no Cholesky factor: a square root by eigenvalues.
+    values, vectors = torch.linalg.eigh(law.covariance)
+    noise = noise @ (vectors * values.clamp_min(0).sqrt() @ vectors.mT)
+    actions = made.lower + 0.7 * (made.upper - made.lower)
+    given = model.given(made.situations)
+    rows = law.rehearse(noise, actions[0], world.task.context, given[0])
+    share = world.task.region.contains(rows[:, [law.names.index(name) for name in world.task.outcomes]]).double().mean()
+    assert float(made(actions)[0].exp()) == pytest.approx(float(share), abs=0.005)
+
+
+def test_batches_of_actions_and_slopes():
+    (made, *_) = objective(managing()).successes()
+    actions = made.starts(5)
+    assert actions.shape == (5, 6, 2)
+    assert torch.equal(actions, made.project(actions))
+    values = made(actions)
+    assert values.shape == (5, 6)
+    at = actions.clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(made(at).sum(), at)
+    found, mine = made.value_and_slope(actions)
+    assert torch.equal(found, values)
+    assert torch.allclose(mine, slope, rtol=1e-6, atol=1e-8)
+
+
+def test_evidence_is_predictive_and_has_an_interval():
+    made = objective(chain(), rows=40)
+    for decision in ProjectionNewton().many(made):
+        evidence = decision.evidence
+        assert 0 <= evidence["lower"] <= evidence["probability"] <= evidence["upper"] <= 1
+        assert evidence["probability"] < evidence["plug_in"]
+        assert decision.value == pytest.approx(np.log(evidence["probability"]))
+    plain = objective(chain(), rows=40, draws=0).successes()[0]
+    (fact, *_) = plain.evidence(plain.starts(1)[0])
+    assert fact["probability"] == fact["plug_in"]
+    assert "lower" not in fact
+
+
+def test_intervals_cover_the_truth():
+    # Over data sets and contexts: 95% intervals of the chosen action's true probability, dependent within a data set.
+    world, hits, bias = chain(), [], []
+    situations = world.situations(5)
+    for seed in range(40):
+        model = fit(LinearStructural(world.task), world.table(60, seed))
+        for situation, decision in zip(situations, ProjectionNewton().many(GaussianSuccess(model, situations)), strict=True):
+            if decision.alteration is None:
+                continue
+            set_ = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+            true = world.success(situation, set_, 4000)
+            hits.append(decision.evidence["lower"] <= true <= decision.evidence["upper"])
+            bias.append(decision.evidence["probability"] - true)
+    assert 0.88 <= np.mean(hits) <= 0.99
+    assert abs(np.mean(bias)) < 0.03
+
+
+def test_nothing_is_recommended_where_nothing_helps():
+    # A box around a harmful value: setting can only hurt.
+    world = chain(lower=-3.0, upper=3.0)
+    model = fit(LinearStructural(world.task), world.table(300))
+    situation = Foresight("0", {"x": torch.tensor(0.0)}, {"a": (9.0, 10.0), "m": (9.0, 10.0)})
+    (decision,) = ProjectionNewton().many(GaussianSuccess(model, [situation]))
+    assert decision.alteration is None
+    assert "no alteration helps" in decision.reason
+    assert set(decision.evidence["would_set"]) <= {"a", "m"}
+
+
+def test_closed_variables_are_refused():
+    world = chain()
+    model = fit(LinearStructural(world.task), world.table(100))
+    with pytest.raises(ValueError, match="may not be set"):
+        GaussianSuccess(model, [Foresight("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])

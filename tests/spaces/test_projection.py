@@ -1,0 +1,70 @@
+"""Weighted projections onto polytopes, against SciPy."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
+
+from rehearsal_torch.spaces.projection import project
+
+
+def reference(point, weights, normals, offsets):
+    """The projection by SLSQP from a point that qualifies; None where none does."""
+    width = len(point)
+    inside = linprog(np.zeros(width), A_ub=normals, b_ub=offsets, bounds=[(None, None)] * width)
+    if not inside.success:
+        return None
+    constraint = {"type": "ineq", "fun": lambda z: offsets - normals @ z, "jac": lambda z: -normals}
+    found = minimize(
+        lambda z: weights @ (z - point) ** 2,
+        inside.x,
+        jac=lambda z: 2 * weights * (z - point),
+        constraints=[constraint],
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    return found.x
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(seed=st.integers(0, 10**6), width=st.integers(1, 5), faces=st.integers(1, 5), tight=st.floats(-0.5, 2.0))
+def test_points_are_the_nearest_and_feasibility_is_told(seed, width, faces, tight):
+    stream = np.random.default_rng(seed)
+    normals = np.vstack([stream.normal(size=(faces, width)), np.eye(width), -np.eye(width)])
+    offsets = np.vstack([np.concatenate([stream.normal(size=faces) + tight, np.ones(2 * width)]) for _ in range(4)])
+    points, weights = stream.normal(size=(4, width)) * 3, np.exp(stream.normal(size=width))
+    found = project(*(torch.from_numpy(each) for each in (points, weights, normals, offsets)))
+    for index in range(4):
+        expected = reference(points[index], weights, normals, offsets[index])
+        assert bool(found.feasible[index]) == (expected is not None)
+        if expected is not None:
+            mine = found.points[index].numpy()
+            assert (normals @ mine <= offsets[index] + 1e-6).all()
+            assert weights @ (mine - points[index]) ** 2 <= weights @ (expected - points[index]) ** 2 + 1e-6
+
+
+def test_a_point_that_qualifies_stays():
+    found = project(torch.tensor([[0.5, 0.5]]).double(), torch.ones(2).double(), torch.eye(2).double(), torch.ones(1, 2).double())
+    assert found.points.tolist() == [[0.5, 0.5]]
+    assert found.feasible.tolist() == [True]
+
+
+def test_a_corner_and_its_units():
+    # Scaling constraints or weights changes nothing but the metric.
+    normals = torch.tensor([[1e4, 0.0], [0.0, 1e-3]]).double()
+    found = project(torch.tensor([[3.0, 5.0]]).double(), torch.tensor([1e-4, 1e3]).double(), normals, torch.tensor([[2e4, 1e-3]]).double())
+    assert torch.allclose(found.points, torch.tensor([[2.0, 1.0]]).double(), atol=1e-5)
+
+
+def test_contradictions_are_infeasible_whatever_their_size():
+    normals = torch.tensor([[1.0], [-1.0]]).double()
+    offsets = torch.tensor([[0.0, -1e-3], [0.0, -1e3], [1.0, -0.5]]).double()
+    found = project(torch.zeros(3, 1).double() + 2, torch.ones(1).double(), normals, offsets)
+    assert found.feasible.tolist() == [False, False, True]
+
+
+def test_a_weight_of_zero_is_refused():
+    with pytest.raises(ValueError, match="positive weights"):
+        project(torch.zeros(1, 2).double(), torch.tensor([1.0, 0.0]).double(), torch.eye(2).double(), torch.ones(1, 2).double())
