@@ -10,13 +10,20 @@ if TYPE_CHECKING:
     from rehearsal_torch.checkpoint import card, load, save
     from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.data.episode import Episode, transitions
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.situation import Foresight, Hindsight
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
     from rehearsal_torch.loop import rounds
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+    from rehearsal_torch.objectives.kernel_value import KernelValue
     from rehearsal_torch.objectives.reward import LinearReward
     from rehearsal_torch.search.astar import AStar
     from rehearsal_torch.search.branch_and_bound import BranchAndBound
+    from rehearsal_torch.search.projected_ascent import ProjectedAscent
+    from rehearsal_torch.spaces.alteration import Alteration
+    from rehearsal_torch.surrogates.nested_ridge import NestedRidge
+    from rehearsal_torch.surrogates.spectral_ensemble import SpectralEnsemble
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
 
@@ -29,27 +36,41 @@ _HOME = {
     "Decision": "data.decision",
     "Episode": "data.episode",
     "transitions": "data.episode",
+    "RehearsalTask": "data.rehearsal_task",
     "Foresight": "data.situation",
     "Hindsight": "data.situation",
     "Table": "data.table",
+    "RehearsalTable": "datasets.rehearsal_table",
     "rounds": "loop",
     "CounterfactualReturn": "objectives.counterfactual_return",
+    "KernelValue": "objectives.kernel_value",
     "LinearReward": "objectives.reward",
     "AStar": "search.astar",
     "BranchAndBound": "search.branch_and_bound",
+    "ProjectedAscent": "search.projected_ascent",
+    "Alteration": "spaces.alteration",
+    "NestedRidge": "surrogates.nested_ridge",
+    "SpectralEnsemble": "surrogates.spectral_ensemble",
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
 }
 
 __all__ = [
     "AStar",
+    "Alteration",
     "BranchAndBound",
     "CounterfactualReturn",
     "Decision",
     "Episode",
     "Foresight",
     "Hindsight",
+    "KernelValue",
     "LinearReward",
+    "NestedRidge",
+    "ProjectedAscent",
+    "RehearsalTable",
+    "RehearsalTask",
+    "SpectralEnsemble",
     "Table",
     "TransitionModel",
     "card",
