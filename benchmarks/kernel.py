@@ -8,7 +8,7 @@ The world is the bank's loan: two context variables, one covariate, one action. 
 and beside them Algorithm 1 of Du et al. (2026) in plain NumPy: the same kernel, widths, lambdas, starts and fixed steps; its
 offline phase factorises once as well, then contexts and starts are taken one by one. With fixed steps (`fixed`) both do the
 same work, and the largest difference in what they reach, as J, is printed; `adaptive` steps are the default of the package.
-Peak memory is that of a process of its own, above what importing and the data take.
+Memory is the peak of a process of its own, with about 320 MB of imports.
 
 Run: python benchmarks/kernel.py [--contexts 1000] [--reference 20] [--repeat 3] [--threads 1] [--large 100000] [--out DIR]
 Writes DIR/kernel.csv with one row a measurement and repetition.
@@ -45,12 +45,12 @@ Examples = tuple[torch.Tensor, ...]
 def estimators() -> dict[str, Callable[[], AlterationValue]]:
     """What is fitted, by name."""
     return {
-        "fixed widths": lambda: ProductRidge(widths=WIDTHS),
+        "fixed widths": lambda: ProductRidge(fixed=WIDTHS),
         "leave-one-out": lambda: ProductRidge(widths="leave_one_out"),
-        "landmarks 200": lambda: LowRankRidge(widths=WIDTHS, rank=200),
-        "landmarks 200, uniform": lambda: LowRankRidge(widths=WIDTHS, rank=200, landmarks="uniform"),
-        "fourier 500": lambda: FourierRidge(widths=WIDTHS, features=500),
-        "conjugate gradients": lambda: IterativeRidge(widths=WIDTHS),
+        "landmarks 200": lambda: LowRankRidge(fixed=WIDTHS, rank=200),
+        "landmarks 200, uniform": lambda: LowRankRidge(fixed=WIDTHS, rank=200, landmarks="uniform"),
+        "fourier 500": lambda: FourierRidge(fixed=WIDTHS, features=500),
+        "conjugate gradients": lambda: IterativeRidge(fixed=WIDTHS),
     }
 
 
@@ -120,12 +120,11 @@ def decide(surrogate: NestedRidge, situations: list[Foresight], rate: float | No
 
 
 def heavy(name: str, rows: int, threads: int) -> tuple[float, float]:
-    """Process seconds of a fit, and megabytes above what was there before; to be run in a process of its own."""
+    """Process seconds of a fit, and the process's peak in megabytes; to be run in a process of its own."""
     torch.set_num_threads(threads)
     given, estimator = examples(Loan(rows=rows)), estimators()[name]()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds, _ = timed(lambda: estimator.solve(*given))
-    return seconds, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def fits(counts: dict[str, tuple[int, ...]], repeat: int, threads: int) -> Iterator[dict[str, object]]:

@@ -58,8 +58,7 @@ class AlteredValue(AlterationObjective):
         super().__init__(situations, names)
         self.surrogate, self.which, self.before = surrogate, which, before
         self.caution, self.level, self.least, self.few = caution, level, least, few
-        given = torch.stack([torch.stack([situation.given[name] for name in surrogate.task.context]) for situation in situations])
-        self.prepared = self.estimator.prepare(surrogate.scaler.shown(surrogate.task.context, given))
+        self.prepared = self.estimator.prepare(_contexts(surrogate, situations))
 
     @property
     def estimator(self) -> AlterationValue:
@@ -73,7 +72,7 @@ class AlteredValue(AlterationObjective):
 
     def shown(self, actions: Tensor) -> Tensor:
         """Units to standardised actions, (..., k)."""
-        return self.surrogate.scaler.shown(self.names, actions)
+        return self.surrogate.scaler.shown(self.names, actions).to(actions.dtype)
 
     def forward(self, actions: Tensor) -> Tensor:
         """J, (..., B, k) -> (..., B)."""
@@ -159,12 +158,17 @@ class KernelValue(Alternatives):
     ) -> None:
         if caution < 0 or not 0 < level < 1 or least < 0 or few < least:
             raise ValueError(f"expected caution >= 0, level in (0, 1), 0 <= least <= few; got {caution}, {level}, {least}, {few}")
-        given = torch.stack([torch.stack([situation.given[name] for name in surrogate.task.context]) for situation in situations])
-        shown = surrogate.scaler.shown(surrogate.task.context, given)
-        before = surrogate.untouched(shown)[:, 1]
+        before = surrogate.untouched(_contexts(surrogate, situations))[:, 1]
         unsure = torch.zeros_like(before)
         sets = [AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few) for which in range(len(surrogate.task.candidates))]
         super().__init__(situations, sets)
+
+
+def _contexts(surrogate: NestedRidge, situations: Sequence[Foresight]) -> Tensor:
+    """Standardised contexts, (B, |X|); there may be no context variable at all."""
+    names = surrogate.task.context
+    given = [[float(situation.given[name]) for name in names] for situation in situations]
+    return surrogate.scaler.shown(names, torch.tensor(given, dtype=torch.float64).reshape(len(situations), len(names)))
 
 
 def _clipped(probability: Tensor) -> float:

@@ -39,7 +39,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
         ValueError: if a number is not positive.
     """
 
-    def __init__(self, starts: int = 20, steps: int = 100, rate: float | None = None, single: bool = True, together: int = 128) -> None:
+    def __init__(self, starts: int = 20, steps: int = 100, rate: float | None = None, single: bool = True, together: int = 32) -> None:
         if min(starts, steps, together) < 1 or (rate is not None and rate <= 0):
             raise ValueError(f"expected positive numbers; got starts={starts}, steps={steps}, rate={rate}, together={together}")
         self.starts, self.steps, self.rate, self.single, self.together = starts, steps, rate, single, together

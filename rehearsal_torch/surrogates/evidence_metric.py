@@ -26,6 +26,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 FLOOR = 1e-4
+NARROWEST = math.log(1e3)
 RATIO = math.log(0.3)
 ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
@@ -105,10 +106,11 @@ def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor
     """
 
     def directions(free: Tensor) -> Tensor:
-        return free.exp().unsqueeze(-1) * basis.mT
+        # A line search may ask for absurd widths; beyond NARROWEST the prior alone turns it back.
+        return free.clamp_max(NARROWEST).exp().unsqueeze(-1) * basis.mT
 
     def back(slope: Tensor, free: Tensor) -> Tensor:
-        return (slope * basis.mT).sum(-1) * free.exp() + (free - WIDTH_MEAN) / WIDTH_SPREAD**2
+        return (slope * basis.mT).sum(-1) * free.exp().where(free <= NARROWEST, 0.0) + (free - WIDTH_MEAN) / WIDTH_SPREAD**2
 
     def prior(free: Tensor) -> float:
         return float((free - WIDTH_MEAN).square().sum()) / (2 * WIDTH_SPREAD**2)

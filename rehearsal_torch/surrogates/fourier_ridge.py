@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.surrogates.alteration_value import AlterationValue, Prepared
-from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice, Rule
+from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
 from rehearsal_torch.surrogates.landmark_regression import PIVOTED, SEEN, kernel_errors, landmarks, regressed, said_errors
 from rehearsal_torch.surrogates.product_kernel import gaussian, joined, lay_out
 from rehearsal_torch.surrogates.product_ridge import LAMBDA, refuse_between
@@ -34,7 +34,8 @@ class FourierRidge(AlterationValue):
         first: See `AlterationValue`; there is no sequential form.
         features: 2 R, cosines and sines together.
         rank: Landmarks of stage 2 at most.
-        widths: "median", "leave_one_out" (the best model of a subset) or three numbers, in standardised coordinates.
+        widths: "median", or "leave_one_out" (the best model of a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
         lambda_h: Ridge of stage 1; N lambda_h is added.
         lambda_x: Ridge of stage 2.
         seed: Decides frequencies and subsets.
@@ -48,7 +49,8 @@ class FourierRidge(AlterationValue):
         first: Sequence[int] = (),
         features: int = 500,
         rank: int = 200,
-        widths: Rule = MEDIAN,
+        widths: str = MEDIAN,
+        fixed: Sequence[float] | None = None,
         lambda_h: float = LAMBDA,
         lambda_x: float = LAMBDA,
         seed: int = 0,
@@ -57,7 +59,7 @@ class FourierRidge(AlterationValue):
         if features < 2 or rank < 1 or lambda_x <= 0:
             raise ValueError(f"expected at least 2 features, 1 landmark and a positive lambda_x; got {features}, {rank}, {lambda_x}")
         self.pairs, self.rank, self.lambda_x, self.seed = features // 2, rank, lambda_x, seed
-        self.choice = Choice(widths, lambda_h, most=1, seed=seed)
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
         self.register_fitted("widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total")
         self.register_fitted("context_centres", "embedding", "errors", "kept", "kept_contexts", "kept_covariates", "dual")
         self.widths: Tensor

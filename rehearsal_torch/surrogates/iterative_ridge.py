@@ -15,7 +15,7 @@ from torch import Tensor
 from rehearsal_torch.surrogates.alteration_value import Prepared
 from rehearsal_torch.surrogates.conjugate_gradients import preconditioner, solved
 from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
-from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice, Rule
+from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
 from rehearsal_torch.surrogates.product_kernel import gaussian, gram_product, joined, lay_out
 from rehearsal_torch.surrogates.product_ridge import LAMBDA, refuse_between
 
@@ -25,7 +25,8 @@ class IterativeRidge(GaussianBumps):
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        widths: "median", "leave_one_out" (the best model of a subset) or three numbers, in standardised coordinates.
+        widths: "median", or "leave_one_out" (the best model of a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
         rank: Of the preconditioners.
@@ -39,7 +40,8 @@ class IterativeRidge(GaussianBumps):
     def __init__(
         self,
         first: Sequence[int] = (),
-        widths: Rule = MEDIAN,
+        widths: str = MEDIAN,
+        fixed: Sequence[float] | None = None,
         lambda_h: float = LAMBDA,
         lambda_x: float = LAMBDA,
         rank: int = 100,
@@ -50,7 +52,7 @@ class IterativeRidge(GaussianBumps):
         if rank < 1 or lambda_x <= 0 or not 0 < tolerance < 1:
             raise ValueError(f"expected a positive rank and lambda_x, and a tolerance in (0, 1); got {rank}, {lambda_x}, {tolerance}")
         self.rank, self.lambda_x, self.tolerance = rank, lambda_x, tolerance
-        self.choice = Choice(widths, lambda_h, most=1, seed=seed)
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
         self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "amplitudes", "factor", "context_factor")
         self.contexts: Tensor
         self.covariates: Tensor

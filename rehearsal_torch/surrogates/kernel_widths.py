@@ -68,7 +68,7 @@ class Choice:
         known = self.rule in (MEDIAN, LEAVE_ONE_OUT) if isinstance(self.rule, str) else len(self.rule) == 3 and all(width > 0 for width in self.rule)
         if not known:
             raise ValueError(
-                f"expected `widths` to be {MEDIAN!r}, {LEAVE_ONE_OUT!r} or three positive numbers (context, covariates, actions); got {self.rule!r}"
+                f"expected `widths` {MEDIAN!r} or {LEAVE_ONE_OUT!r}, or `fixed` three positive numbers (context, covariates, actions); got {self.rule!r}"
             )
         if self.ridge <= 0 or self.rows < 10 or self.tolerance < 0 or self.most < 1:
             raise ValueError(f"expected a positive ridge, at least 10 rows, a tolerance of at least 0 and at least 1 model; got {self}")

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rehearsal_torch.surrogates.alteration_value import Prepared
 from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
-from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice, Rule
+from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
 from rehearsal_torch.surrogates.landmark_regression import SAMPLED, kernel_errors, landmarks, regressed, said_errors
 from rehearsal_torch.surrogates.product_kernel import gaussian, joined, lay_out
 from rehearsal_torch.surrogates.product_ridge import LAMBDA, refuse_between
@@ -35,7 +35,8 @@ class LowRankRidge(GaussianBumps):
         first: See `AlterationValue`; there is no sequential form.
         rank: m, landmarks of each kernel at most.
         landmarks: "pivoted", "sampled" or "uniform", see `landmark_regression.landmarks`.
-        widths: "median", "leave_one_out" (the best model of a subset) or three numbers, in standardised coordinates.
+        widths: "median", or "leave_one_out" (the best model of a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
         lambda_h: Ridge of stage 1; N lambda_h is added.
         lambda_x: Ridge of stage 2.
         seed: Decides landmarks and subsets.
@@ -49,7 +50,8 @@ class LowRankRidge(GaussianBumps):
         first: Sequence[int] = (),
         rank: int = 200,
         landmarks: str = SAMPLED,
-        widths: Rule = MEDIAN,
+        widths: str = MEDIAN,
+        fixed: Sequence[float] | None = None,
         lambda_h: float = LAMBDA,
         lambda_x: float = LAMBDA,
         seed: int = 0,
@@ -58,7 +60,7 @@ class LowRankRidge(GaussianBumps):
         if rank < 1 or lambda_x <= 0:
             raise ValueError(f"expected a positive rank and lambda_x; got {rank} and {lambda_x}")
         self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
-        self.choice = Choice(widths, lambda_h, most=1, seed=seed)
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
         self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "root", "factor", "amplitudes", "profile")
         self.register_fitted("context_centres", "embedding", "cover", "errors")
         self.contexts: Tensor

@@ -11,6 +11,8 @@ features are best explained, not the covariates themselves.
 Source: Du et al. (2026), Eq. (5) and (8) (gamma(x)); centring and the choice of metric are ours.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -59,7 +61,9 @@ class MetricRidge(Solved):
     def similar(self, inputs: Tensor) -> Tensor:
         """k(v) of inputs (..., p), (..., n)."""
         directions, shown = self.directions.to(inputs), self.shown.to(inputs)
-        return gram((inputs @ directions.mT).reshape(-1, len(directions)), shown).reshape(*inputs.shape[:-1], len(shown))
+        # A count instead of -1: with no directions there is nothing to infer it from.
+        flat = (inputs @ directions.mT).reshape(math.prod(inputs.shape[:-1]), len(directions))
+        return gram(flat, shown).reshape(*inputs.shape[:-1], len(shown))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """m(v), (..., p) -> (..., q)."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-CELLS = 2**22
+CELLS = 2**20
 PAIRED = 1000
 
 
@@ -50,14 +50,18 @@ def median_width(rows: Tensor) -> Tensor:
 
 
 def spans(rows: int, columns: int) -> Iterator[slice]:
-    """Slices of rows, so that a block of so many columns holds at most 2^22 numbers."""
+    """Slices of rows, so that a block of so many columns holds at most 2^20 numbers."""
     step = max(1, CELLS // max(columns, 1))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def gram_product(rows: Tensor, centres: Tensor, vectors: Tensor) -> Tensor:
     """K v without the matrix K: (n, d), (m, d), (m, b) -> (n, b), in blocks of rows."""
-    return torch.cat([gaussian(rows[span], centres) @ vectors for span in spans(len(rows), len(centres))])
+    # Into one result: small results between large blocks would fragment the heap, up to the size of K.
+    found = vectors.new_empty(len(rows), vectors.shape[1])
+    for span in spans(len(rows), len(centres)):
+        torch.mm(gaussian(rows[span], centres), vectors, out=found[span])
+    return found
 
 
 def accumulated(rows: int, columns: int, part: Callable[[slice], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

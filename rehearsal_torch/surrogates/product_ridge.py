@@ -23,7 +23,7 @@ from torch import Tensor
 
 from rehearsal_torch.surrogates.alteration_value import Prepared
 from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
-from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice, Rule
+from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
 from rehearsal_torch.surrogates.product_kernel import gaussian, gram_product, joined, lay_out
 
 LAMBDA = 1e-3
@@ -34,7 +34,8 @@ class ProductRidge(GaussianBumps):
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        widths: "median"; "leave_one_out", which also chooses lambda_h and averages; or three numbers, in standardised coordinates.
+        widths: "median", or "leave_one_out", which also chooses lambda_h and averages.
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
         rows: How many rows leave-one-out looks at.
@@ -49,7 +50,8 @@ class ProductRidge(GaussianBumps):
     def __init__(
         self,
         first: Sequence[int] = (),
-        widths: Rule = MEDIAN,
+        widths: str = MEDIAN,
+        fixed: Sequence[float] | None = None,
         lambda_h: float = LAMBDA,
         lambda_x: float = LAMBDA,
         rows: int = 300,
@@ -60,7 +62,7 @@ class ProductRidge(GaussianBumps):
         super().__init__(first)
         if lambda_x <= 0:
             raise ValueError(f"expected a positive `lambda_x`; got {lambda_x}")
-        self.choice, self.lambda_x = Choice(widths, lambda_h, rows, tolerance, models, seed), lambda_x
+        self.choice, self.lambda_x = Choice(fixed if fixed is not None else widths, lambda_h, rows, tolerance, models, seed), lambda_x
         self.register_fitted("contexts", "covariates", "widths", "ridges", "coefficients", "factors", "amplitudes", "context_widths", "context_factors")
         self.contexts: Tensor
         self.covariates: Tensor

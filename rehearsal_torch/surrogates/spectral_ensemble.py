@@ -96,5 +96,5 @@ class SpectralEnsemble(AlterationValue):
 
     def weights(self, prepared: Prepared) -> Tensor:
         """J at historical actions, (B, n)."""
-        points = self.actions.unsqueeze(1).expand(-1, len(prepared.contexts), -1)
+        points = self.actions.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
         return self.value_and_slope(prepared, points)[0].mT

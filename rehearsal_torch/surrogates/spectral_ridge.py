@@ -38,8 +38,9 @@ from rehearsal_torch.surrogates.metric_ridge import MetricRidge
 from rehearsal_torch.surrogates.relevant_directions import relevant_directions
 
 TOLD = 16
-CANDIDATES = 256
+CANDIDATES = 192
 CHUNK = 4_000_000
+FLAT = 1e-6
 
 
 class SpectralRidge(AlterationValue):
@@ -107,6 +108,10 @@ class SpectralRidge(AlterationValue):
         outcome = free_metric(whole[some], scores[some], 2 * self.iterations)
         basis, relevance = relevant_directions(whole[some], scores[some], outcome)
         others = order[-self.chosen_by :]
+        if float(target[others].std(correction=0)) < FLAT:
+            # Never, or always, desired among these rows: a desirability that does not move says nothing of widths.
+            self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])
+            return
         metric = scaled_metric(whole[others], target[others], basis, relevance, self.iterations)
         self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
 
@@ -215,7 +220,7 @@ class SpectralRidge(AlterationValue):
 
     def weights(self, prepared: Prepared) -> Tensor:
         """J at the kept historical actions, (B, n)."""
-        points = self.kept.unsqueeze(1).expand(-1, len(prepared.contexts), -1)
+        points = self.kept.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
         return self.value_and_slope(prepared, points)[0].mT
 
 
