@@ -108,18 +108,18 @@ def rounds(
 
     Raises:
         TypeError: if the surrogate is to learn and the problem does not answer.
-        ValueError: if the surrogate is to learn with several workers, or there is no worker.
+        ValueError: if the surrogate is to learn with several workers or with rounds left out, or there is no worker.
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
     chosen = range(problem.count()) if indices is None else indices
     method = _Method(problem, surrogate, objective, search, certify, seed)
     if learn:
-        if workers > 1:
-            raise ValueError("each round of a loop that learns needs the one before: expected workers=1")
+        if workers > 1 or begin:
+            raise ValueError("each round of a loop that learns needs the one before: expected workers=1 and begin=0")
         if not isinstance(problem, World):
             raise TypeError(f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False")
-        return _learning(method, problem, chosen[begin:], trainer)
+        return _learning(method, problem, chosen, trainer)
     groups = method.together(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))

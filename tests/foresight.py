@@ -5,6 +5,7 @@ observations a hidden cause moves a and y together, so that the slope learnt fro
 are added.
 """
 
+import time
 from functools import partial
 
 import torch
@@ -14,7 +15,9 @@ from rehearsal_torch.data.fitted import Solved
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.problem import World
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.search.many import ManySearch, chosen
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -79,6 +82,46 @@ class Grid(Search[NearOne]):
         return Decision(Alteration(("a",), points[best]), float(values[best]))
 
 
+class NearOneTogether(AlterationObjective):
+    """`NearOne` for B situations; the noise is drawn for the group as a whole."""
+
+    def __init__(self, surrogate, situations, noise=0.0):
+        super().__init__(situations, ("a",))
+        self.surrogate, self.contexts = surrogate, torch.stack([situation.given["c"] for situation in situations])
+        self.noise = noise * torch.randn(len(situations), dtype=torch.float64)
+
+    def forward(self, actions):
+        return -(self.surrogate(self.contexts, actions)[..., 0] - 1 + self.noise).square()
+
+    def starts(self, count):
+        low, high = self.lower, self.upper
+        return low + torch.linspace(0, 1, count, dtype=torch.float64)[:, None, None] * (high - low)
+
+    def evidence(self, actions):
+        return [{"probability": 0.5, "before": 0.5} for _ in actions]
+
+
+class NearOnes(Alternatives):
+    """One set of one variable."""
+
+    def __init__(self, surrogate, situations, noise=0.0):
+        super().__init__(situations, [NearOneTogether(surrogate, situations, noise)])
+
+
+class GridTogether(ManySearch[NearOnes]):
+    """`Grid` for `together` situations at once; `groups` are the sizes that it was handed."""
+
+    def __init__(self, together=256):
+        self.together, self.groups = together, []
+
+    def many(self, objective):
+        (one,) = objective.objectives()
+        self.groups.append(len(objective.situations))
+        points = one.starts(401)
+        values, best = one(points).max(0)
+        return chosen(objective, [points[best, torch.arange(len(best))]], values[None], "grid", time.perf_counter())
+
+
 class Market(World):
     """The world of this module; `answered` counts its answers."""
 
@@ -124,3 +167,7 @@ class Market(World):
 
 def near_one(noise=0.0):
     return partial(NearOne, noise=noise)
+
+
+def near_ones(noise=0.0):
+    return partial(NearOnes, noise=noise)

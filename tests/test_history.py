@@ -13,7 +13,7 @@ from rehearsal_torch.spaces.alteration import Alteration
 
 def round_(index, seconds=0.5):
     decision = Decision(Alteration(("a",), torch.tensor([1.0])), 2.0, {"gap": float("inf"), "actions": [1, 0]}, "é", seconds)
-    return Round(index, Foresight(f"case-{index}", {}, {}), decision, None, {"regret": float("nan")})
+    return Round(index, Foresight(f"case-{index}", {"age": torch.tensor(60.0)}, {}), decision, None, {"regret": float("nan")})
 
 
 def test_a_line_is_plain_json_without_clock_times():
@@ -22,6 +22,7 @@ def test_a_line_is_plain_json_without_clock_times():
     assert json.loads(line) == {
         "index": 3,
         "identity": "case-3",
+        "given": {"age": 60.0},
         "alteration": {"a": 1.0},
         "value": 2.0,
         "reason": "é",

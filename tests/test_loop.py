@@ -11,7 +11,7 @@ from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.greedy_changes import GreedyChanges
 from rehearsal_torch.training.fit import fit
 from tests.episodes import transition_episode
-from tests.foresight import Grid, LinearResponse, Market, near_one
+from tests.foresight import Grid, GridTogether, LinearResponse, Market, near_one, near_ones
 
 
 def fitted(market):
@@ -95,11 +95,83 @@ def test_the_same_loop_drives_episodes():
     assert made.score == {"value": made.decision.value}
 
 
+def lines(market, surrogate, search, indices=range(11), noise=0.0, **how):
+    return [each.line() for each in rounds(market, surrogate, near_ones(noise), search, indices, **how)]
+
+
+def test_situations_that_are_decided_together_are_decided_as_they_would_be_alone():
+    market = Market()
+    surrogate, search = fitted(market), GridTogether(4)
+    whole = lines(market, surrogate, search)
+    assert search.groups == [4, 4, 3]
+    for together in (1, 5, 11, 256):
+        assert lines(market, surrogate, GridTogether(together)) == whole
+    alone = list(rounds(market, surrogate, near_one(), Grid(), range(11)))
+    made = list(rounds(market, surrogate, near_ones(), GridTogether(), range(11)))
+    assert [each.index for each in made] == list(range(11))
+    for one, other in zip(alone, made, strict=True):
+        torch.testing.assert_close(one.decision.alteration.values, other.decision.alteration.values)
+        assert one.score == pytest.approx(other.score)
+
+
+@pytest.mark.parametrize("begin", [0, 1, 3, 4, 5, 8, 10, 11])
+def test_what_is_taken_up_again_comes_out_as_if_it_had_not_been_interrupted(begin):
+    # With noise that is drawn for a group as a whole, it must meet the same groups.
+    market = Market()
+    surrogate, search = fitted(market), GridTogether(4)
+    whole = lines(market, surrogate, GridTogether(4), noise=1.0)
+    assert lines(market, surrogate, search, noise=1.0, begin=begin) == whole[begin:]
+    assert sum(search.groups) < 11 - begin + 4, "groups that are done are not done again"
+
+
+def test_groups_are_cut_from_the_indices_in_the_order_given():
+    market = Market()
+    surrogate = fitted(market)
+    chosen = [7, 2, 9, 4, 0]
+    whole = lines(market, surrogate, GridTogether(2), chosen, noise=1.0)
+    assert lines(market, surrogate, GridTogether(2), chosen, noise=1.0, begin=3) == whole[3:]
+    made = list(rounds(market, surrogate, near_ones(), GridTogether(2), chosen))
+    assert [each.index for each in made] == chosen
+    assert [each.situation.identity for each in made] == [f"round-{index}" for index in chosen]
+
+
+def test_workers_share_groups_and_change_nothing():
+    market = Market()
+    surrogate = fitted(market)
+    whole = lines(market, surrogate, GridTogether(3), noise=1.0)
+    assert lines(market, surrogate, GridTogether(3), noise=1.0, begin=5, workers=2) == whole[5:]
+    assert lines(market, surrogate, GridTogether(3), noise=1.0, seed=1) != lines(market, surrogate, GridTogether(3), noise=1.0)
+
+
+def test_rounds_one_by_one_are_taken_up_again_as_well():
+    market = Market()
+    surrogate = fitted(market)
+    whole = [each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6))]
+    assert [each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6), begin=4)] == whole[4:]
+
+
+def test_a_search_for_many_learns_one_round_at_a_time():
+    market = Market()
+    surrogate, search = fitted(market), GridTogether(4)
+    assert len(list(rounds(market, surrogate, near_ones(), search, range(5), learn=True))) == 5
+    assert search.groups == [1] * 5, "each answer is learnt from before the next decision"
+    assert market.answered == 5
+
+
+def test_certificates_are_asked_for_each_decision_of_a_group():
+    market = Market()
+    asked = []
+    made = rounds(market, fitted(market), near_ones(), GridTogether(3), range(4), certify=lambda s, o, d: asked.append(d) or {"probability": len(asked) / 10})
+    assert [each.certificate["probability"] for each in made] == [0.1, 0.2, 0.3, 0.4]
+
+
 def test_what_cannot_be_done_is_refused():
     market = Market()
     surrogate = fitted(market)
     with pytest.raises(ValueError, match="workers=1"):
         rounds(market, surrogate, near_one(), Grid(), learn=True, workers=2)
+    with pytest.raises(ValueError, match="begin=0"):
+        rounds(market, surrogate, near_one(), Grid(), learn=True, begin=1)
     with pytest.raises(ValueError, match="at least 1 worker"):
         rounds(market, surrogate, near_one(), Grid(), workers=0)
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.descent import Descent
 
+# Decisions that go with each kind of data, the most usual first.
+FORESIGHT, HINDSIGHT = ("cme", "care", "none"), ("branch_and_bound", "greedy")
+
 
 def settle(seed: int) -> None:
     """Seeds Python, NumPy and torch, and takes one thread."""
@@ -67,20 +70,28 @@ def problem_of(config: DictConfig) -> "Problem":
 def tasked(config: DictConfig, problem: "Problem") -> None:
     """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration builds the surrogate by itself.
 
+    A surrogate with a task decides in foresight, one without for episodes in hindsight: data and decision must be of one kind.
+
     Args:
         config: The whole configuration; changed in place.
         problem: Where situations come from.
 
     Raises:
-        UserError: if the surrogate needs a task and the problem has none.
+        UserError: if the surrogate needs a task and the problem has none, or the problem has one and the surrogate takes none.
     """
     from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
 
-    if "task" not in config.surrogate or config.surrogate.task is not None:
+    kind = type(problem).__name__
+    if "task" not in config.surrogate:
+        if isinstance(problem, RehearsalProblem):
+            hint = f"Choose a decision for such data, such as decision={' or decision='.join(FORESIGHT)}, or a dataset with episodes"
+            raise UserError(f"this decides for episodes; {kind} has a context, actions and outcomes instead", "decision", hint)
         return
     if not isinstance(problem, RehearsalProblem):
-        hint = "Choose a dataset with a context, actions and outcomes, such as dataset=bank, or another decision"
-        raise UserError(f"this surrogate needs a rehearsal task; {type(problem).__name__} has none", "dataset", hint)
+        hint = f"Choose a dataset with a context, actions and outcomes, such as dataset=bank, or a decision for episodes: decision={HINDSIGHT[0]}"
+        raise UserError(f"this surrogate needs a rehearsal task; {kind} has none", "dataset", hint)
+    if config.surrogate.task is not None:
+        return
     with open_dict(config):
         config.surrogate.task = problem.task.to_plain()
 

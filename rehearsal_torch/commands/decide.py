@@ -1,6 +1,7 @@
 """Deciding: take what was learnt, and decide for every situation of a split."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 from omegaconf import DictConfig
@@ -10,6 +11,9 @@ from rehearsal_torch.commands.job import carry_out
 from rehearsal_torch.commands.user_error import UserError, told
 from rehearsal_torch.history import RunFolder
 
+if TYPE_CHECKING:
+    from rehearsal_torch.datasets.problem import Problem
+
 
 def decide(config: DictConfig) -> None:
     """Hydra's task: one cohort, or one shard of it, in its run folder."""
@@ -18,7 +22,7 @@ def decide(config: DictConfig) -> None:
 
 def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
-    from rehearsal_torch.commands.building import problem_of, settle
+    from rehearsal_torch.commands.building import problem_of, settle, tasked
     from rehearsal_torch.commands.deciding import decided, method_of
     from rehearsal_torch.commands.fitting import fitted
     from rehearsal_torch.commands.truth import compared
@@ -27,6 +31,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
     settle(int(config.seed))
     method, problem = method_of(config), problem_of(config)
+    tasked(config, problem)
     fingerprint = described(problem, folder, sweep)
     if config.checkpoint is None:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)
@@ -41,7 +46,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     if config.truth:
         compared(folder, problem, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    closing(folder, sweep, ["python", "scripts/decide.py", *_another(folder, str(used))])
+    closing(folder, sweep, ["python", "scripts/decide.py", *_another(folder, problem, str(used))])
     return f"decided for {count} situations"
 
 
@@ -53,9 +58,16 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
     return {}
 
 
-def _another(folder: RunFolder, checkpoint: str) -> list[str]:
-    """The same cohort decided in another way, to compare with."""
+def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:
+    """The same data decided in another way, to compare with: episodes with the same checkpoint; in foresight each decision fits a surrogate of its own."""
+    from rehearsal_torch.commands.building import FORESIGHT, HINDSIGHT
+    from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
+
     run = folder.read_json("run.json")
+    tried = run.get("choices", {}).get("decision")
     kept = [text for text in run["overrides"] if not text.startswith(("decision=", "search", "checkpoint=", "shard"))]
-    other = "greedy" if run.get("choices", {}).get("decision") != "greedy" else "branch_and_bound"
+    if isinstance(problem, RehearsalProblem):
+        other = next(name for name in ("care", *FORESIGHT) if name != tried)
+        return [*(text for text in kept if not text.startswith(("surrogate", "objective"))), f"decision={other}"]
+    other = next(name for name in ("greedy", *HINDSIGHT) if name != tried)
     return [*kept, f"decision={other}", f"checkpoint={checkpoint}"]

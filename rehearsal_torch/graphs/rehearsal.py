@@ -66,7 +66,7 @@ class RehearsalGraph:
                 sorter.done(first)
                 ready = (ready - {first}) | set(sorter.get_ready())
         except CycleError as error:
-            circle = " -> ".join("{" + ", ".join(clique) + "}" if len(clique) > 1 else clique[0] for clique in error.args[1][::-1])
+            circle = " -> ".join("{" + ", ".join(clique) + "}" if len(clique) > 1 else clique[0] for clique in error.args[1])
             raise ValueError(f"the edges run in a circle: {circle}; take one of them out") from error
         return tuple(order)
 

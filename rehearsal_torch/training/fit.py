@@ -41,8 +41,17 @@ def fit(surrogate: Fitted, table: Table, trainer: Descent | None = None, held_ou
         name = names.get(id(part), type(part).__name__)
         if isinstance(part, Solved):
             part.solve(*examples)
+            _laid_out(part)
         elif trainer is None:
             raise ValueError(f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as trainer=Descent(max_epochs=100)")
         else:
             trainer.train(part, examples, None if check is None else check[1], name)
     return surrogate.eval()
+
+
+def _laid_out(part: Solved) -> None:
+    """Buffers laid out in memory as loading lays them out: the last bits of sums depend on it, and what is loaded shall say what was saved."""
+    for module in part.modules():
+        for name, buffer in module.named_buffers(recurse=False):
+            if not buffer.is_contiguous():
+                setattr(module, name, buffer.contiguous())

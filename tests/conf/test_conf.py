@@ -66,13 +66,36 @@ def test_experiment_is_not_in_the_defaults_list():
     assert not any(isinstance(entry, dict) and "experiment" in entry for entry in defaults)
 
 
-@pytest.mark.parametrize("decision", DECISIONS)
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_experiment_takes_every_decision(hydra, experiment, decision):
+def composed(experiment, decision, *more):
+    return compose("config", [f"+experiment={experiment}", f"decision={decision}", "path=somewhere.csv", *more], return_hydra_config=True)
+
+
+def foreseeing(decision):
+    """Whether a decision is for rehearsal problems: its surrogate is told the task."""
+    entries = yaml.safe_load((CONF / "decision" / f"{decision}.yaml").read_text(encoding="utf-8"))["defaults"]
+    (surrogate,) = (entry["override /surrogate"] for entry in entries if "override /surrogate" in entry)
+    return "task:" in (CONF / "surrogate" / f"{surrogate}.yaml").read_text(encoding="utf-8")
+
+
+FORESEEN, LOOKED_BACK = ["auf"], [name for name in EXPERIMENTS if name != "auf"]
+PAIRS = [(experiment, decision) for decision in DECISIONS for experiment in (FORESEEN if foreseeing(decision) else LOOKED_BACK)]
+
+
+def test_decisions_come_in_two_families():
+    from rehearsal_torch.commands.building import FORESIGHT, HINDSIGHT
+
+    foreseen = {name for name in DECISIONS if foreseeing(name)}
+    assert foreseen >= {"cme", "care", "micns", "grad_rh", "qwz23_offline", "none", *FORESIGHT}
+    assert set(DECISIONS) - foreseen >= {"astar", "branch_and_bound", "greedy", "random", *HINDSIGHT}
+
+
+@pytest.mark.parametrize(("experiment", "decision"), PAIRS)
+def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, decision):
+    from rehearsal_torch.commands.building import tasked
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
-    config = compose("config", [f"+experiment={experiment}", f"decision={decision}", "path=somewhere.csv"], return_hydra_config=True)
+    config = composed(experiment, decision)
     chosen = config.hydra.runtime.choices
     named = yaml.safe_load((CONF / "decision" / f"{decision}.yaml").read_text(encoding="utf-8"))["defaults"]
     for entry in named:
@@ -80,12 +103,40 @@ def test_every_experiment_takes_every_decision(hydra, experiment, decision):
         assert chosen[group.removeprefix("override /")] == option
     assert chosen.decision == decision
     assert config.hydra.job.chdir is False
+    if experiment in FORESEEN:
+        problem = instantiate(config.dataset, rows=30)
+        tasked(config, problem)
+        assert OmegaConf.to_container(config.surrogate.task) == problem.task.to_plain()
     assert isinstance(instantiate(config.surrogate), Surrogate)
     assert isinstance(instantiate(config.search), Search)
     assert callable(instantiate(config.objective))
     del config.hydra
     OmegaConf.resolve(config)
     assert set(inspect.signature(found(config.dataset._target_)).parameters) >= {key for key in config.dataset if not key.startswith("_")}
+
+
+@pytest.mark.parametrize("decision", [name for name in DECISIONS if not foreseeing(name)])
+def test_a_decision_for_episodes_is_refused_where_there_are_none(hydra, decision):
+    from rehearsal_torch.commands.building import problem_of, surrogate_of
+    from rehearsal_torch.commands.user_error import UserError
+
+    config = composed("auf", decision)
+    with pytest.raises(UserError, match=r"decision: .*episodes; Loan has a context.*decision=cme or decision=care"):
+        surrogate_of(config, problem_of(config))
+
+
+@pytest.mark.parametrize("decision", [name for name in DECISIONS if foreseeing(name)])
+def test_a_decision_in_foresight_is_refused_for_episodes(hydra, decision):
+    from rehearsal_torch.commands.building import problem_of, surrogate_of
+    from rehearsal_torch.commands.user_error import UserError
+
+    config = composed("sepsis", decision, "dataset.patients=20")
+    # A decision with settings for the dataset is refused by the dataset, which has no such setting.
+    message = (
+        "unexpected keyword" if "validation" in config.dataset else r"dataset: .*needs a rehearsal task; SepsisSimulated has none.*decision=branch_and_bound"
+    )
+    with pytest.raises(UserError, match=message):
+        surrogate_of(config, problem_of(config))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import rehearsal_torch.mechanisms
+from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.course import replay
+from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import Mechanism, TransitionMechanism
 
@@ -22,8 +24,26 @@ def seeded(make: Callable[[], Mechanism], seed: int) -> Mechanism:
         return make().double()
 
 
+def least_squares() -> Mechanism:
+    made = LinearGaussian(PARENTS, WIDTH)
+    parents = torch.randn(30, PARENTS, dtype=torch.float64)
+    made.solve(parents, parents @ torch.randn(PARENTS, WIDTH, dtype=torch.float64) + torch.randn(30, WIDTH, dtype=torch.float64))
+    return made
+
+
+def flow() -> Mechanism:
+    """Not as it begins, which is the identity."""
+    made = ConditionalFlow(PARENTS, WIDTH, hidden=(8,), bins=4)
+    with torch.no_grad():
+        for weights in made.parameters():
+            weights += 0.3 * torch.randn_like(weights)
+    return made
+
+
 CASES: dict[str, Callable[[], Mechanism]] = {
     "LocationScale": lambda: LocationScale(3, 2, WIDTH, hidden=8),
+    "LinearGaussian": least_squares,
+    "ConditionalFlow": flow,
     "LocationScale, unconstrained": lambda: LocationScale(3, 2, WIDTH, hidden=8, location_constant=None, scale_constant=None),
 }
 every = pytest.mark.parametrize("name", CASES)

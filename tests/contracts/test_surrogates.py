@@ -1,4 +1,7 @@
-"""What every surrogate promises: parts that can be fitted, a state that says everything; over episodes, a course that begins and ends as observed."""
+"""What every surrogate over episodes promises: parts that can be fitted, a state that says everything, a course that begins and ends as observed.
+
+Surrogates with a task stand under a contract of their own, test_rehearsal_surrogates.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -14,6 +17,7 @@ from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
+from tests.rehearsal_methods import SURROGATES, configuration
 from tests.transitions import NAMES, model, observations, patients
 
 CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
@@ -27,11 +31,12 @@ def fitted(name: str, seed: int = 0) -> EpisodeSurrogate:
     return fit(CASES[name](seed), observations(), Descent(max_epochs=2, progress=False))
 
 
-def test_every_surrogate_of_the_package_stands_under_this_contract():
+def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_for_tasks():
     modules = [import_module(f"rehearsal_torch.surrogates.{found.name}") for found in iter_modules(rehearsal_torch.surrogates.__path__)]
     classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Surrogate)}
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
-    assert concrete == {name.split(",")[0] for name in CASES}
+    with_a_task = {configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in SURROGATES}
+    assert concrete == {name.split(",")[0] for name in CASES} | with_a_task
 
 
 @every

@@ -1,0 +1,94 @@
+"""One contract over every pair of a search for many situations and the objective that it answers for."""
+
+import inspect
+import json
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+import torch
+
+import rehearsal_torch.search
+from rehearsal_torch.search.many import ManySearch
+from tests.linear_truth import chain, managing
+from tests.rehearsal_methods import PAIRS, configuration, decided, learnt
+
+WORLDS = {"one outcome, three sets": chain(), "two outcomes, two actions": managing()}
+COUNT = 4
+every = pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+worlds = pytest.mark.parametrize("world", WORLDS)
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    models, made = {}, {}
+
+    def of(pair, world, count=COUNT):
+        key = (PAIRS[pair], world)
+        if key not in models:
+            models[key] = learnt(PAIRS[pair], WORLDS[world].task, WORLDS[world].table(60))
+        if (pair, world, count) not in made:
+            made[pair, world, count] = decided(models[key], pair, WORLDS[world].situations(COUNT)[:count])
+        return made[pair, world, count]
+
+    return of
+
+
+def test_every_search_for_many_of_the_package_stands_under_this_contract():
+    modules = [import_module(f"rehearsal_torch.search.{found.name}") for found in iter_modules(rehearsal_torch.search.__path__)]
+    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, ManySearch)}
+    concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
+    assert concrete == {configuration("search", search)["_target_"].rpartition(".")[2] for _, search in PAIRS}
+
+
+@worlds
+@every
+def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, world, decisions):
+    truth, found = WORLDS[world], decisions(pair, world)
+    assert len(found) == COUNT
+    for decision in found:
+        plain = decision.to_dict()
+        assert json.loads(json.dumps(plain, allow_nan=False)) == plain or decision.value == -torch.inf
+        assert isinstance(decision.evidence["search"], str)
+        if decision.alteration is None:
+            assert decision.reason, "why nothing is recommended"
+        else:
+            assert decision.alteration.names in truth.task.candidates
+            assert decision.evidence["altered"] == list(decision.alteration.names)
+            assert decision.alteration.values.dtype == torch.float64
+            assert decision.alteration.values.shape == (len(decision.alteration.names),)
+            assert truth.task.box.only(decision.alteration.names).contains(decision.alteration.values)
+        if pair[1] == "refrain":
+            assert decision.alteration is None
+            continue
+        evidence = decision.evidence
+        assert 0 <= evidence["probability"] <= 1
+        assert 0 <= evidence["before"] <= 1
+        assert evidence.get("lower", 0) <= evidence["probability"] + 1e-9 <= evidence.get("upper", 1) + 2e-9
+        assert "refused" not in evidence
+        assert all(isinstance(text, str) for text in evidence.get("warnings", []))
+        assert decision.seconds > 0
+
+
+@worlds
+@every
+def test_a_decision_does_not_depend_on_what_else_is_decided(pair, world, decisions):
+    for alone, together in zip(decisions(pair, world, 2), decisions(pair, world), strict=False):
+        assert (alone.alteration is None) == (together.alteration is None)
+        assert alone.value == pytest.approx(together.value, abs=1e-3)
+        if alone.alteration is not None:
+            assert alone.alteration.names == together.alteration.names
+            assert torch.allclose(alone.alteration.values, together.alteration.values, atol=2e-2)
+
+
+@every
+def test_the_same_question_has_the_same_answer_and_the_global_stream_is_left_alone(pair, decisions):
+    world = WORLDS["one outcome, three sets"]
+    model = learnt(PAIRS[pair], world.task, world.table(60))
+    torch.manual_seed(5)
+    expected = torch.rand(2)
+    torch.manual_seed(5)
+    first = [each.to_dict() for each in decided(model, pair, world.situations(COUNT))]
+    assert torch.equal(torch.rand(2), expected)
+    assert first == [each.to_dict() for each in decided(model, pair, world.situations(COUNT))]
+    assert first == [each.to_dict() for each in decisions(pair, "one outcome, three sets")]

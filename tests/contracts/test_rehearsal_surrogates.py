@@ -1,0 +1,142 @@
+"""What every surrogate with a task promises: fitted, saved and loaded it decides the same; seeds decide; bad tables are refused."""
+
+import inspect
+import json
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+import torch
+
+import rehearsal_torch.surrogates
+from rehearsal_torch.checkpoint import load, save
+from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.alteration_value import AlterationValue
+from rehearsal_torch.training.fit import fit
+from tests.linear_truth import chain
+from tests.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
+
+WORLD = chain()
+TABLE, CASES = WORLD.table(60), WORLD.situations(3)
+every = pytest.mark.parametrize("name", SURROGATES)
+
+
+def said(made, name):
+    """Everything that its decisions say."""
+    return [json.dumps(each.to_dict(), allow_nan=False) for each in decided(made, JUDGES[name], CASES)]
+
+
+@pytest.fixture(scope="module")
+def models():
+    made = {}
+    return lambda name: made.setdefault(name, learnt(name, WORLD.task, TABLE))
+
+
+def test_every_estimator_of_the_package_stands_under_this_contract():
+    modules = [import_module(f"rehearsal_torch.surrogates.{found.name}") for found in iter_modules(rehearsal_torch.surrogates.__path__)]
+    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, AlterationValue)}
+    concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
+    used = {plain(name, WORLD.task)["estimator"]["_target_"].rpartition(".")[2] for name in SURROGATES if name.startswith("nested")}
+    assert concrete == used | {"SpectralRidge"}, "a member of SpectralEnsemble"
+
+
+@every
+def test_parts_are_solved_or_trained_in_order_and_each_is_part_of_the_state(name):
+    made = built(name, WORLD.task)
+    inside, seen = set(map(id, made.modules())), 0
+    for part, examples in made.parts(TABLE):
+        assert isinstance(part, Solved | Trained)
+        assert id(part) in inside
+        assert len({len(example) for example in examples}) == 1
+        if isinstance(part, Solved):
+            part.solve(*examples)
+        else:
+            assert torch.isfinite(part.loss(*examples))
+            part.finish()
+        seen += 1
+    assert seen > 1
+
+
+@every
+def test_what_was_saved_decides_the_same(name, models, tmp_path):
+    config = plain(name, WORLD.task)
+    assert json.loads(json.dumps(config)) == config
+    again = load(save(models(name), config, tmp_path))
+    assert said(again, name) == said(models(name), name)
+    before, after = models(name).state_dict(), again.state_dict()
+    assert before.keys() == after.keys()
+    for key in before:
+        torch.testing.assert_close(after[key], before[key], rtol=0, atol=0, equal_nan=True)
+    assert again.task.to_plain() == WORLD.task.to_plain()
+
+
+@every
+def test_the_same_seed_decides_the_same_whatever_was_drawn_before(name, models):
+    torch.manual_seed(17)
+    torch.rand(5)
+    assert said(learnt(name, WORLD.task, TABLE), name) == said(models(name), name)
+    torch.manual_seed(18)
+    assert said(models(name), name) == said(models(name), name)
+
+
+# Exact solutions have a seed for what they look at while choosing, which does not show.
+RANDOM = ["nested_ridge", "nested_ridge_fourier", "flow_structural", "linear_structural", "linear_scenarios"]
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_where_something_is_drawn_the_seed_decides_it(name, models):
+    other = learnt(name, WORLD.task, TABLE, seed=1)
+    assert said(other, name) != said(models(name), name)
+
+
+@pytest.mark.parametrize("name", [name for name in SURROGATES if name not in ("flow_structural", "drifting_linear")])
+def test_what_is_solved_again_forgets_what_was_learnt(name, models):
+    # A flow goes on from its weights, and experts from their rounds: both say so.
+    assert said(fit(learnt(name, WORLD.task, WORLD.table(40, seed=3)), TABLE), name) == said(models(name), name)
+
+
+def spoiled(**columns):
+    values = TABLE.values.clone()
+    for name, value in columns.items():
+        values[:, TABLE.names.index(name)] = value
+    return Table.observed(TABLE.names, values)
+
+
+def with_a_hole():
+    values = TABLE.values.clone()
+    values[7, 1] = torch.nan
+    return Table.observed(TABLE.names, values)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (with_a_hole(), "1 of 60 values are missing or infinite"),
+        (spoiled(m=2.0), "m: all 60 values are 2: a constant says nothing"),
+        (Table.observed(TABLE.names, TABLE.values[:9]), "at least 10 rows; got 9"),
+        (Table.observed(TABLE.names[:3], TABLE.values[:, :3]), r"no column for \['y'\]"),
+    ],
+    ids=["missing value", "constant", "few rows", "missing column"],
+)
+@every
+def test_a_table_that_nothing_can_be_learnt_from_is_refused(name, table, message):
+    with pytest.raises(ValueError, match=message):
+        learnt(name, WORLD.task, table)
+
+
+@every
+def test_a_task_that_is_none_is_refused(name):
+    with pytest.raises(ValueError, match="a task needs"):
+        type(built(name, WORLD.task))({"graph": {}}, **({"estimator": None} if name.startswith("nested") else {}))
+
+
+@every
+def test_a_task_without_a_context_is_a_task(name):
+    task = RehearsalTask(WORLD.task.graph, (), WORLD.task.box, WORLD.task.region, WORLD.task.candidates)
+    situations = [Foresight(str(index), {}, task.box.bounds()) for index in range(2)]
+    one, other = decided(learnt(name, task, TABLE), JUDGES[name], situations)
+    assert 0 <= one.evidence["probability"] <= 1
+    assert one.to_dict() == other.to_dict(), "there is nothing by which situations could differ"

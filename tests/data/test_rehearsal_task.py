@@ -1,0 +1,103 @@
+"""Rehearsal tasks: who may play which part, plain data, and tables that nothing can be learnt from."""
+
+import json
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+PARENTS = {"u": ["x"], "a": ["x", "u"], "b": ["a"], "y": ["a", "b", "u"]}
+PLAIN = {"graph": {"parents": PARENTS}, "context": ["x"], "box": {"a": [-1, 1], "b": [0, 2]}, "region": {"y": [None, 1.5]}}
+
+
+def changed(**parts):
+    return {**PLAIN, **parts}
+
+
+def table(**columns):
+    values = torch.randn(20, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for name, column in columns.items():
+        values[:, ["x", "u", "a", "b", "y"].index(name)] = torch.as_tensor(column, dtype=torch.float64)
+    return Table.observed(("x", "u", "a", "b", "y"), values)
+
+
+def test_parts_are_read_off():
+    task = RehearsalTask.of(PLAIN)
+    assert task.outcomes == ("y",)
+    assert task.context == ("x",)
+    assert task.intermediates == ("u", "a", "b")
+    assert task.candidates == (("a",), ("b",)), "each actionable variable by itself, unless told"
+    assert RehearsalTask.of(changed(candidates=[["a", "b"], ["b"]])).candidates == (("a", "b"), ("b",))
+    assert RehearsalTask.of(task) is task
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        RehearsalTask.of(changed(candidates=[["b", "a"]])),
+        RehearsalTask(
+            RehearsalGraph.of({"p": ("x",), "y": ("p",), "w": ("q",)}, [("p", "q")]),
+            ("x",),
+            Box.of({"p": (0, 1)}),
+            Polytope(("y", "w"), torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.3, -1.0]]), torch.tensor([1.0, 2.0, 0.1])),
+        ),
+    ],
+)
+def test_plain_data_give_the_task_back(task):
+    plain = task.to_plain()
+    assert json.loads(json.dumps(plain)) == plain
+    for again in (RehearsalTask.of(plain), RehearsalTask.of(OmegaConf.create(plain)), RehearsalTask.of(json.loads(json.dumps(plain)))):
+        assert again.to_plain() == plain
+        assert again.graph == task.graph
+        assert torch.equal(again.region.normals, task.region.normals)
+        assert torch.equal(again.region.offsets, task.region.offsets)
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ({}, r"a task needs \['graph', 'context', 'box', 'region'\]"),
+        (changed(context=["x", "z"]), r"context variables \['z'\] are not in the graph"),
+        (changed(box={"k": [0, 1]}), r"actionable variables \['k'\] are not in the graph"),
+        (changed(region={"k": [0, 1]}), r"outcome variables \['k'\] are not in the graph"),
+        (changed(context=["a"]), r"\['a'\] play two parts"),
+        (changed(region={"b": [0, 1]}), r"\['b'\] play two parts"),
+        (changed(context=["b"], box={"a": [0, 1]}), r"context \['b'\] follows an actionable variable"),
+        (changed(region={"a": [0, 1]}, box={"b": [0, 1]}), r"actionable \['b'\] follows an outcome"),
+        (changed(candidates=[["a", "u"]]), r"candidate set \['a', 'u'\]: expected some of the actionable"),
+        (changed(candidates=[["a"], []]), r"candidate set \[\]"),
+        (changed(graph={"parents": {"a": ["y"], "y": ["a"]}}), "circle"),
+    ],
+)
+def test_what_is_no_task_is_refused(plain, message):
+    with pytest.raises(ValueError, match=message):
+        RehearsalTask.of(plain)
+
+
+def test_a_table_to_learn_from_is_accepted():
+    task = RehearsalTask.of(PLAIN)
+    task.check(table())
+    whole = table()
+    more = Table.observed((*whole.names, "z"), torch.cat([whole.values, torch.full((20, 1), torch.nan, dtype=torch.float64)], -1))
+    task.check(more)  # a column that is no part of the task may hold anything
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (table(a=[float("nan"), float("inf"), *range(18)]), "a: 2 of 20 values are missing or infinite"),
+        (table(u=3.0), "u: all 20 values are 3: a constant"),
+        (table(u=3.0, y=[float("nan"), *range(19)]), "u: all 20 .*; y: 1 of 20"),
+        (Table.observed(table().names, table().values[:9]), "at least 10 rows; got 9"),
+        (Table.observed(("x", "u", "a"), table().values[:, :3]), r"no column for \['b', 'y'\]"),
+    ],
+)
+def test_a_table_that_nothing_can_be_learnt_from_is_refused(bad, message):
+    with pytest.raises(ValueError, match=message):
+        RehearsalTask.of(PLAIN).check(bad)

@@ -1,0 +1,78 @@
+"""Rehearsal graphs: order, cliques, alterations, and what is no rehearsal graph."""
+
+import pytest
+
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+
+DIAMOND = {"b": ("a",), "c": ("a",), "d": ("b", "c")}
+
+
+def test_variables_stand_behind_their_causes_whatever_order_they_were_named_in():
+    graph = RehearsalGraph((("d",), ("b",), ("c",), ("a",)), (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")))
+    assert graph.names == ("a", "b", "c", "d"), "among those that could come next, the first named comes first"
+    assert RehearsalGraph.of(DIAMOND).names == ("a", "b", "c", "d")
+    assert graph.parents("d") == ("b", "c")
+    assert graph.parents("a") == ()
+    assert graph.descendants(["b"]) == {"b", "d"}
+    assert graph.ancestors(["b"]) == {"a", "b"}
+    assert graph.ancestors(["d", "c"]) == {"a", "b", "c", "d"}
+    assert graph.clique("c") == ("c",)
+
+
+def test_a_clique_shares_causes_and_descendants():
+    graph = RehearsalGraph.of({"b": ("a",), "c": (), "d": ("c",)}, [("b", "c")])
+    assert graph.cliques == (("a",), ("b", "c"), ("d",))
+    assert set(graph.edges) == {("a", "b"), ("a", "c"), ("c", "d")}
+    assert graph.parents(("b", "c")) == ("a",)
+    assert graph.clique("c") == ("b", "c")
+    assert graph.descendants(["a"]) == {"a", "b", "c", "d"}
+    assert "d" not in graph.descendants(["b"]), "members move together, but one does not cause the other"
+
+
+def test_roots_and_lonely_cliques_need_no_line_of_their_own():
+    graph = RehearsalGraph.of({"y": ("x",)}, [("p", "q")])
+    assert set(graph.names) == {"x", "y", "p", "q"}
+    assert graph.parents("p") == ()
+
+
+def test_altering_cuts_arrows_in_and_leaves_arrows_out():
+    cut = RehearsalGraph.of(DIAMOND).altered(["b"])
+    assert set(cut.edges) == {("a", "c"), ("b", "d"), ("c", "d")}
+    assert RehearsalGraph.of(DIAMOND).altered([]) == RehearsalGraph.of(DIAMOND)
+
+
+def test_altered_members_of_a_clique_become_parents_of_the_rest():
+    graph = RehearsalGraph.of({"b": ("a",), "e": ("d",)}, [("b", "c", "d")])
+    cut = graph.altered(["b"])
+    assert set(cut.cliques) == {("a",), ("b",), ("c", "d"), ("e",)}
+    assert set(cut.edges) == {("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"), ("d", "e")}
+    assert cut.parents(("c", "d")) == ("a", "b")
+    whole = graph.altered(["b", "c", "d"])
+    assert set(whole.edges) == {("d", "e")}
+    assert all(len(clique) == 1 for clique in whole.cliques)
+    assert set(cut.altered(["c"]).edges) == {("a", "d"), ("b", "d"), ("c", "d"), ("d", "e")}
+
+
+def test_plain_data_give_the_graph_back():
+    graph = RehearsalGraph.of({"b": ("a",), "e": ("d",)}, [("b", "c", "d")])
+    plain = graph.to_plain()
+    assert RehearsalGraph(tuple(map(tuple, plain["cliques"])), tuple(map(tuple, plain["edges"]))) == graph
+    assert RehearsalGraph((("a",), ("b",)), (("a", "b"), ("a", "b"))).edges == (("a", "b"),), "an edge counts once"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RehearsalGraph.of({"a": ("c",), "b": ("a",), "c": ("b",)}), "circle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)"),
+        (lambda: RehearsalGraph.of({"p": ("b",), "q": ("p",), "b": ("q",)}, [("p", "o")]), r"circle: .*\{p, o\}"),
+        (lambda: RehearsalGraph((("a", "b"), ("b", "c")), ()), r"\['b'\] stand in two cliques"),
+        (lambda: RehearsalGraph.of({"y": ("a", "b", "c")}, [("a", "b"), ("b", "c")]), r"\['a', 'b'\]|\['b'\]"),
+        (lambda: RehearsalGraph((("a",),), (("a", "z"),)), r"a -> z: unknown variable \['z'\]"),
+        (lambda: RehearsalGraph((("a", "b"),), (("a", "b"),)), "lies inside the clique"),
+        (lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)), "reaches only part of the clique .*: add x -> b"),
+        (lambda: RehearsalGraph.of(DIAMOND).altered(["z"]), r"cannot alter \['z'\]"),
+    ],
+)
+def test_what_is_no_rehearsal_graph_is_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,112 @@
+"""The kernel value: caution, what is refused, and what bears a warning."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from rehearsal_torch.objectives.kernel_value import KernelValue
+from rehearsal_torch.search.projected_ascent import ProjectedAscent
+from tests.rehearsal_toys import confounded, confounded_table, fitted, sequential, sequential_table, situations
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(confounded(candidates=[["a"], ["a", "c"]]), confounded_table(400))
+
+
+def points(objective, spread=1.0, seed=0):
+    shape = (len(objective.situations), len(objective.names))
+    return spread * torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_values_and_slopes_are_in_the_units_of_the_actions(model):
+    for objective in KernelValue(model, situations(model.task, 4)).objectives():
+        actions = points(objective)
+        value, slope = objective.value_and_slope(actions)
+        at = actions.clone().requires_grad_(True)
+        (wanted,) = torch.autograd.grad(objective(at).sum(), at)
+        assert torch.allclose(value, objective(actions), atol=1e-9)
+        assert torch.allclose(slope, wanted, atol=1e-8)
+        assert objective(actions.expand(3, -1, -1)).shape == (3, 4)
+
+
+def test_more_caution_never_judges_higher(model):
+    judged = []
+    for caution in (0.0, 0.5, 2.0, 5.0):
+        objective = KernelValue(model, situations(model.task, 6), caution=caution).objectives()[0]
+        judged.append(objective.judged(points(objective)))
+    assert torch.allclose(judged[0], objective(points(objective)))
+    for bold, careful in pairwise(judged):
+        assert (careful < bold).all()
+
+
+def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
+    said = [
+        KernelValue(model, situations(model.task, 6), level=level).objectives()[0].evidence(torch.zeros(6, 1, dtype=torch.float64)) for level in (0.5, 0.99)
+    ]
+    for narrow, wide in zip(*said, strict=True):
+        assert 0 <= wide["lower"] <= narrow["lower"] <= narrow["probability"] <= narrow["upper"] <= wide["upper"] <= 1
+        assert wide["upper"] - wide["lower"] > narrow["upper"] - narrow["lower"]
+        assert 0 <= narrow["before"] <= 1
+
+
+def test_starts_are_historical_actions_inside_the_box(model):
+    for objective in KernelValue(model, situations(model.task, 6)).objectives():
+        starts = objective.starts(8)
+        assert starts.shape == (8, 6, len(objective.names))
+        assert ((starts >= objective.lower - 1e-12) & (starts <= objective.upper + 1e-12)).all()
+        assert torch.equal(objective.project(starts), starts)
+
+
+def test_a_decision_that_no_row_comes_near_is_refused(model):
+    objective = KernelValue(model, situations(model.task, 3)).objectives()[0]
+    for one in objective.evidence(torch.full((3, 1), 40.0, dtype=torch.float64)):
+        assert one["support"] < 1
+        assert "no support" in one["refused"]
+        assert "collect data there" in one["refused"]
+        assert any(text.startswith("support: only") for text in one["warnings"])
+    for one in objective.evidence(torch.zeros(3, 1, dtype=torch.float64)):
+        assert one["support"] > 5
+        assert "refused" not in one
+        assert "warnings" not in one
+
+
+def test_how_much_support_is_enough_is_a_setting(model):
+    cases = situations(model.task, 3)
+    at = torch.zeros(3, 1, dtype=torch.float64)
+    few = KernelValue(model, cases, least=1.0, few=1e6).objectives()[0].evidence(at)
+    assert all("support: only" in one["warnings"][0] and "refused" not in one for one in few)
+    assert all("refused" in one for one in KernelValue(model, cases, least=1e6, few=1e6).objectives()[0].evidence(at))
+    decisions = ProjectedAscent(starts=2, steps=3).many(KernelValue(model, cases, least=1e6, few=1e6))
+    for decision in decisions:
+        assert decision.alteration is None
+        assert decision.reason.startswith("no support")
+        assert set(decision.evidence["would_set"]) <= {"a", "c"}
+        assert "refused" not in decision.evidence
+
+
+def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
+    objective = KernelValue(model, situations(model.task, 3), level=0.1).objectives()[0]
+    objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
+    assert all("worse than doing nothing" in one["refused"] for one in objective.evidence(torch.full((3, 1), -1.0, dtype=torch.float64)))
+
+
+def test_an_adjustment_that_does_not_hold_bears_a_warning():
+    model = fitted(sequential(), sequential_table(150), sequential=False)
+    for decision in ProjectedAscent(starts=2, steps=5).many(KernelValue(model, situations(sequential(), 2))):
+        assert any(text.startswith("adjustment: ['v'] lie between alterations") for text in decision.evidence["warnings"])
+        assert decision.alteration is None or decision.reason.startswith("adjustment: ")
+
+
+def test_what_may_not_be_set_is_refused(model):
+    (case,) = situations(model.task, 1)
+    closed = type(case)(case.identity, case.given, {"a": (-1.0, 1.0)})
+    with pytest.raises(ValueError, match=r"0: \['c'\] may not be set"):
+        KernelValue(model, [closed])
+
+
+@pytest.mark.parametrize("settings", [{"caution": -1}, {"level": 0}, {"level": 1}, {"least": -1}, {"least": 3, "few": 2}])
+def test_wrong_settings_are_refused(model, settings):
+    with pytest.raises(ValueError, match="expected caution >= 0"):
+        KernelValue(model, situations(model.task, 1), **settings)

@@ -1,0 +1,83 @@
+"""Every rehearsal method of conf/decision, small: its configuration there, with settings that make it quick."""
+
+from pathlib import Path
+
+import torch
+import yaml
+from hydra.utils import instantiate
+
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+
+CONF = Path(__file__).resolve().parents[1] / "conf"
+QUICK = {
+    "nested_ridge": {"estimator": {"members": 2, "features": 60, "directed_by": 60, "chosen_by": 80, "iterations": 6}},
+    "nested_ridge_fourier": {"estimator": {"features": 80, "rank": 40}},
+    "nested_ridge_nystrom": {"estimator": {"rank": 40}},
+    "nested_ridge_cg": {"estimator": {"rank": 40}},
+    "flow_structural": {"flow": {"hidden": [8], "bins": 4}},
+    "linear_scenarios": {"draws": 300},
+    "drifting_linear": {"initial": 30, "horizon": 30},
+    "projected_ascent": {"starts": 4, "steps": 15},
+    "tanh_descent": {"steps": 10, "starts": 1, "looked": 8, "glance": 50},
+    "mixed_integer": {"scenarios": 15, "nodes": 20, "seconds": 100.0, "starts": 2, "rounds": 2, "glance": 50},
+    "interval_sweep": {"starts": 2, "rounds": 2, "glance": 50},
+    "centre_distance": {"draws": 100, "fresh": 200},
+    "scenario_count": {"seek": 150, "choose": 100, "judge": 50},
+}
+
+
+def configuration(group, option, seed=0):
+    """The plain content of a file of conf, its defaults merged, made quick."""
+    content = yaml.safe_load((CONF / group / f"{option}.yaml").read_text(encoding="utf-8").replace("${seed}", str(seed)))
+    below = [name for name in content.pop("defaults", []) if name != "_self_"]
+    merged = configuration(group, below[0], seed) if below else {}
+    for source in (content, QUICK.get(option, {})):
+        for key, value in source.items():
+            merged[key] = {**merged[key], **value} if isinstance(value, dict) and isinstance(merged.get(key), dict) else value
+    return merged
+
+
+def choices(decision):
+    """The surrogate, objective and search that a decision names."""
+    entries = yaml.safe_load((CONF / "decision" / f"{decision}.yaml").read_text(encoding="utf-8"))["defaults"]
+    named = {key.removeprefix("override /"): value for entry in entries for key, value in entry.items()}
+    return named["surrogate"], named["objective"], named["search"]
+
+
+def foresees(surrogate):
+    """Whether a surrogate of conf is told a task."""
+    return "task" in configuration("surrogate", surrogate)
+
+
+SURROGATES = sorted(path.stem for path in (CONF / "surrogate").glob("*.yaml") if foresees(path.stem))
+DECISIONS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if foresees(choices(path.stem)[0]))
+# Pairs of objective and search, each with a surrogate that it can judge.
+PAIRS = {(objective, search): surrogate for surrogate, objective, search in map(choices, DECISIONS)} | {
+    ("scenario_count", "interval_sweep"): "linear_scenarios",
+    ("gaussian_success", "projection_newton_published"): "linear_structural",
+}
+JUDGES = {surrogate: (objective, search) for (objective, search), surrogate in PAIRS.items() if search != "refrain"}
+JUDGES |= {surrogate: ("kernel_value", "projected_ascent") for surrogate in SURROGATES if surrogate.startswith("nested_ridge")}
+
+
+def plain(surrogate, task, seed=0):
+    """A surrogate's configuration for a task."""
+    return {**configuration("surrogate", surrogate, seed), "task": task.to_plain()}
+
+
+def built(surrogate, task, seed=0):
+    """As the commands do: the first weights are drawn from the seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return instantiate(plain(surrogate, task, seed), _convert_="all")
+
+
+def learnt(surrogate, task, table, seed=0):
+    return fit(built(surrogate, task, seed), table, Descent(max_epochs=2, progress=False, seed=seed))
+
+
+def decided(made, pair, situations, seed=0):
+    """Decisions of a fitted surrogate."""
+    objective, search = (instantiate(configuration(group, option, seed), _convert_="all") for group, option in zip(("objective", "search"), pair, strict=True))
+    return search.many(objective(made, situations))

@@ -1,0 +1,17 @@
+"""Doing nothing is an answer, with its reason."""
+
+import json
+
+from rehearsal_torch.search.refrain import Refrain
+from tests.search.test_projected_ascent import alternatives, bowl, cases
+
+
+def test_nothing_is_altered_in_any_situation():
+    decisions = Refrain().many(alternatives(cases(0.0, 1.0, 2.0), a=bowl))
+    assert len(decisions) == 3
+    for decision in decisions:
+        assert decision.alteration is None
+        assert decision.reason == "nothing is altered by choice"
+        assert decision.evidence == {"search": "none", "altered": []}
+        assert json.loads(json.dumps(decision.to_dict(), allow_nan=False)) == decision.to_dict()
+    assert Refrain()(alternatives(cases(0.0), a=bowl)).alteration is None

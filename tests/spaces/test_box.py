@@ -1,0 +1,66 @@
+"""Boxes: projection, membership, even points, and what is no box."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.spaces.box import Box
+
+BOX = Box.of({"a": (-1, 2), "b": (0.5, 0.5), "c": (-3, -1)})
+numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
+
+
+@settings(max_examples=50, derandomize=True, deadline=None)
+@given(numbers, numbers)
+def test_projection_gives_the_nearest_point_of_the_box(one, other):
+    point, inside = torch.tensor(one, dtype=torch.float64), BOX.project(torch.tensor(other, dtype=torch.float64))
+    nearest = BOX.project(point)
+    assert BOX.contains(nearest)
+    assert torch.equal(BOX.project(nearest), nearest)
+    assert (point - nearest).norm() <= (point - inside).norm() + 1e-12
+    assert bool(BOX.contains(point)) == torch.equal(point, nearest)
+
+
+def test_batches_and_precision():
+    points = torch.zeros(4, 5, 3)
+    assert BOX.project(points).shape == points.shape
+    assert BOX.project(points).dtype == torch.float32
+    assert BOX.contains(points).shape == (4, 5)
+
+
+def test_bounds_go_in_and_come_out():
+    assert BOX.bounds() == {"a": (-1.0, 2.0), "b": (0.5, 0.5), "c": (-3.0, -1.0)}
+    assert Box.of(BOX.bounds()).bounds() == BOX.bounds()
+    assert BOX.width.tolist() == [3, 0, 2]
+    assert BOX.centre.tolist() == [0.5, 0.5, -2]
+    some = BOX.only(["c", "a"])
+    assert some.names == ("c", "a")
+    assert some.lower.tolist() == [-3, -1]
+    with pytest.raises(KeyError, match=r"no bounds for \['z'\]"):
+        BOX.only(["a", "z"])
+
+
+def test_sobol_points_are_even_and_follow_the_seed():
+    points = BOX.sobol(256, 3)
+    assert points.shape == (256, 3)
+    assert BOX.contains(points).all()
+    assert torch.equal(points, BOX.sobol(256, 3))
+    assert not torch.equal(points, BOX.sobol(256, 4))
+    assert torch.histc(points[:, 0], 8, -1, 2).tolist() == [32] * 8
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Box.of({"a": (1, 0)}), r"a: expected lower <= upper; got \[1.0, 0.0\]"),
+        (lambda: Box.of({"a": (0, float("inf"))}), "a: expected finite bounds"),
+        (lambda: Box.of({"a": (0, float("nan"))}), "a: expected finite bounds"),
+        (lambda: Box.of({"a": (0, 1, 2)}), r"\['a'\]: expected \(lower, upper\)"),
+        (lambda: Box(("a", "a"), torch.zeros(2), torch.ones(2)), "names each variable once"),
+        (lambda: Box(("a", "b"), torch.zeros(1), torch.ones(2)), r"got \(1,\) and \(2,\)"),
+    ],
+)
+def test_what_is_no_box_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
