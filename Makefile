@@ -9,7 +9,7 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 
-.PHONY: help train test lint bench reproduce-sepsis clean
+.PHONY: help train test lint bench reproduce-sepsis reproduce-auf clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -17,6 +17,7 @@ help:
 	@echo "make lint                checks style, formatting and types"
 	@echo "make bench               measures the speed of search and training"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
+	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
 	@echo "make clean               removes $(VENV) and caches; runs/ stays"
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
@@ -39,6 +40,9 @@ bench: $(READY)
 
 reproduce-sepsis: $(READY)
 	$(PY) scripts/reproduce_sepsis.py $(ARGS)
+
+reproduce-auf: $(READY)
+	$(PY) scripts/reproduce_auf.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

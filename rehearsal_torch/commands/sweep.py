@@ -1,4 +1,4 @@
-"""Sweeps: many jobs under one folder, and the table that ends them."""
+"""Sweeps: many jobs under one folder, and the tables that end them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rehearsal_torch.commands.collect import cohorts, conclude
+from rehearsal_torch.commands.crossing import crossed
 from rehearsal_torch.commands.job import statuses
 from rehearsal_torch.commands.taking_up import SWEEP
 from rehearsal_torch.commands.user_error import UserError
@@ -35,7 +36,7 @@ def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
 
 
 def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Callable[[Path], None] | None = None) -> int:
-    """Merges shards where all are done, and prints the table of jobs, last of all.
+    """Merges shards where all are done, and prints the table of jobs; last of all, where a world judged the decisions, worlds by methods.
 
     Args:
         out: The sweep's folder.
@@ -56,6 +57,9 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Call
     if after is not None:
         after(out)
     _print(out, rows)
+    table = crossed(out, rows)
+    if table:
+        print(table, flush=True)
     return 0 if good else 1
 
 

@@ -1,7 +1,7 @@
 """What a run has recorded, read back.
 
-Of a run folder the report reads the decisions, the metrics, the configuration, and what a known truth says of the
-decisions (``truth.csv``); any of them may be missing. A last line that was cut off when a run was killed is left out.
+Of a run folder the report reads the decisions, the metrics, the configuration, what was chosen for it, and what a known
+truth says of the decisions (``truth.csv``); any of them may be missing. A last line that was cut off when a run was killed is left out.
 """
 
 import csv
@@ -26,6 +26,7 @@ class Recorded:
         metrics: Name to (step, value) pairs in the order written.
         config: The resolved configuration; empty if missing.
         truth: The rows of ``truth.csv``; empty if missing.
+        choices: Group of the configuration to what was chosen of it, such as decision to cme; empty if missing.
     """
 
     path: Path
@@ -33,6 +34,7 @@ class Recorded:
     metrics: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     truth: list[dict[str, str]] = field(default_factory=list)
+    choices: dict[str, str] = field(default_factory=dict)
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions that are no sequences."""
@@ -68,4 +70,5 @@ def read(path: str | Path) -> Recorded:
     if (path / "truth.csv").is_file():
         with (path / "truth.csv").open(newline="", encoding="utf-8") as file:
             truth = list(csv.DictReader(file))
-    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth)
+    choices = {str(key): str(value) for key, value in folder.read_json("run.json").get("choices", {}).items()}
+    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth, choices)

@@ -2,14 +2,23 @@
 
 What is drawn depends on what the folder holds: training curves where something was trained, distributions, outcomes,
 effort and one patient's course where the decisions are action sequences, claims against the truth where the problem
-scored them by it, and a table in any case.
+scored them by it, and a table in any case. Decisions in foresight have tables and figures of their own.
 """
 
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting import claimed_and_true, effort, improvement_distribution, outcomes, patient_course, training_curve, truth_errors
+from rehearsal_torch.reporting import (
+    claimed_and_true,
+    effort,
+    foresight_report,
+    improvement_distribution,
+    outcomes,
+    patient_course,
+    training_curve,
+    truth_errors,
+)
 from rehearsal_torch.reporting.drawing import drawing, save
 from rehearsal_torch.reporting.recorded import Decided, Recorded, read
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
@@ -32,15 +41,20 @@ def report(folder: str | Path) -> str:
     """
     run = read(folder)
     words = wording(run.config)
-    rows = summary(run, words)
     written: list[Path] = []
-    if rows:
-        write(rows, run.path / "table.csv")
-        written.append(run.path / "table.csv")
+    if foresight_report.concerns(run):
+        shown = foresight_report.tables(run)
+        written += foresight_report.written(run)
+    else:
+        rows = summary(run, words)
+        if rows:
+            write(rows, run.path / "table.csv")
+            written.append(run.path / "table.csv")
+        shown = as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}") if rows else f"No decisions in {run.path} yet."
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)
-    lines = [as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}") if rows else f"No decisions in {run.path} yet."]
+    lines = [shown]
     lines.append(
         "Written: " + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg") + " (figures as .svg, too)" * bool(written)
     )
@@ -53,6 +67,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     parts = training_curve.trained_parts(run.metrics)
     for part in parts:
         found["training" if len(parts) == 1 else f"training_{part.replace('/', '_')}"] = training_curve.draw(run.metrics, part)
+    if foresight_report.concerns(run):
+        return found | foresight_report.figures(run)
     groups = {f"{search}, k = {changes}": decided for (search, changes), decided in run.groups().items() if changes is not None}
     if not groups:
         return found

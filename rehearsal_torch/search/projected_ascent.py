@@ -4,8 +4,8 @@
 
 with P the projection onto the box. The step s respects the objective's width by adapting to it: one that goes uphill is
 kept and the next is longer, one that does not is taken back and the next is shorter; a start whose steps have become
-negligible rests. All starts of all situations are one tensor. What the starts have become is judged by the objective,
-which may be more cautious than the ascent; the best judged one is the answer.
+negligible rests. All starts of all situations are one tensor. What the starts have become, and the starts themselves, are
+judged by the objective, which may be more cautious than the ascent; the best judged one is the answer.
 
 Fixed steps, as in the paper, are an option: a <- P(a + rate g).
 
@@ -51,6 +51,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
         found, values, used = [], [], 0
         for one in objective.objectives():
             actions, steps = self.ascend(one)
+            actions = torch.cat((actions, one.starts(self.starts)))
             judged = one.judged(actions)
             best = judged.argmax(0)
             found.append(actions[best, torch.arange(len(best), device=best.device)])

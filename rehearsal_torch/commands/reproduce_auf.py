@@ -1,0 +1,146 @@
+"""The results of the paper on avoiding undesired futures, in stages that can be stopped and taken up again.
+
+    table1          every method in every world                        table1.csv (Tab. 1)
+    scalability     exact, landmarks, random features at many N        table2.csv (Tab. 2)
+    eta lambdas     sharpness and ridges                               table3.csv, table4.csv (Tab. 3 and 4)
+    learning_curve  our method at growing N                            learning_curve.csv
+    sensitivity     fixed widths against chosen ones                   sensitivity.csv
+    figures         figures/*.png and *.svg (Fig. 3, 5 and 10), README.md with the numbers behind them
+
+jobs.csv says of every job how long its fit took, and which commit it came from. A job that failed is tried again.
+
+Source: Du et al. (2026), Sec. 4 and App. D and E.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rehearsal_torch.commands.provenance import commit, provenance
+from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.history import RunFolder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.commands.auf_job import Protocol
+    from rehearsal_torch.reporting.study_record import Job, StudyRecord
+
+STAGES = ("table1", "scalability", "eta", "lambdas", "learning_curve", "sensitivity", "figures")
+# What is measured in seconds is measured alone.
+ALONE = ("scalability",)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the stages asked for; see ``--help``."""
+    asked = _parser().parse_args(arguments)
+    # One thread a process, for the linear algebra too; it reads this when it is first imported.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    try:
+        return _run(asked, list(sys.argv[1:] if arguments is None else arguments))
+    except UserError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], metavar="SEED", help="of worlds and methods (default: 0 1 2 3 4)")
+    parser.add_argument("--contexts", type=int, default=20, help="contexts a seed (default: 20)")
+    parser.add_argument("--worlds", nargs="+", default=None, metavar="WORLD", help="only these worlds, where a stage has several (default: all)")
+    parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="only these methods, in table1 (default: all)")
+    parser.add_argument("--most", type=int, default=None, metavar="ROWS", help="leave out jobs with more rows (default: none)")
+    parser.add_argument("--budget-minutes", type=float, default=None, help="no new job begins after so many minutes (default: no limit)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2); scalability always takes one")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/auf"), help="where results go (default: docs/results/auf)")
+    parser.add_argument(
+        "--nhanes", type=Path, default=None, metavar="FOLDER", help="what scripts/prepare.py nhanes wrote; its figures are taken over (Fig. 10)"
+    )
+    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of all jobs, such as trainer.max_epochs=5")
+    return parser
+
+
+def _run(asked: argparse.Namespace, typed: list[str]) -> int:
+    from rehearsal_torch.commands.auf_job import Protocol
+    from rehearsal_torch.commands.auf_study import FILES, METHODS, WORLDS, jobs
+    from rehearsal_torch.reporting.study_record import StudyRecord
+
+    if asked.contexts < 1 or asked.workers < 1:
+        raise UserError(f"expected at least 1 context and 1 worker; got {asked.contexts} and {asked.workers}")
+    worlds, methods = _known(asked.worlds, WORLDS, "--worlds"), _known(asked.methods, METHODS, "--methods")
+    began = time.monotonic()
+    deadline = None if asked.budget_minutes is None else began + 60 * asked.budget_minutes
+    stages = [stage for stage in FILES if stage in asked.stages]
+    out = RunFolder(asked.out)
+    if stages:
+        _agree(out, asked.contexts, asked.set)
+        _note(out, typed, asked.contexts, asked.set)
+    record = StudyRecord(asked.out, FILES, plain=("table1",))
+    protocol = Protocol(asked.conf, asked.contexts, tuple(asked.set), commit() or "")
+    left = 0
+    for stage in stages:
+        planned = [job for job in jobs(stage, asked.seeds, worlds, methods) if asked.most is None or _rows(job) <= asked.most]
+        left += _stage(stage, record, protocol, planned, 1 if stage in ALONE else asked.workers, deadline, began)
+    if "figures" in asked.stages:
+        from rehearsal_torch.commands.auf_documents import documents
+
+        documents(out, record, asked.nhanes)
+        _say(began, f"figures and README.md in {asked.out}")
+    if left:
+        _say(began, f"{left} jobs are not done: type the same again to go on with them")
+    return 1 if left else 0
+
+
+def _stage(stage: str, record: "StudyRecord", protocol: "Protocol", planned: "Sequence[Job]", workers: int, deadline: float | None, began: float) -> int:
+    """Runs a stage's jobs that are not done; returns how many are left."""
+    from rehearsal_torch.commands.auf_job import done
+    from rehearsal_torch.commands.study_workers import shared
+
+    todo = record.todo(planned)
+    _say(began, f"{stage}: {len(todo)} of {len(planned)} jobs to do")
+    for number, outcome in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
+        record.add(outcome)
+        job, line = outcome.job, outcome.line
+        named = " ".join(text for text in (job.dataset, job.method, job.setting, f"seed={job.seed}") if text)
+        if line["state"] == "ok":
+            mean = sum(row["auf"] for row in outcome.rows) / len(outcome.rows)
+            _say(began, f"{stage} {number}/{len(todo)}  {named}: {mean:.3f}, fit {line['fit_seconds']:.2f} s")
+        else:
+            _say(began, f"{stage} {number}/{len(todo)}  {named} FAILED: {line['message']}")
+    return len(record.todo(planned))
+
+
+def _known(given: Sequence[str] | None, all_: Sequence[str], option: str) -> list[str]:
+    odd = [name for name in given or [] if name not in all_]
+    if odd:
+        raise UserError(f"expected some of {' '.join(all_)}; got {' '.join(odd)}", option)
+    return list(all_) if given is None else [name for name in all_ if name in given]
+
+
+def _rows(job: "Job") -> int:
+    return next((int(text.partition("=")[2]) for text in job.overrides if text.startswith("dataset.rows=")), 1000)
+
+
+def _agree(out: RunFolder, contexts: int, extra: Sequence[str]) -> None:
+    """Rows of one protocol are not mixed with those of another."""
+    before = out.read_json("run.json")
+    if before and (before.get("contexts"), before.get("extra")) != (contexts, list(extra)):
+        told = f"--contexts {before.get('contexts')}" + (f" --set {shlex.join(before['extra'])}" if before.get("extra") else "")
+        raise UserError(f"the rows there were made with {told}", str(out.path), "Choose another --out, or move the folder away")
+
+
+def _note(out: RunFolder, typed: Sequence[str], contexts: int, extra: Sequence[str]) -> None:
+    before = out.read_json("run.json")
+    command = " ".join(["python scripts/reproduce_auf.py", shlex.join(typed)]).strip()
+    commands = list(dict.fromkeys([*before.get("commands", []), command]))
+    out.write_json("run.json", provenance("reproduce_auf", [], 0) | {"command": command, "commands": commands, "contexts": contexts, "extra": list(extra)})
+
+
+def _say(began: float, text: str) -> None:
+    print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)

@@ -1,0 +1,119 @@
+"""Worlds by methods: the mean true probability of a desired outcome, between no action and the best possible.
+
+    mean +- sd,    sd over seeds of the mean over contexts; no sd for a single seed
+
+Every seed has its own data and its own contexts, which all methods share.
+
+Source: Du et al. (2026), Tab. 1; the oracle's column is ours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from rehearsal_torch.reporting.decision_table import figure, percent
+from rehearsal_torch.reporting.drawing import COLOURS, MARKERS, panels
+from rehearsal_torch.reporting.method_summary import MethodSummary, grouped, summed
+from rehearsal_torch.reporting.rehearsal_rows import Row
+
+Cells = dict[str, dict[str, MethodSummary]]
+WIDTH = 160
+NO_ACTION = "none"
+
+
+def cells(rows: Sequence[Row], idle: Mapping[tuple[object, object], int] | None = None) -> Cells:
+    """World to method to summary, both in order of appearance.
+
+    Args:
+        rows: Of all worlds and methods.
+        idle: (world, method) to the number of decisions that altered nothing; None where it does not matter.
+    """
+    found: Cells = {}
+    for (dataset, method), some in grouped(rows, "dataset", "method").items():
+        found.setdefault(str(dataset), {})[str(method)] = summed(some, (idle or {}).get((dataset, method), 0))
+    return found
+
+
+def as_text(found: Cells, title: str) -> str:
+    """The table for a terminal, `WIDTH` columns wide."""
+    heads, body = _table(found)
+    table = Table(title=title, title_justify="left", title_style="")
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="left" if index == 0 else "right", overflow="fold")
+    for line in body:
+        table.add_row(*line)
+    console = Console(width=WIDTH, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(table, markup=False)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def markdown(found: Cells) -> list[str]:
+    """The table as lines of Markdown."""
+    heads, body = _table(found)
+    return as_markdown(heads, body)
+
+
+def shares(found: Cells) -> list[str]:
+    """The share of the possible gain that each method reached, as lines of Markdown; no action, by definition 0, is left out."""
+    names = [name for name in _methods(found) if name != NO_ACTION]
+    body = [[dataset, *(percent(line[name].share) if name in line else "-" for name in names)] for dataset, line in found.items()]
+    return as_markdown(["world", *names], body)
+
+
+def draw(found: Cells) -> Figure:
+    """A group of points a world, a point a method, with bars of one sd; to be called within `drawing`."""
+    width = max(5.2, 1.5 * len(found) + 2)
+    figure_, [[axes]] = panels(width=width, height=4.4)
+    names = [name for name in _methods(found) if name != NO_ACTION]
+    for place, line in enumerate(found.values()):
+        some = list(line.values())
+        for height, dash, label in ((_shared(some, "oracle"), "-", "best possible"), (_shared(some, "no_action"), ":", "no action")):
+            # A label that begins with an underscore stays out of the legend.
+            axes.hlines(height, place - 0.42, place + 0.42, color="black", linestyle=dash, linewidth=1.2, label=label if place == 0 else f"_{label}")
+    for index, name in enumerate(names):
+        offset = (index - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
+        known = [(place, line[name]) for place, line in enumerate(found.values()) if name in line]
+        colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+        bars = np.nan_to_num([one.deviation for _, one in known])
+        x, y = [place + offset for place, _ in known], [one.auf.mean for _, one in known]
+        axes.errorbar(x, y, bars, linestyle="", color=colour, marker=marker, markersize=5, capsize=2, label=name)
+    axes.set_xticks(range(len(found)), list(found))
+    axes.set(ylabel="True probability of a desired outcome", ylim=(0, 1.02))
+    axes.grid(visible=False, axis="x")
+    figure_.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=max(2, min(5, int(width // 1.8))))
+    return figure_
+
+
+def as_markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
+    """Heads and cells as lines of Markdown."""
+    return [f"| {' | '.join(line)} |" for line in (heads, ["---"] + ["---:"] * (len(heads) - 1), *body)]
+
+
+def plus_minus(one: MethodSummary) -> str:
+    """Mean and deviation over seeds."""
+    return figure(one.auf.mean) + ("" if math.isnan(one.deviation) else f" ± {one.deviation:.3f}")
+
+
+def _table(found: Cells) -> tuple[list[str], list[list[str]]]:
+    names = [name for name in _methods(found) if name != NO_ACTION]
+    body = []
+    for dataset, line in found.items():
+        some = list(line.values())
+        ends = [figure(_shared(some, "no_action")), figure(_shared(some, "oracle"))]
+        body.append([dataset, ends[0], *(plus_minus(line[name]) if name in line else "-" for name in names), ends[1]])
+    return ["world", "no action", *names, "oracle"], body
+
+
+def _methods(found: Cells) -> list[str]:
+    return list(dict.fromkeys(name for line in found.values() for name in line))
+
+
+def _shared(some: Sequence[MethodSummary], which: str) -> float:
+    """A reference of a world, from the method that was tried in most contexts: methods share contexts, but one may have failed in some."""
+    most = max(some, key=lambda one: one.count)
+    return most.oracle if which == "oracle" else most.no_action

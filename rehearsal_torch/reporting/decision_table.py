@@ -1,0 +1,159 @@
+"""Decisions in foresight as tables a person can read: case by case, and summed up for each method.
+
+A line of a case gives what is known of it, what to set to what, how probable a desired outcome becomes by the method's own
+estimate (nothing altered -> altered, with the interval), where a world knows it the truth of both and the largest possible
+probability, and, in words, why nothing is recommended or what to beware of.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rehearsal_torch.reporting.method_summary import MethodSummary
+from rehearsal_torch.reporting.recorded import Decided
+from rehearsal_torch.reporting.rehearsal_rows import judged, number, row
+
+SHOWN, WIDTH = 10, 110
+FEW_NAMES, FEW_SETTINGS = 4, 5
+
+
+def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
+    """The first decisions, a line a case.
+
+    Args:
+        decisions: In foresight.
+        title: Over the table.
+        shown: How many of them at most.
+    """
+    some, every = decisions[:shown], {note(one) for one in decisions}
+    truth, notes = any(judged(one) for one in some), len(every) > 1
+    table = Table()
+    for head in ("case", "known", "set"):
+        table.add_column(head, overflow="fold")
+    for head in ("chance,\nas claimed", "interval", *(["chance, true\n(best possible)"] if truth else [])):
+        table.add_column(head, justify="right", no_wrap=True)
+    if notes:
+        table.add_column("note", overflow="fold")
+    for one in some:
+        line = [str(one.get("identity", "")), known(one), change(one), _from_to(one.get("before"), _claim(one)), interval(one)]
+        if truth:
+            score = one.get("score") or {}
+            line.append(f"{_from_to(score.get('no_action'), score.get('probability'))} ({figure(score.get('oracle'))})")
+        table.add_row(*(Text(cell) for cell in [*line, *([note(one)] if notes else [])]))
+    more = len(decisions) - len(some)
+    below = [f"... and {more} more in table.csv"] if more > 0 else []
+    if len(every) == 1 and every != {""}:
+        below.append(f"All cases: {every.pop()}")
+    return "\n".join([title, printed(table), *below])
+
+
+def methods(found: Mapping[str, MethodSummary], title: str) -> str:
+    """Methods, a column each: how often they declined, what was reached and claimed, and whether the intervals hold."""
+    lines: list[tuple[str, Callable[[MethodSummary], str]]] = [("cases", lambda one: str(one.count)), ("nothing altered in", lambda one: str(one.idle))]
+    if any(one.auf.count for one in found.values()):
+        lines += [
+            ("true probability of a desired outcome", lambda one: figure(one.auf.mean)),
+            ("  95% interval of that mean", lambda one: f"{figure(one.auf.low)} to {figure(one.auf.high)}"),
+            ("  with nothing altered", lambda one: figure(one.no_action)),
+            ("  best possible", lambda one: figure(one.oracle)),
+            ("  share of the possible gain", lambda one: percent(one.share)),
+        ]
+    lines.append(("probability claimed", lambda one: figure(one.claimed)))
+    if any(one.intervals for one in found.values()):
+        lines.append(("  claimed intervals that hold", lambda one: f"{percent(one.covered)} of {one.intervals}"))
+        lines.append(("  their mean width", lambda one: figure(one.width)))
+    lines.append(("median seconds a decision", lambda one: f"{one.seconds:.2g}"))
+    table = Table(title=title, title_justify="left", title_style="")
+    table.add_column("")
+    for name in found:
+        table.add_column(name, justify="right", overflow="fold")
+    for head, cell in lines:
+        table.add_row(head, *(cell(one) for one in found.values()))
+    return printed(table)
+
+
+def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: int) -> list[dict[str, Any]]:
+    """A row for each decision, with all that was known and set, for CSV."""
+    lines = []
+    for one in decisions:
+        base = row(dataset, method, seed, one)
+        given = {f"given/{name}": value for name, value in one["given"].items()}
+        setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
+        own = {"before": number(one.get("before")), "share": number((one.get("score") or {}).get("share")), "support": number(one.get("support"))}
+        lines.append(base | own | given | setting | {"declined": one.get("alteration") is None, "reason": one.get("reason", "")})
+    return lines
+
+
+def with_all_columns(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Rows with different columns as one CSV, numbers in full, what is missing left empty."""
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: "" if isinstance(value, float) and math.isnan(value) else value for key, value in line.items()} for line in lines)
+    return text.getvalue()
+
+
+def known(one: Decided) -> str:
+    """What is known of a case, in short."""
+    return _pairs(one.get("given") or {}, FEW_NAMES)
+
+
+def change(one: Decided) -> str:
+    """What to set to what; a dash for nothing."""
+    return _pairs(one.get("alteration") or {}, FEW_SETTINGS) or "-"
+
+
+def interval(one: Decided) -> str:
+    """The interval of the claim, where something is altered and the method has one."""
+    if one.get("alteration") is None or one.get("lower") is None or one.get("upper") is None:
+        return "-"
+    return f"{figure(one['lower'])} to {figure(one['upper'])}"
+
+
+def note(one: Decided) -> str:
+    """Why nothing is altered and what would have been, or what to beware of."""
+    would = _pairs(one.get("would_set") or {}, FEW_SETTINGS)
+    return "; ".join(text for text in (str(one.get("reason") or ""), f"else: {would}" if would else "") if text)
+
+
+def figure(value: object) -> str:
+    """A probability in three decimals; a dash for none."""
+    found = number(value)
+    return "-" if math.isnan(found) else f"{found:.3f}"
+
+
+def percent(value: float) -> str:
+    """A share in percent; a dash for none."""
+    return "-" if math.isnan(value) else f"{round(100 * value):d}%"
+
+
+def printed(table: Table) -> str:
+    """A table as plain text."""
+    text = StringIO()
+    Console(file=text, width=WIDTH, color_system=None, force_terminal=False).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def _claim(one: Decided) -> object:
+    return one.get("probability") if one.get("alteration") is not None else None
+
+
+def _from_to(before: object, after: object) -> str:
+    if math.isnan(number(after)):
+        return figure(before)
+    return f"{figure(before)} -> {figure(after)}"
+
+
+def _pairs(values: Mapping[str, Any], few: int) -> str:
+    """Name and value of the first few; how many more there are."""
+    shown = [f"{name}={value:.4g}" if isinstance(value, float | int) else f"{name}={value}" for name, value in values.items()]
+    more = [f"+{len(shown) - few} more"] if len(shown) > few + 1 else []
+    return ", ".join([*(shown[:few] if more else shown), *more])

@@ -1,0 +1,85 @@
+"""The report of a run that decides in foresight: what to alter in each case, and what it comes to."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from rehearsal_torch.reporting import decision_table, probability_claims, true_probability
+from rehearsal_torch.reporting.method_summary import MethodSummary, summed
+from rehearsal_torch.reporting.recorded import Decided, Recorded
+from rehearsal_torch.reporting.rehearsal_rows import in_foresight, judged, row
+
+
+def concerns(run: Recorded) -> bool:
+    """Whether a run holds decisions, and all are in foresight."""
+    return bool(run.decisions) and all(in_foresight(one) for one in run.decisions)
+
+
+def tables(run: Recorded) -> str:
+    """The first cases, then each method summed up, for a terminal."""
+    shown = decision_table.cases(run.decisions, f"{len(run.decisions)} decisions in {run.path}; chances of a desired outcome: nothing altered -> as decided")
+    return f"{shown}\n{decision_table.methods(summaries(run), 'Summed up')}"
+
+
+def written(run: Recorded) -> list[Path]:
+    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method."""
+    lines = [line for name, decided in _groups(run).items() for line in decision_table.per_decision(decided, _dataset(run), name, _seed(run))]
+    sums = [
+        {
+            "method": name,
+            "cases": one.count,
+            "declined": one.idle,
+            "probability": one.auf.mean,
+            "probability_low": one.auf.low,
+            "probability_high": one.auf.high,
+            "no_action": one.no_action,
+            "oracle": one.oracle,
+            "share": one.share,
+            "claimed": one.claimed,
+            "coverage": one.covered,
+            "intervals": one.intervals,
+            "interval_width": one.width,
+            "seconds_median": one.seconds,
+        }
+        for name, one in summaries(run).items()
+    ]
+    files = [run.path / "table.csv", run.path / "summary.csv"]
+    for path, content in zip(files, (lines, sums), strict=True):
+        path.write_text(decision_table.with_all_columns(content), encoding="utf-8")
+    return files
+
+
+def figures(run: Recorded) -> dict[str, Figure]:
+    """File name to figure, where the world knows the truth; to be called within `drawing`."""
+    scored = {name: [one for one in decided if judged(one)] for name, decided in _groups(run).items()}
+    scored = {name: decided for name, decided in scored.items() if decided}
+    if not scored:
+        return {}
+    found = {"probability": true_probability.draw(scored)}
+    rows = {name: [row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None] for name, decided in scored.items()}
+    claims = {name: some for name, some in rows.items() if any(each["estimate"] == each["estimate"] for each in some)}
+    return found | ({"calibration": probability_claims.draw(claims)} if claims else {})
+
+
+def summaries(run: Recorded) -> dict[str, MethodSummary]:
+    """Method to what it came to."""
+    return {
+        name: summed([row(_dataset(run), name, _seed(run), one) for one in decided], sum(one.get("alteration") is None for one in decided))
+        for name, decided in _groups(run).items()
+    }
+
+
+def _groups(run: Recorded) -> dict[str, list[Decided]]:
+    """Decisions by what decided: the decision chosen, or the search where the run does not say."""
+    found: dict[str, list[Decided]] = {}
+    for one in run.decisions:
+        found.setdefault(run.choices.get("decision", str(one.get("search", "decision"))), []).append(one)
+    return found
+
+
+def _dataset(run: Recorded) -> str:
+    return run.choices.get("dataset", "data")
+
+
+def _seed(run: Recorded) -> int:
+    return int(run.config.get("seed", 0))
