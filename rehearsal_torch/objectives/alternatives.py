@@ -54,6 +54,10 @@ class AlterationObjective(Objective, ABC):
         """What actions are compared by in the end, (..., B, k) -> (..., B): their value, unless an objective is more cautious."""
         return self(actions)
 
+    def acceptable(self, actions: Tensor) -> Tensor:
+        """Whether actions may be recommended at all, (..., B, k) -> (..., B) bool."""
+        return torch.ones(actions.shape[:-1], dtype=torch.bool, device=actions.device)
+
     def step(self) -> Tensor:
         """A first step length of an ascent, (k,): a twentieth of the box."""
         return 0.05 * (self.upper - self.lower).amax(0)

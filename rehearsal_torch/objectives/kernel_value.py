@@ -26,8 +26,6 @@ from rehearsal_torch.objectives.alternatives import AlterationObjective, Alterna
 from rehearsal_torch.surrogates.alteration_value import AlterationValue
 from rehearsal_torch.surrogates.nested_ridge import NestedRidge
 
-UNSUPPORTED = 1e3
-
 
 class AlteredValue(AlterationObjective):
     """The kernel value of altering one set.
@@ -84,14 +82,16 @@ class AlteredValue(AlterationObjective):
         return value, slope / self._scale().to(slope)
 
     def judged(self, actions: Tensor) -> Tensor:
-        """J less `caution` posterior deviations, (..., B, k) -> (..., B); less UNSUPPORTED where too few rows lie near, so that any supported one wins."""
+        """J less `caution` posterior deviations, (..., B, k) -> (..., B)."""
         shown = self.shown(actions)
         value = self.estimator.value(self.prepared, shown)
-        if self.caution:
-            value = value - self.caution * self.estimator.deviation(self.prepared, shown)
+        return value - self.caution * self.estimator.deviation(self.prepared, shown) if self.caution else value
+
+    def acceptable(self, actions: Tensor) -> Tensor:
+        """Whether enough rows lie near, (..., B, k) -> (..., B)."""
+        shown = self.shown(actions)
         flat = shown.reshape(-1, *shown.shape[-2:])
-        support = torch.stack([self.estimator.support(self.prepared, each) for each in flat]).reshape(value.shape)
-        return torch.where(support < self.least, value - UNSUPPORTED, value)
+        return torch.stack([self.estimator.support(self.prepared, each) for each in flat]).reshape(shown.shape[:-1]) >= self.least
 
     def step(self) -> Tensor:
         """A first step length for an ascent, (k,): a tenth of each action's standard deviation."""

@@ -4,8 +4,9 @@
 
 with P the projection onto the box. The step s respects the objective's width by adapting to it: one that goes uphill is
 kept and the next is longer, one that does not is taken back and the next is shorter; a start whose steps have become
-negligible rests. All starts of all situations are one tensor. What the starts have become, and the starts themselves, are
-judged by the objective, which may be more cautious than the ascent; the best judged one is the answer.
+negligible rests. All starts of all situations are one tensor. What the starts have become is
+judged by the objective, which may be more cautious than the ascent; the best judged one is the answer, or, where the objective
+accepts none of them, the best start that it accepts.
 
 Fixed steps, as in the paper, are an option: a <- P(a + rate g).
 
@@ -50,12 +51,17 @@ class ProjectedAscent(ManySearch[Alternatives]):
         began = time.perf_counter()
         found, values, used = [], [], 0
         for one in objective.objectives():
-            actions, steps = self.ascend(one)
-            actions = torch.cat((actions, one.starts(self.starts)))
-            judged = one.judged(actions)
-            best = judged.argmax(0)
-            found.append(actions[best, torch.arange(len(best), device=best.device)])
-            values.append(judged.amax(0))
+            climbed, steps = self.ascend(one)
+            actions = torch.cat((climbed, one.starts(self.starts)))
+            judged, acceptable = one.judged(actions), one.acceptable(actions)
+            # The best end of an ascent; where none is acceptable, the best start that is; where there is none either, the best end.
+            ends = torch.arange(len(actions), device=actions.device) < len(climbed)
+            rank = 2 * (acceptable & ends.unsqueeze(-1)).long() + (acceptable & ~ends.unsqueeze(-1)).long()
+            allowed = torch.where(rank.amax(0) > 0, rank == rank.amax(0), ends.unsqueeze(-1))
+            best = judged.where(allowed, -torch.inf).argmax(0)
+            which = torch.arange(len(best), device=best.device)
+            found.append(actions[best, which])
+            values.append(judged[best, which])
             used = max(used, steps)
         facts = [{"starts": self.starts, "steps": used} for _ in objective.situations]
         return chosen(objective, found, torch.stack(values), "projected_ascent", began, facts)
