@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.commands.auf_illustrations import illustrations
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 from rehearsal_torch.reporting import auf_results
@@ -36,6 +37,10 @@ def documents(out: RunFolder, record: StudyRecord, nhanes: Path | None) -> None:
             for name, figure in figures.items():
                 save(figure, folder, name)
                 text += ["", f"![{name.replace('_', ' ')}](figures/{name}.svg)"]
+        lines, figures = illustrations()
+        text += ["", *lines]
+        for name, figure in figures.items():
+            save(figure, folder, name)
     text += ["", *_generator(folder, nhanes)]
     out.write("README.md", "\n".join(text) + "\n")
 

@@ -15,14 +15,17 @@ from rehearsal_torch.reporting.cross_table import Cells, as_markdown, cells, plu
 from rehearsal_torch.reporting.decision_table import figure, percent
 from rehearsal_torch.reporting.drawing import COLOURS, DASHES, MARKERS, panels
 from rehearsal_torch.reporting.method_summary import MethodSummary, grouped, mean, summed
+from rehearsal_torch.reporting.rehearsal_rows import Row
 from rehearsal_torch.reporting.study_record import StudyRecord
 
 Section = list[str]
 
+_INTERVALS = "Intervals are meant to hold for 95%. They hold where the true probability lies in them; contexts of one seed share a fitted model."
+
 
 def table1(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     """Table 1 with shares, coverage, what the paper prints, and who declined; no lines where there are no rows."""
-    rows = record.rows("table1")
+    rows = _ordered(record.rows("table1"))
     if not rows:
         return [], {}
     found = cells(rows, record.counts("table1", "idle"))
@@ -30,7 +33,7 @@ def table1(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     text = ["## Table 1: true probability of a desired outcome", "", _coverage_of_jobs(found), "", *cross_table.markdown(found)]
     text += ["", "### Share of the possible gain that was reached", "", "(mean - no action) / (oracle - no action).", "", *cross_table.shares(found)]
     text += ["", "### Beside the paper's numbers", "", *_beside(found), "", *_unreachable(found)]
-    text += ["", "### What the methods claim", "", *_claims(found, warned)]
+    text += ["", "### What the methods claim", "", _INTERVALS, "", *_claims(found, warned)]
     claims = {f"{world}: {method}": some for (world, method), some in grouped(rows, "dataset", "method").items() if method == "cme"}
     figures = {"table1": cross_table.draw(found)}
     if claims:
@@ -119,6 +122,13 @@ def sensitivity(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     return [*text, "", "Gain that is left to the oracle, over worlds:", "", *as_markdown(["setting", "mean", "worst"], worst)], {}
 
 
+def _ordered(rows: Sequence[Row]) -> list[Row]:
+    """Worlds and methods in the paper's order, what it lacks behind it."""
+    worlds = list(dict.fromkeys([*auf_published.TABLE1, *(row["dataset"] for row in rows)]))
+    methods = list(dict.fromkeys([*auf_published.TABLE1["bank"], *(row["method"] for row in rows)]))
+    return sorted(rows, key=lambda row: (worlds.index(row["dataset"]), methods.index(row["method"]), row["seed"]))
+
+
 def _regret(found: dict[tuple[str, str], MethodSummary], worlds: Sequence[str], setting: str) -> list[str]:
     left = [found[world, setting].oracle - found[world, setting].auf.mean for world in worlds if (world, setting) in found]
     return [figure(mean(left)), figure(max(left))]
@@ -157,6 +167,11 @@ def _claims(found: Cells, warned: dict[tuple[object, object], int]) -> list[str]
                 held = f"{percent(one.covered)} of {one.intervals}" if one.intervals else "-"
                 counts = [f"{one.idle} of {one.count}", str(warned.get((world, name), 0))]
                 body.append([world, name, figure(one.claimed), figure(one.auf.mean), f"{one.excess:+.3f}", held, figure(one.width), *counts])
+    for name in dict.fromkeys(name for line in found.values() for name in line):
+        some = [line[name] for line in found.values() if name in line and line[name].intervals]
+        if len(some) > 1:
+            covered, count = sum(one.covered * one.intervals for one in some), sum(one.intervals for one in some)
+            body.append(["all", name, "-", "-", "-", f"{percent(covered / count)} of {count}", "-", "-", "-"])
     return as_markdown(heads, body)
 
 
