@@ -91,7 +91,8 @@ class AlteredValue(AlterationObjective):
         """Whether enough rows lie near, (..., B, k) -> (..., B)."""
         shown = self.shown(actions)
         flat = shown.reshape(-1, *shown.shape[-2:])
-        return torch.stack([self.estimator.support(self.prepared, each) for each in flat]).reshape(shown.shape[:-1]) >= self.least
+        support = torch.stack([self.estimator.support(self.prepared, each) for each in flat])
+        return support.reshape(shown.shape[:-1]) >= self.least
 
     def step(self) -> Tensor:
         """A first step length for an ascent, (k,): a tenth of each action's standard deviation."""

@@ -51,13 +51,12 @@ class ProjectedAscent(ManySearch[Alternatives]):
         began = time.perf_counter()
         found, values, used = [], [], 0
         for one in objective.objectives():
-            climbed, steps = self.ascend(one)
-            actions = torch.cat((climbed, one.starts(self.starts)))
+            actions, steps = self.ascend(one)
             judged, acceptable = one.judged(actions), one.acceptable(actions)
-            # The best end of an ascent; where none is acceptable, the best start that is; where there is none either, the best end.
-            ends = torch.arange(len(actions), device=actions.device) < len(climbed)
-            rank = 2 * (acceptable & ends.unsqueeze(-1)).long() + (acceptable & ~ends.unsqueeze(-1)).long()
-            allowed = torch.where(rank.amax(0) > 0, rank == rank.amax(0), ends.unsqueeze(-1))
+            if not bool(acceptable.any(0).all()):
+                actions, judged, acceptable = self._with_starts(one, actions, judged, acceptable)
+            # The best acceptable action; where there is none, the best end of an ascent.
+            allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
             best = judged.where(allowed, -torch.inf).argmax(0)
             which = torch.arange(len(best), device=best.device)
             found.append(actions[best, which])
@@ -65,6 +64,13 @@ class ProjectedAscent(ManySearch[Alternatives]):
             used = max(used, steps)
         facts = [{"starts": self.starts, "steps": used} for _ in objective.situations]
         return chosen(objective, found, torch.stack(values), "projected_ascent", began, facts)
+
+    def _with_starts(self, objective: AlterationObjective, ends: Tensor, judged: Tensor, acceptable: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Ends of ascents with the starts behind them; starts count only in situations without an acceptable end, and where they are acceptable."""
+        starts = objective.starts(self.starts)
+        of_use = objective.acceptable(starts) & ~acceptable.any(0)
+        worth = objective.judged(starts).where(of_use, -torch.inf)
+        return torch.cat((ends, starts)), torch.cat((judged, worth)), torch.cat((acceptable, of_use))
 
     def ascend(self, objective: AlterationObjective) -> tuple[Tensor, int]:
         """Where the starts end, (K, B, k), and how many steps were made."""
