@@ -4,9 +4,9 @@
 
 with P the projection onto the box. The step s respects the objective's width by adapting to it: one that goes uphill is
 kept and the next is longer, one that does not is taken back and the next is shorter; a start whose steps have become
-negligible rests. All starts of all situations are one tensor. What the starts have become is
-judged by the objective, which may be more cautious than the ascent; the best judged one is the answer, or, where the objective
-accepts none of them, the best start that it accepts.
+negligible rests. All starts of all situations are one tensor; every ten steps the worse half of a situation's starts is
+given up, until few are left. What those have become is judged by the objective, which may be more cautious than the
+ascent; the best judged one is the answer, or, where the objective accepts none of them, the best start that it accepts.
 
 Fixed steps, as in the paper, are an option: a <- P(a + rate g).
 
@@ -24,6 +24,7 @@ from rehearsal_torch.search.many import ManySearch, chosen
 
 LONGER, SHORTER = 1.6, 0.4
 LEAST = 1e-4
+HALVED = 10
 
 
 class ProjectedAscent(ManySearch[Alternatives]):
@@ -32,6 +33,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
     Args:
         starts: K, how many starts a situation has.
         steps: T, at most how many steps.
+        fewest: So many of a situation's starts climb to the end; K gives up none. Fixed steps give up none either.
         rate: A fixed factor of the gradient (the paper's learning rate, in standardised actions); None adapts the steps.
         single: Climbs in single precision; values are computed again in double precision at the end.
         together: How many situations at once.
@@ -40,10 +42,10 @@ class ProjectedAscent(ManySearch[Alternatives]):
         ValueError: if a number is not positive.
     """
 
-    def __init__(self, starts: int = 20, steps: int = 100, rate: float | None = None, single: bool = True, together: int = 32) -> None:
-        if min(starts, steps, together) < 1 or (rate is not None and rate <= 0):
-            raise ValueError(f"expected positive numbers; got starts={starts}, steps={steps}, rate={rate}, together={together}")
-        self.starts, self.steps, self.rate, self.single, self.together = starts, steps, rate, single, together
+    def __init__(self, starts: int = 20, steps: int = 100, fewest: int = 5, rate: float | None = None, single: bool = True, together: int = 32) -> None:
+        if min(starts, steps, fewest, together) < 1 or (rate is not None and rate <= 0):
+            raise ValueError(f"expected positive numbers; got starts={starts}, steps={steps}, fewest={fewest}, rate={rate}, together={together}")
+        self.starts, self.steps, self.fewest, self.rate, self.single, self.together = starts, steps, fewest, rate, single, together
 
     @torch.no_grad()
     def many(self, objective: Alternatives) -> list[Decision]:
@@ -73,7 +75,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
         return torch.cat((ends, starts)), torch.cat((judged, worth)), torch.cat((acceptable, of_use))
 
     def ascend(self, objective: AlterationObjective) -> tuple[Tensor, int]:
-        """Where the starts end, (K, B, k), and how many steps were made."""
+        """Where the starts end that were not given up, (n, B, k), and how many steps were made."""
         actions = objective.starts(self.starts)
         precise = actions.dtype
         if self.single:
@@ -96,4 +98,8 @@ class ProjectedAscent(ManySearch[Alternatives]):
             value, length = torch.where(better, other, value), torch.where(better, length * LONGER, length * SHORTER)
             if bool((length < LEAST).all()):
                 return objective.project(actions.to(precise)), step + 1
+            if (step + 1) % HALVED == 0 and len(actions) > self.fewest:
+                kept = value.topk(max(self.fewest, len(actions) // 2), dim=0).indices
+                wide = kept.unsqueeze(-1).expand(*kept.shape, actions.shape[-1])
+                actions, slope, value, length = actions.gather(0, wide), slope.gather(0, wide), value.gather(0, kept), length.gather(0, kept)
         return objective.project(actions.to(precise)), self.steps

@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.surrogates.alteration_value import AlterationValue, Prepared
-from rehearsal_torch.surrogates.evidence_metric import free_metric, gram, scaled_metric
+from rehearsal_torch.surrogates.evidence_metric import gram, scaled_metric
 from rehearsal_torch.surrogates.metric_ridge import MetricRidge
 from rehearsal_torch.surrogates.relevant_directions import relevant_directions
 
@@ -105,7 +105,9 @@ class SpectralRidge(AlterationValue):
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""
         some = order[: self.directed_by]
-        outcome = free_metric(whole[some], scores[some], 2 * self.iterations)
+        axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
+        # Along the axes: a matrix of free entries has more of them than so few rows can bear.
+        outcome = scaled_metric(whole[some], scores[some], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations)
         basis, relevance = relevant_directions(whole[some], scores[some], outcome)
         others = order[-self.chosen_by :]
         if float(target[others].std(correction=0)) < FLAT:

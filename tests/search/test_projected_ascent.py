@@ -78,10 +78,20 @@ def test_with_starts_enough_the_highest_hill_is_found():
     assert torch.allclose(found[:, 0], torch.tensor([1.2, 1.5, 0.7], dtype=torch.float64), atol=0.01)
 
 
+def test_giving_up_starts_keeps_the_best_of_each_situation():
+    situations = cases(-0.3, 0.0, 0.3)
+    (objective,) = alternatives(situations, a=hills).objectives()
+    every, _ = ProjectedAscent(starts=15, steps=40, fewest=15, single=False).ascend(objective)
+    few, _ = ProjectedAscent(starts=15, steps=40, fewest=2, single=False).ascend(objective)
+    assert len(every) == 15
+    assert len(few) == 2
+    torch.testing.assert_close(objective(few).amax(0), objective(every).amax(0), atol=1e-6, rtol=0)
+
+
 def test_no_start_ends_lower_than_it_began():
     situations = cases(0.0, 0.3)
     (objective,) = alternatives(situations, a=hills).objectives()
-    ends, steps = ProjectedAscent(starts=7, steps=30, single=False).ascend(objective)
+    ends, steps = ProjectedAscent(starts=7, steps=30, fewest=7, single=False).ascend(objective)
     assert (objective(ends) >= objective(objective.starts(7))).all()
     assert 0 < steps <= 30
 
