@@ -37,12 +37,14 @@ class Verb:
         summary: A sentence for the help.
         options: What may be typed behind it.
         run: Does it, given key to value, and returns the exit code.
+        script: The script it is a verb of; a script that does one thing has its name, and the verb is not typed.
     """
 
     name: str
     summary: str
     options: tuple[Option, ...]
     run: Callable[[Mapping[str, str]], int]
+    script: str = "prepare"
 
     def read(self, typed: Sequence[str]) -> dict[str, str]:
         """Key to value, of the options that were typed or have a default.
@@ -74,7 +76,8 @@ class Verb:
 
     def example(self) -> str:
         """A line that could be typed."""
-        return " ".join(["python scripts/prepare.py", self.name, *(f"{option.key}={option.key.upper()}" for option in self.options if option.required)])
+        typed = f"python scripts/{self.script}.py" + (f" {self.name}" if self.name != self.script else "")
+        return " ".join([typed, *(f"{option.key}={option.key.upper()}" for option in self.options if option.required)])
 
     def help(self) -> str:
         """Summary, example and options."""

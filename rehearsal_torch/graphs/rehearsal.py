@@ -8,10 +8,12 @@ graph is the case in which each clique has one member.
 Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,11 @@ class RehearsalGraph:
         object.__setattr__(self, "edges", tuple(dict.fromkeys((str(source), str(target)) for source, target in self.edges)))
         object.__setattr__(self, "cliques", tuple(tuple(str(name) for name in clique) for clique in self.cliques))
         names = [name for clique in self.cliques for name in clique]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"{twice} stand in two cliques: maximal bi-directional cliques must not overlap")
         clique_of = {name: clique for clique in self.cliques for name in clique}
+        edges = set(self.edges)
         for source, target in self.edges:
             unknown = [name for name in (source, target) if name not in clique_of]
             if unknown:
@@ -46,7 +49,7 @@ class RehearsalGraph:
                 raise ValueError(
                     f"edge {source} -> {target} lies inside the clique {clique_of[source]}: members of a clique are joined by bi-directional edges alone"
                 )
-            left_out = [name for name in clique_of[target] if (source, name) not in set(self.edges)]
+            left_out = [name for name in clique_of[target] if (source, name) not in edges]
             if left_out:
                 raise ValueError(f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add {source} -> {', '.join(left_out)}")
         object.__setattr__(self, "cliques", self._ordered(clique_of))
@@ -88,6 +91,58 @@ class RehearsalGraph:
         edges = [(cause, member) for child, causes in parents.items() for cause in causes for member in inside.get(child, (child,))]
         return cls(tuple(cliques), tuple(edges))
 
+    @classmethod
+    def mixed(cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()) -> "RehearsalGraph":
+        """A graph of single edges, as it is drawn, if it is a rehearsal graph.
+
+        Args:
+            names: The variables; those that only edges name are added.
+            directed: Pairs (from, to).
+            bidirected: Pairs; the order within a pair does not matter.
+
+        Raises:
+            ValueError: if a pair is no pair, two edges join the same variables (Def. 1), maximal bi-directional cliques overlap (Def. 3, 1),
+                an edge reaches part of a clique (Def. 3, 2), or the edges run in a circle (Def. 3, 3); the message names them.
+
+        Source: Qin et al. (2023), Def. 1-3.
+        """
+        arrows, joined = _pairs(directed), _pairs(bidirected)
+        drawn: dict[frozenset[str], str] = {}
+        for pairs, line in ((arrows, "->"), (joined, "<->")):
+            for one, other in pairs:
+                one, other = (one, other) if line == "->" else (min(one, other), max(one, other))
+                shown, ends = f"{one} {line} {other}", frozenset((one, other))
+                if drawn.get(ends, shown) != shown:
+                    raise ValueError(f"{drawn[ends]} and {shown} join the same two variables: a mixed graph has at most one edge between them, keep one")
+                drawn[ends] = shown
+        near: dict[str, set[str]] = {str(name): set() for name in names}
+        for one, other in (*arrows, *joined):
+            near.setdefault(one, set())
+            near.setdefault(other, set())
+        for one, other in joined:
+            near[one].add(other)
+            near[other].add(one)
+        cliques = list(dict.fromkeys(_joined(name, near) for name in near))
+        return cls(tuple(cliques), arrows)
+
+    @cached_property
+    def bidirected(self) -> tuple[tuple[str, str], ...]:
+        """The bi-directional edges, each pair once."""
+        return tuple(pair for clique in self.cliques for pair in combinations(clique, 2))
+
+    @cached_property
+    def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
+        """(clique, its parents) in topological order: the joint law is the product of P(clique | parents).
+
+        Source: Qin et al. (2023), Def. 11.
+        """
+        place = {name: index for index, name in enumerate(self.names)}
+        return tuple((clique, tuple(sorted(self._causes.get(clique[0], ()), key=place.__getitem__))) for clique in self.cliques)
+
+    def factorisation(self) -> str:
+        """The joint law as a product, such as ``P(a) P(b, c | a)``."""
+        return " ".join(f"P({', '.join(clique)}{' | ' if parents else ''}{', '.join(parents)})" for clique, parents in self.factors)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Every variable, in a topological order."""
@@ -105,20 +160,25 @@ class RehearsalGraph:
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
         """Everything reached from `names` along directed edges, themselves included; a reached member of a clique brings the others with it."""
-        return self._closure(names, {source: [t for s, t in self.edges if s == source] for source, _ in self.edges})
+        return _closure(names, self._effects)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """Everything from which `names` are reached along directed edges, themselves included."""
-        return self._closure(names, {target: [s for s, t in self.edges if t == target] for _, target in self.edges})
+        return _closure(names, self._causes)
 
-    def _closure(self, names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> frozenset[str]:
-        found, waiting = set(names), list(names)
-        while waiting:
-            for name in steps.get(waiting.pop(), ()):
-                if name not in found:
-                    found.add(name)
-                    waiting.append(name)
-        return frozenset(found)
+    @cached_property
+    def _effects(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for source, target in self.edges:
+            found[source].append(target)
+        return dict(found)
+
+    @cached_property
+    def _causes(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for source, target in self.edges:
+            found[target].append(source)
+        return dict(found)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
         """The graph in which `names` are set from outside: arrows into them are cut; in a clique they become parents of the other members.
@@ -141,3 +201,38 @@ class RehearsalGraph:
     def to_plain(self) -> dict[str, list]:
         """Plain lists for a configuration: `cliques` and `edges`; `RehearsalGraph(**plain)` gives the graph back."""
         return {"cliques": [list(clique) for clique in self.cliques], "edges": [list(edge) for edge in self.edges]}
+
+
+def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    found = set(names)
+    waiting = list(found)
+    while waiting:
+        for name in steps.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return frozenset(found)
+
+
+def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """Edges as pairs of names, each once, with the two ends of each apart."""
+    found: dict[tuple[str, str], None] = {}
+    for edge in edges:
+        ends = [str(end) for end in edge] if not isinstance(edge, str) else []
+        if len(ends) != 2 or ends[0] == ends[1]:
+            raise ValueError(f"expected an edge between two different variables; got {edge!r}: write it as [one, other]")
+        found[ends[0], ends[1]] = None
+    return tuple(found)
+
+
+def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
+    """The maximal bi-directional clique of a variable, in the order of `near`; refused where bi-directional edges lead beyond it."""
+    clique = near[name] | {name}
+    for other in sorted(near[name]):
+        if near[other] | {other} != clique:
+            between = next((one, two) for one, two in combinations(sorted(near[name] | near[other]), 2) if two not in near[one])
+            raise ValueError(
+                f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} are not joined; "
+                f"add {between[0]} <-> {between[1]}, or take a bi-directional edge out"
+            )
+    return tuple(each for each in near if each in clique)

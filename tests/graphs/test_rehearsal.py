@@ -60,6 +60,40 @@ def test_plain_data_give_the_graph_back():
     assert RehearsalGraph((("a",), ("b",)), (("a", "b"), ("a", "b"))).edges == (("a", "b"),), "an edge counts once"
 
 
+def test_single_edges_make_the_cliques():
+    graph = RehearsalGraph.mixed(["a", "lonely"], [("a", "b"), ("a", "c"), ("b", "d"), ("a", "b")], [("c", "b"), ("b", "c")])
+    assert graph == RehearsalGraph((("a",), ("lonely",), ("b", "c"), ("d",)), (("a", "b"), ("a", "c"), ("b", "d")))
+    assert graph.bidirected == (("b", "c"),)
+    triangle = RehearsalGraph.mixed("abc", [], [("a", "b"), ("b", "c"), ("c", "a")])
+    assert triangle.cliques == (("a", "b", "c"),)
+
+
+def test_the_joint_law_is_the_product_over_cliques():
+    graph = RehearsalGraph.of({"b": ("a",), "d": ("b", "c")}, [("b", "c")])
+    assert graph.factors == ((("a",), ()), (("b", "c"), ("a",)), (("d",), ("b", "c")))
+    assert graph.factorisation() == "P(a) P(b, c | a) P(d | b, c)"
+    assert graph.altered(["b"]).factorisation() == "P(a) P(b) P(c | a, b) P(d | b, c)"
+
+
+@pytest.mark.parametrize(
+    ("directed", "bidirected", "message"),
+    [
+        ([("a", "b"), ("b", "a")], [], "a -> b and b -> a join the same two variables"),
+        ([("a", "b")], [("b", "a")], "a -> b and a <-> b join the same two variables"),
+        ([("a", "a")], [], "an edge between two different variables"),
+        (["ab"], [], "an edge between two different variables; got 'ab'"),
+        ([], [("a", "b"), ("b", "c")], "cliques of a <-> b overlap: a and c are not joined; add a <-> c"),
+        ([], [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")], "overlap: a and d are not joined"),
+        ([("x", "a")], [("a", "b")], "reaches only part of the clique .*: add x -> b"),
+        ([("a", "x"), ("x", "b"), ("x", "a")], [], "a -> x and x -> a"),
+        ([("a", "x"), ("x", "c"), ("x", "d"), ("d", "a")], [("c", "d")], "run in a circle"),
+    ],
+)
+def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed, bidirected, message):
+    with pytest.raises(ValueError, match=message):
+        RehearsalGraph.mixed("", directed, bidirected)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

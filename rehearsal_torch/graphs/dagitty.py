@@ -1,0 +1,151 @@
+"""Rehearsal graphs in the notation of dagitty.
+
+    dag {
+      weather [adjusted]
+      recommend [exposure,pos="0.3,1.0"]
+      rating [outcome]
+      weather -> recommend
+      recommend <-> congestion
+      {recommend congestion} -> rating
+    }
+
+`a -> b -> c` and `a <- b` are read as well, and so are groups in braces; semicolons may part statements, and positions and
+comments are passed over. A variable may have a part: context is written as adjusted, what may be altered as exposure, the
+outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members of a clique, so that what is read must
+satisfy Def. 3.
+
+Source: Textor et al. (2016), dagitty; Qin et al. (2023), Def. 1-3.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?\*/)
+    |(?P<setting>\w+\s*=\s*"[^"]*")
+    |(?P<edge><->|->|<-|--|@-@|@->|<-@|@--|--@)
+    |(?P<mark>[{};])
+    |(?P<list>\[[^\]]*\])
+    |"(?P<quoted>[^"]*)"
+    |(?P<word>[^\s{}\[\];"<>]+?(?=\s|[{}\[\];"]|<->|->|<-|--|$)))""",
+    re.DOTALL | re.VERBOSE,
+)
+_PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*\Z")
+_QUOTED = re.compile(r'"[^"]*"')
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a text says.
+
+    Attributes:
+        graph: Who influences whom.
+        parts: Part ("exposure", "outcome", "adjusted") to the variables that play it.
+    """
+
+    graph: RehearsalGraph
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def to_dagitty(graph: RehearsalGraph, context: Iterable[str] = (), alterable: Iterable[str] = (), outcomes: Iterable[str] = ()) -> str:
+    """The text of a graph.
+
+    Args:
+        graph: Who influences whom.
+        context: X, marked as adjusted.
+        alterable: What may be altered, marked as exposure.
+        outcomes: Y, marked as outcome.
+
+    Raises:
+        ValueError: if a part names an unknown variable, or a name holds a quotation mark.
+    """
+    part = {**dict.fromkeys(context, "adjusted"), **dict.fromkeys(alterable, "exposure"), **dict.fromkeys(outcomes, "outcome")}
+    if unknown := sorted(set(part) - set(graph.names)):
+        raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
+    lines = [_quoted(name) + (f" [{part[name]}]" if name in part else "") for name in graph.names]
+    lines += [f"{_quoted(one)} -> {_quoted(other)}" for one, other in graph.edges]
+    lines += [f"{_quoted(one)} <-> {_quoted(other)}" for one, other in graph.bidirected]
+    return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
+
+
+def from_dagitty(text: str) -> Written:
+    """Reads a text.
+
+    Raises:
+        ValueError: if it is no such text, has edges or variables that no rehearsal graph has, or is no rehearsal graph; the message says where.
+    """
+    tokens = _tokens(text)
+    kinds = [value for _, value in tokens]
+    start = kinds.index("{") if "{" in kinds else -1
+    if start < 0 or kinds[-1] != "}" or not 1 <= start <= 2 or kinds[0].lower() not in ("dag", "mag", "graph", "digraph"):
+        raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
+    names: dict[str, None] = {}
+    parts: dict[str, list[str]] = {}
+    directed: list[tuple[str, str]] = []
+    bidirected: list[tuple[str, str]] = []
+    body = tokens[start + 1 : -1]
+    at, line, before = 0, "", list[str]()
+    while at < len(body):
+        kind, value = body[at]
+        if kind == "edge":
+            if value not in ("->", "<-", "<->") or not before:
+                raise ValueError(f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no others")
+            line = value
+        elif value == "{" or kind == "word":
+            group, at = _group(body, at)
+            names |= dict.fromkeys(group)
+            for one, other in ((one, other) for one in before for other in group if line):
+                (bidirected if line == "<->" else directed).append((other, one) if line == "<-" else (one, other))
+            before, line = group, ""
+        elif kind == "list":
+            for mark in _PART.findall(_QUOTED.sub("", value)):
+                if mark in ("latent", "unobserved", "selected"):
+                    raise ValueError(f"{before} is {mark}: a rehearsal graph has seen variables only; join those that move together with <->")
+                parts.setdefault(mark, []).extend(before)
+        if value == ";":
+            if line:
+                raise ValueError(f"an edge {line!r} leads nowhere: expected a variable behind it")
+            before = []
+        at += 1
+    if line:
+        raise ValueError(f"an edge {line!r} leads nowhere: expected a variable behind it")
+    return Written(RehearsalGraph.mixed(names, directed, bidirected), {mark: tuple(dict.fromkeys(each)) for mark, each in parts.items()})
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    """(kind, value) of every word, edge, list and mark; the first characters that are none of these are told."""
+    found, at, text = list[tuple[str, str]](), 0, text.strip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None or match.end() == at:
+            raise ValueError(f"cannot read {text[at : at + 30].strip()!r} in line {text.count(chr(10), 0, at) + 1}")
+        kind = str(match.lastgroup)
+        if kind not in ("comment", "setting"):
+            found.append(("word" if kind == "quoted" else kind, match[kind]))
+        at = match.end()
+    return found
+
+
+def _group(body: Sequence[tuple[str, str]], at: int) -> tuple[list[str], int]:
+    """The variable, or the variables in braces, that begin here, and where they end."""
+    if body[at][1] != "{" or body[at][0] == "word":
+        return [body[at][1]], at
+    names = list[str]()
+    for place in range(at + 1, len(body)):
+        kind, value = body[place]
+        if (kind, value) == ("mark", "}"):
+            return names, place
+        if kind != "word":
+            raise ValueError(f"expected variables within braces; got {value!r}")
+        names.append(value)
+    raise ValueError("a brace is opened and not closed")
+
+
+def _quoted(name: str) -> str:
+    if '"' in name:
+        raise ValueError(f"{name!r} holds a quotation mark, which dagitty cannot write: rename the variable")
+    return name if _PLAIN.match(name) else f'"{name}"'

@@ -1,0 +1,225 @@
+"""Markov equivalence: the directed acyclic graphs that observations cannot tell apart.
+
+Two such graphs say the same of conditional independence if and only if they have the same skeleton and the same
+v-structures a -> c <- b, a and b not adjacent. A class is written as a partially directed graph, whose members are its
+extensions: every undirected edge is given a direction, without a circle and without a v-structure that is not there yet.
+
+Whether a partially directed graph has a member is decided by taking away, again and again, a variable x that no directed
+edge leaves and all of whose undirected neighbours are adjacent to all its other neighbours; there is a member if and only
+if this takes everything away. Asking so before each choice, the members are listed without a dead end, and an edge is
+compelled where one of its directions leaves no member: steps 3 and 4 of Algorithm 2.
+
+Source: Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Qin et al. (2023), Algorithm 2, steps 3-4.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+
+Edge = tuple[str, str]
+MOST = 1000
+
+
+class NoMemberError(ValueError):
+    """A partially directed graph that no directed acyclic graph extends."""
+
+
+class TooManyError(ValueError):
+    """A class with more members than were asked for."""
+
+
+@dataclass(frozen=True)
+class PartiallyDirected:
+    """A partially directed graph.
+
+    Attributes:
+        names: The variables.
+        directed: Pairs (from, to).
+        undirected: Pairs in the order of `names`.
+
+    Raises:
+        ValueError: if an edge names an unknown variable, or two edges join the same variables.
+    """
+
+    names: tuple[str, ...]
+    directed: tuple[Edge, ...]
+    undirected: tuple[Edge, ...]
+
+    def __post_init__(self) -> None:
+        place = {name: index for index, name in enumerate(self.names)}
+        unknown = sorted({end for edge in (*self.directed, *self.undirected) for end in edge} - set(place))
+        if unknown:
+            raise ValueError(f"unknown variables {unknown}: the variables are {list(self.names)}")
+        loose = [(one, other) if place[one] < place[other] else (other, one) for one, other in self.undirected]
+        object.__setattr__(self, "directed", tuple(sorted(self.directed, key=lambda edge: (place[edge[0]], place[edge[1]]))))
+        object.__setattr__(self, "undirected", tuple(sorted(loose, key=lambda edge: (place[edge[0]], place[edge[1]]))))
+        pairs = [frozenset(edge) for edge in (*self.directed, *self.undirected)]
+        if len(set(pairs)) < len(pairs) or any(len(pair) == 1 for pair in pairs):
+            raise ValueError("a partially directed graph has at most one edge between two variables, and none from a variable to itself")
+
+    def adjacent(self) -> dict[str, set[str]]:
+        """Variable to its neighbours, whatever the edges' directions."""
+        near: dict[str, set[str]] = {name: set() for name in self.names}
+        for one, other in (*self.directed, *self.undirected):
+            near[one].add(other)
+            near[other].add(one)
+        return near
+
+    def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
+        """The graph with some undirected edges directed as told."""
+        told = tuple(edges)
+        pairs = {frozenset(edge) for edge in told}
+        rest = tuple(edge for edge in self.undirected if frozenset(edge) not in pairs)
+        kept = tuple(edge for edge in self.directed if frozenset(edge) not in pairs)
+        return PartiallyDirected(self.names, (*kept, *told), rest)
+
+
+def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
+    """The class of a graph: directed are the edges that all members share.
+
+    Args:
+        graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are compatible with it (Thm. 16).
+        names: The order of the variables; None for the graph's.
+    """
+    inner = [(one, other) for clique in graph.cliques for one, other in combinations(clique, 2)]
+    dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
+    named = graph.names if names is None else tuple(names)
+    kept = _colliding(dag, PartiallyDirected(named, dag.edges, ()).adjacent())
+    return closed(PartiallyDirected(named, tuple(kept), tuple(edge for edge in dag.edges if edge not in kept)))
+
+
+def closed(pattern: PartiallyDirected) -> PartiallyDirected:
+    """The graph with every compelled edge directed.
+
+    Raises:
+        NoMemberError: if the class is empty.
+
+    Source: Qin et al. (2023), Algorithm 2, step 3; Meek (1995), whose rules reach the same graph.
+    """
+    if not has_member(pattern):
+        raise NoMemberError("no directed acyclic graph has these edges and only these v-structures: the independences that were found contradict each other")
+    for one, other in pattern.undirected:
+        ways = [edge for edge in ((one, other), (other, one)) if _possible(pattern, edge)]
+        if len(ways) == 1:
+            pattern = pattern.orienting(ways)
+    return pattern
+
+
+def has_member(pattern: PartiallyDirected) -> bool:
+    """Whether a directed acyclic graph extends the pattern without a new v-structure.
+
+    Source: Dor and Tarsi (1992).
+    """
+    order, added = _taken(pattern, strict=True)
+    return len(order) == len(pattern.names) and not added
+
+
+def relaxed(pattern: PartiallyDirected, told: Iterable[Edge] = ()) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
+    """A class with members that has the pattern's edges and directions, for a pattern that has none: with some v-structures more.
+
+    Args:
+        pattern: Its directed edges run in no circle.
+        told: Directed edges to keep in any case, as background knowledge.
+
+    Returns:
+        The class, and the v-structures a -> c <- b that were added as triples (a, c, b), one for each variable taken greedily.
+
+    Raises:
+        NoMemberError: if directed edges run in a circle.
+    """
+    order, added = _taken(pattern, strict=False)
+    if len(order) < len(pattern.names):
+        raise NoMemberError("directed edges run in a circle: take one of them out")
+    # What was taken first comes last.
+    place = {name: -index for index, name in enumerate(order)}
+    edges = [(one, other) if place[one] < place[other] else (other, one) for one, other in pattern.undirected]
+    dag = RehearsalGraph(tuple((name,) for name in pattern.names), (*pattern.directed, *edges))
+    kept = {*_colliding(dag, pattern.adjacent()), *told}
+    loose = tuple(edge for edge in dag.edges if edge not in kept)
+    return PartiallyDirected(pattern.names, tuple(kept), loose), tuple(added)
+
+
+def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The variables in the order in which they can be taken away, last effects first; not strict, one is taken even at the price of new v-structures."""
+    near, leaving, loose = pattern.adjacent(), dict.fromkeys(pattern.names, 0), {name: set[str]() for name in pattern.names}
+    into: dict[str, list[str]] = {name: [] for name in pattern.names}
+    for source, target in pattern.directed:
+        leaving[source] += 1
+        into[target].append(source)
+    for one, other in pattern.undirected:
+        loose[one].add(other)
+        loose[other].add(one)
+    left, order, added = list(pattern.names), list[str](), list[tuple[str, str, str]]()
+    while left:
+        ends = [x for x in left if not leaving[x]]
+        sink = next((x for x in ends if all(near[x] - {y} <= near[y] for y in loose[x])), None)
+        if sink is None and not strict and ends:
+            sink = min(ends, key=lambda x: len(_opened(x, near, loose)))
+            added += [(one, sink, other) for one, other in _opened(sink, near, loose)]
+        if sink is None:
+            break
+        for y in near.pop(sink):
+            near[y].discard(sink)
+            loose[y].discard(sink)
+        for source in into[sink]:
+            leaving[source] -= 1
+        left.remove(sink)
+        order.append(sink)
+    return order, added
+
+
+def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
+    """The v-structures that taking a variable away as an effect of all its neighbours would add."""
+    return [(one, other) for one, other in combinations(sorted(near[name]), 2) if other not in near[one] and (one in loose[name] or other in loose[name])]
+
+
+def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
+    """The edges that are part of a v-structure."""
+    found = set[Edge]()
+    for clique, causes in dag.factors:
+        for one, other in combinations(causes, 2):
+            if other not in near[one]:
+                found |= {(one, clique[0]), (other, clique[0])}
+    return found
+
+
+def members(pattern: PartiallyDirected, most: int = MOST) -> tuple[RehearsalGraph, ...]:
+    """Every directed acyclic graph of a class.
+
+    Args:
+        pattern: The class; edges that background knowledge directs may be directed in it.
+        most: Largest number of members.
+
+    Raises:
+        NoMemberError: if the class is empty.
+        TooManyError: if it has more members than that.
+
+    Source: Qin et al. (2023), Algorithm 2, step 4.
+    """
+    found: list[RehearsalGraph] = []
+    for edges in _extensions(closed(pattern)):
+        if len(found) == most:
+            raise TooManyError(f"more than {most} directed graphs are Markov equivalent: tell more of what is known (tiers, required edges), or raise `most`")
+        found.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
+    return tuple(found)
+
+
+def _extensions(pattern: PartiallyDirected) -> Iterator[tuple[Edge, ...]]:
+    if not pattern.undirected:
+        yield pattern.directed
+        return
+    one, other = pattern.undirected[0]
+    for edge in ((one, other), (other, one)):
+        if _possible(pattern, edge):
+            yield from _extensions(pattern.orienting([edge]))
+
+
+def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
+    """Whether an undirected edge may get this direction: without a new v-structure now, and with a member left."""
+    source, target = edge
+    near = pattern.adjacent()
+    if any(end == target and start != source and start not in near[source] for start, end in pattern.directed):
+        return False
+    return has_member(pattern.orienting([edge]))

@@ -1,0 +1,8 @@
+"""Learns rehearsal graphs from a table: python scripts/learn_graph.py data=table.csv context=a,b outcomes=y."""
+
+import sys
+
+from rehearsal_torch.commands.learn_graph import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The rehearsal graphs that directed graphs stand for, against listing all mixed graphs."""
+
+from itertools import combinations, product
+
+import pytest
+
+from rehearsal_torch.graphs.background import Background
+from rehearsal_torch.graphs.bidirection import all_standing_for, covered, signature, standing_for
+from rehearsal_torch.graphs.equivalence import TooManyError, members, pattern_of
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.separation import c_separated
+from tests.random_graphs import compatible
+
+
+def all_graphs(names):
+    """Every rehearsal graph over some variables: each pair gets no edge, one of either direction, or a bi-directional one."""
+    pairs = list(combinations(names, 2))
+    for kinds in product(range(4), repeat=len(pairs)):
+        directed = [pair if kind == 1 else pair[::-1] for pair, kind in zip(pairs, kinds, strict=True) if kind in (1, 2)]
+        bidirected = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind == 3]
+        try:
+            yield RehearsalGraph.mixed(names, directed, bidirected)
+        except ValueError:
+            continue
+
+
+def says(graph, names):
+    """All that a graph says of separation, pair by pair."""
+    return tuple(
+        c_separated(graph, one, other, given)
+        for one, other in combinations(names, 2)
+        for size in range(len(names) - 1)
+        for given in combinations([name for name in names if name not in (one, other)], size)
+    )
+
+
+def test_a_class_is_exactly_the_graphs_that_say_the_same_of_separation():
+    names = tuple("abcd")
+    classes = {}
+    for graph in all_graphs(names):
+        classes.setdefault(says(graph, names), []).append(graph)
+    assert sum(map(len, classes.values())) > 1000
+    for found in classes.values():
+        listed = all_standing_for(members(pattern_of(found[0])))
+        assert {signature(graph) for graph in listed} == {signature(graph) for graph in found}
+        assert len(listed) == len(found)
+        # Those without bi-directional edges come first, and are as many as directed graphs.
+        assert sum(not graph.bidirected for graph in listed) == len(members(pattern_of(found[0])))
+        assert [len(graph.bidirected) for graph in listed] == sorted(len(graph.bidirected) for graph in listed)
+
+
+def test_a_directed_graph_stands_for_those_it_is_compatible_with():
+    names = tuple("abc")
+    every = list(all_graphs(names))
+    for dag in (graph for graph in every if not graph.bidirected):
+        expected = {signature(graph) for graph in every if any(set(each.edges) == set(dag.edges) for each in compatible(graph))}
+        assert {signature(graph) for graph in standing_for(dag)} == expected
+
+
+def test_covered_edges_and_their_choices():
+    fork = RehearsalGraph.of({"b": ("a",), "c": ("a",)})
+    assert covered(fork) == {"a": ("b", "c")}
+    assert [graph.bidirected for graph in standing_for(fork)] == [(), (("a", "b"),), (("a", "c"),)]
+    assert covered(RehearsalGraph.of({"c": ("a", "b")})) == {}
+    with pytest.raises(ValueError, match="expected a directed graph"):
+        covered(RehearsalGraph.of({}, [("a", "b")]))
+
+
+def test_bidirectional_edges_need_both_directions():
+    chain = RehearsalGraph.of({"b": ("a",), "c": ("a", "b")})
+    assert len(standing_for(chain)) == 4
+    tiers = Background((("a",), ("b", "c")))
+    assert [graph.bidirected for graph in standing_for(chain, tiers)] == [(), (("b", "c"),)]
+    assert len(standing_for(chain, Background(required=(("a", "c"),)))) == 3, "not all three in one clique"
+    with pytest.raises(TooManyError, match="stands for 4 rehearsal graphs, more than 3"):
+        standing_for(chain, most=3)
+    with pytest.raises(TooManyError, match="more than 5 rehearsal graphs"):
+        all_standing_for(members(pattern_of(chain)), most=5)

@@ -1,0 +1,145 @@
+"""Algorithm 2, by a test that knows the truth, and from tables."""
+
+import pytest
+from causallearn.search.ConstraintBased.PC import pc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.graphs.background import Background
+from rehearsal_torch.graphs.bidirection import all_standing_for, signature, standing_for
+from rehearsal_torch.graphs.equivalence import NoMemberError, TooManyError, members, pattern_of
+from rehearsal_torch.graphs.learning import learn, pattern_from
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from tests.random_graphs import drawn, oracle, ordered, random_graph
+
+EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
+
+
+@EXAMPLES
+@given(st.integers(0, 10**6))
+def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_graph(seed):
+    graph = random_graph(seed, most=7, density=0.4)
+    names = sorted(graph.names)
+    pattern, notes = pattern_from(oracle(graph, names), names)
+    assert pattern == pattern_of(graph, names)
+    assert notes == ()
+    # The class may be too large to be listed; it holds the directed graphs that are compatible with the true one, which stand for it.
+    dag = ordered(graph)
+    one = RehearsalGraph(tuple((name,) for name in names), tuple(dag.edges))
+    assert pattern_of(one, names) == pattern
+    assert signature(graph) in {signature(each) for each in standing_for(one)}
+
+
+@EXAMPLES
+@given(st.integers(0, 10**6))
+def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
+    graph = random_graph(seed, most=5, joining=0.25)
+    names, cliques = sorted(graph.names), graph.cliques
+    first, last = cliques[0], cliques[-1] if len(cliques) > 1 else ()
+    absent = [(one, other) for one in names for other in names if one != other and (one, other) not in graph.edges and graph.clique(one) != graph.clique(other)]
+    known = Background.roles(names, first, last, forbidden=absent[:2], required=graph.edges[:1])
+    pattern, notes = pattern_from(oracle(graph, names), names, background=known)
+    assert notes == ()
+    found = all_standing_for(members(pattern), known)
+    assert signature(graph) in {signature(each) for each in found}
+    assert len(found) <= len(all_standing_for(members(pattern_of(graph))))
+    for each in found:
+        assert all(known.permits(*edge) for edge in each.edges)
+        assert set(known.required) <= set(each.edges)
+
+
+def test_large_tables_give_the_true_class_and_as_often_as_the_library_does():
+    ours = theirs = 0
+    for seed in range(40):
+        graph = random_graph(seed, most=6, density=0.35, joining=0.2)
+        names, values = graph.names, drawn(graph, seed, 5000)
+        wanted = signature_of(pattern_of(graph))
+        ours += signature_of(learn(values, names, level=0.01, bidirected=False).pattern) == wanted
+        found = pc(values.numpy(), 0.01, "fisherz", show_progress=False)
+        directed = {(names[one], names[other]) for one, other in found.find_fully_directed()}
+        theirs += (directed, {frozenset((names[one], names[other])) for one, other in found.find_undirected()}) == wanted
+    assert ours >= theirs
+    assert ours >= 30
+
+
+def signature_of(pattern):
+    return set(pattern.directed), set(map(frozenset, pattern.undirected))
+
+
+def test_the_two_stores_are_found_to_move_together():
+    # a cost common to two stores, the prices they set looking at each other, and the customers that come
+    graph = RehearsalGraph.mixed(["cost", "p", "q", "customers"], [("cost", "p"), ("cost", "q"), ("p", "customers"), ("q", "customers")], [("p", "q")])
+    found = learn(drawn(graph, 3, 4000), graph.names, background=Background.roles(graph.names, ["cost"], ["customers"]))
+    assert {dag.edges for dag in found.dags} == {dag.edges for dag in found.graphs if not dag.bidirected}
+    assert [each.bidirected for each in found.graphs] == [(), (), (("p", "q"),)]
+    assert signature(found.graphs[-1]) == signature(graph)
+    assert len(learn(drawn(graph, 3, 4000), graph.names, bidirected=False).graphs) == len(learn(drawn(graph, 3, 4000), graph.names).dags)
+
+
+def test_tests_that_contradict_each_other_are_told_and_still_give_graphs():
+    # Every neighbouring pair of a ring depends, every other pair is independent given the two between: no directed graph says so.
+    def ring(one, other, between):
+        return float((one - other) % 2 == 0 and len(between) == 2)
+
+    pattern, notes = pattern_from(ring, "abcd")
+    assert len(notes) == 1
+    assert "is added: without it no directed graph has these edges" in notes[0]
+    assert members(pattern)
+
+    # a -> c <- b and b -> d <- c cannot both be, if a and d are joined to c and b alone.
+    def torn(one, other, between):
+        return float({one, other} in ({0, 1}, {1, 3}, {0, 3}) and not between)
+
+    pattern, notes = pattern_from(torn, "abcd")
+    assert members(pattern)
+    assert signature_of(pattern)[0] == {("a", "c"), ("b", "c"), ("d", "c")}
+    assert notes == ()
+
+
+def test_conflicting_v_structures_are_settled_by_strength():
+    # a - b - c - d in a row; both a -> b <- c and b -> c <- d are claimed, the second one more strongly.
+    def claims(one, other, between):
+        if abs(one - other) == 1:
+            return 0.0
+        strength = {frozenset((0, 2)): 0.04, frozenset((1, 3)): 0.001, frozenset((0, 3)): 0.03}
+        return strength[frozenset((one, other))] if between else 0.9
+
+    pattern, notes = pattern_from(claims, "abcd")
+    assert set(pattern.directed) >= {("b", "c"), ("d", "c")}
+    assert notes == ("a -> b <- c is left out: it contradicts a stronger v-structure",)
+
+
+def test_what_is_known_overrules_tests():
+    def free(one, other, between):
+        return float({one, other} == {0, 1} and not between)
+
+    known = Background(forbidden=(("a", "c"),))
+    pattern, notes = pattern_from(free, "abc", background=known)
+    assert ("c", "a") in pattern.directed
+    assert notes == ("a -> c <- b is left out: it contradicts what is known",)
+    required = Background(required=(("a", "b"),))
+    assert ("a", "b") in pattern_from(free, "abc", background=required)[0].directed, "a required edge stays, though a and b were found independent"
+    neither = Background(forbidden=(("a", "c"), ("c", "a")))
+    assert {frozenset(edge) for edge in (pattern_from(free, "abc", background=neither)[0]).undirected} == {frozenset("bc")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"level": 1.0}, r"level in \(0, 1\); got 1.0"),
+        ({"names": "aac"}, "each named once"),
+        ({"background": Background((("z",),))}, r"names \['z'\]"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pattern_from(lambda one, other, between: 1.0, **{"names": "abc", **arguments})
+
+
+def test_more_graphs_than_asked_for_and_circles_in_what_is_known_are_told():
+    names = tuple("abcd")
+    with pytest.raises(TooManyError, match="more than 5"):
+        learn(drawn(RehearsalGraph((names,), ()), 0, 500), names, most=5)
+    circle = Background(forbidden=(("a", "c"), ("b", "a"), ("c", "b")))
+    with pytest.raises(NoMemberError, match="in a circle: check tiers"):
+        pattern_from(lambda one, other, between: 0.0, "abc", background=circle)
