@@ -70,6 +70,8 @@ def problem_of(config: DictConfig) -> "Problem":
 def tasked(config: DictConfig, problem: "Problem") -> None:
     """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration builds the surrogate by itself.
 
+    Graphs that may be true (`hypotheses`) are written likewise where the surrogate asks for them.
+
     A surrogate with a task decides in foresight, one without for episodes in hindsight: data and decision must be of one kind.
 
     Args:
@@ -94,6 +96,8 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
         return
     with open_dict(config):
         config.surrogate.task = problem.task.to_plain()
+        if "hypotheses" in config.surrogate and config.surrogate.hypotheses is None:
+            config.surrogate.hypotheses = [graph.to_plain() for graph in problem.hypotheses]
 
 
 def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":

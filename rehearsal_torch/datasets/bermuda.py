@@ -43,6 +43,28 @@ ACTIONABLE = ("DIC", "TA", "Omega", "Chla", "Nut")
 ELEVEN = dict(zip(PARENTS, (1.2e-2, 1.6e-2, 1.6e-2, 1.0e-2, 2.0e-2, 1.6e-2, 1.6e-2, 1.8e-2, 1e-3, 1.6e-3, 1.5e-2), strict=True))
 
 
+# The edges that data alone cannot turn; they form a tree.
+TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
+
+
+def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
+    """The true graph and the four others that imply the same independences: the tree's edges all point away from one of its five variables.
+
+    Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background knowledge).
+    """
+    found = []
+    for root in dict.fromkeys(name for edge in TREE for name in edge):
+        turned: dict[str, str] = {}
+        waiting = [root]
+        for name in waiting:
+            near = [other for edge in TREE if name in edge for other in edge if other not in (name, *waiting)]
+            turned |= dict.fromkeys(near, name)
+            waiting += near
+        kept = {child: [parent for parent in parents if (parent, child) not in TREE] for child, parents in PARENTS.items()}
+        found.append(RehearsalGraph.of({child: [*parents, *([turned[child]] if child in turned else [])] for child, parents in kept.items()}))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class Preset:
     """One author's Bermuda.
@@ -84,6 +106,9 @@ class Bermuda(LinearWorld):
         seed: Decides observations and contexts.
         validation: Share of the N rows that is kept from `observations`.
 
+    Attributes:
+        hypotheses: The five graphs that observations cannot tell apart.
+
     Raises:
         ValueError: for an unknown preset.
     """
@@ -115,7 +140,7 @@ class Bermuda(LinearWorld):
             {"NEC": intercept} if chosen.intercept == "kept" else {},
             {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
         )
-        self.preset = preset
+        self.preset, self.hypotheses = preset, bermuda_graphs()
         super().__init__(task, law, rows, contexts, seed, validation)
 
     def source(self) -> str:

@@ -9,6 +9,7 @@ from abc import ABC
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.datasets.problem import Problem
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 
 
 class RehearsalProblem(Problem, ABC):
@@ -16,6 +17,8 @@ class RehearsalProblem(Problem, ABC):
 
     Attributes:
         task: Who plays which part.
+        hypotheses: Graphs that a method is told of where it is not told the true one; empty where nothing is left open.
     """
 
     task: RehearsalTask
+    hypotheses: tuple[RehearsalGraph, ...] = ()

@@ -17,6 +17,7 @@ CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
 CHANGED = {
     "bermuda, qwz23, five": ("bermuda", {"preset": "qwz23", "candidates": [["DIC", "TA", "Omega", "Chla", "Nut"], ["TA"]]}),
     "bermuda, neurips24": ("bermuda", {"preset": "neurips24"}),
+    "ride_hailing, released": ("ride_hailing", {"released": True, "candidates": [["recommend", "discount"], ["discount"]]}),
     "market, drift": ("market", {"drift": True, "order": "icml"}),
     "lin_syn1, std, validation": ("lin_syn1", {"noise": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]}),
     "non_syn2, single": ("non_syn2", {"noise": "variance", "candidates": [["A1"], ["A2"]]}),
@@ -58,7 +59,7 @@ def nothing(given):
 
 
 def test_the_worlds_of_the_paper_are_there():
-    assert set(WORLDS) >= {"bermuda", "lin_syn1", "manage", "market", "bank", "non_syn1", "non_syn2"}
+    assert set(WORLDS) >= {"bermuda", "lin_syn1", "manage", "market", "bank", "non_syn1", "non_syn2", "ride_hailing"}
 
 
 @every

@@ -6,9 +6,10 @@ import torch
 
 from rehearsal_torch.commands.prepare_bermuda import prepare_bermuda
 from rehearsal_torch.commands.user_error import UserError
-from rehearsal_torch.datasets.bermuda import ACTIONABLE, PRESETS, Bermuda, figures
+from rehearsal_torch.datasets.bermuda import ACTIONABLE, PRESETS, Bermuda, bermuda_graphs, figures
 from rehearsal_torch.datasets.bermuda_regression import refit
 from rehearsal_torch.datasets.grid_ascent import highest
+from rehearsal_torch.graphs.equivalence import members, pattern_of
 
 MEASURED = Path(__file__).resolve().parents[3] / "shared" / "data" / "bermuda" / "bermuda.csv"
 # No action (mean, deviation over contexts), best of one variable, best of all five: 2,000 contexts.
@@ -121,3 +122,12 @@ def test_what_is_wrong_is_said(tmp_path):
         prepare_bermuda({"source": str(tmp_path / "other.csv")})
     with pytest.raises(UserError, match="no source"):
         prepare_bermuda({})
+
+
+def test_five_graphs_imply_the_same_independences():
+    world = Bermuda("qwz23")
+    assert world.hypotheses == Bermuda("cme").hypotheses == bermuda_graphs()
+    assert set(world.hypotheses[0].edges) == set(world.task.graph.edges)
+    enumerated = members(pattern_of(world.task.graph))
+    assert {frozenset(graph.edges) for graph in enumerated} == {frozenset(graph.edges) for graph in bermuda_graphs()}
+    assert len(enumerated) == 5
