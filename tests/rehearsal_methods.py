@@ -24,6 +24,8 @@ QUICK = {
     "interval_sweep": {"starts": 2, "rounds": 2, "glance": 50},
     "centre_distance": {"draws": 100, "fresh": 200},
     "scenario_count": {"seek": 150, "choose": 100, "judge": 50},
+    "success_probability": {"seek": 150, "choose": 150, "judge": 100, "teach": 40},
+    "informative": {"fallback": "most_probable", "pool": 12, "probes": 3, "iterations": 1, "programs": 1, "scenarios": 15, "nodes": 20, "seconds": 100.0},
 }
 
 

@@ -16,43 +16,17 @@ Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the gra
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
 from rehearsal_torch.objectives.gaussian_success import chances
+from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios, rowwise
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.linear_law import AffineResponse
 from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
-
-SEEK, CHOOSE = 0, 1
-TINY = 1e-9
-
-
-@dataclass(frozen=True)
-class Scenarios:
-    """n scenarios for B situations; desired where gains @ z <= room.
-
-    Attributes:
-        gains: G, (n, l, k).
-        room: h, (n, B, l).
-    """
-
-    gains: Tensor
-    room: Tensor
-
-    def desired(self, actions: Tensor) -> Tensor:
-        """Whether each scenario is desired, (..., B, k) -> (..., n, B)."""
-        pushed = torch.einsum("slk,...bk->...sbl", self.gains, actions.to(self.gains))
-        return (pushed <= self.room + TINY * (1 + self.room.abs())).all(-1)
-
-    def first(self, count: int) -> "Scenarios":
-        """The first of the scenarios."""
-        return Scenarios(self.gains[:count], self.room[:count])
 
 
 def scenarios_of(response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator) -> Scenarios:
@@ -68,13 +42,10 @@ def scenarios_of(response: AffineResponse, contexts: Tensor, region: Polytope, s
     # The floor keeps the factor defined where outcomes are functions of each other.
     root = torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
     noise = root @ torch.randn(*root.shape[:-1], 1, dtype=torch.float64, generator=stream).to(root)
-    length = region.normals.norm(dim=-1)
-    normals, offsets = (region.normals / length.unsqueeze(-1)).to(root), (region.offsets / length).to(root)
-    outcomes = response.base(contexts) + noise.squeeze(-1).unsqueeze(-2)
-    return Scenarios(normals @ response.action, offsets - outcomes @ normals.mT)
+    return rowwise(response.base(contexts) + noise.squeeze(-1).unsqueeze(-2), response.action, region)
 
 
-class ScenarioCount(AlterationObjective):
+class ScenarioCount(CountObjective):
     """The share of desired scenarios, for one set of altered variables in B situations.
 
     Args:
@@ -99,22 +70,8 @@ class ScenarioCount(AlterationObjective):
         region: Polytope,
         before: Tensor,
     ) -> None:
-        super().__init__(situations, names)
-        self.seek, self.choose, self.judge, self.contexts, self.region, self.before = seek, choose, judge, contexts, region, before
-
-    def forward(self, actions: Tensor) -> Tensor:
-        """(..., B, k) -> (..., B)."""
-        return self.seek.desired(actions).double().mean(-2)
-
-    def share(self, actions: Tensor) -> Tensor:
-        """The share by scenarios that the search has not seen, (..., B, k) -> (..., B)."""
-        return self.choose.desired(actions).double().mean(-2)
-
-    def starts(self, count: int) -> Tensor:
-        """The middle of the box, then points spread over it."""
-        unit = torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0).draw(count, dtype=torch.float64).to(self.lower)
-        unit[0] = 0.5
-        return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
+        super().__init__(situations, names, seek, choose)
+        self.judge, self.contexts, self.region, self.before = judge, contexts, region, before
 
     def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
         """The probability, its interval, and the probability with nothing altered."""
@@ -129,7 +86,7 @@ class ScenarioCount(AlterationObjective):
         return facts
 
 
-class ScenarioCounts(Alternatives):
+class ScenarioCounts(CountAlternatives):
     """The share of desired scenarios for every candidate set.
 
     Args:

@@ -21,13 +21,13 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.scenario_count import ScenarioCount, ScenarioCounts, Scenarios
+from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios
 from rehearsal_torch.search.many import ManySearch, chosen
 
 POINTS = 33
 
 
-class IntervalSweep(ManySearch[ScenarioCounts]):
+class IntervalSweep(ManySearch[CountAlternatives]):
     """The alteration that most scenarios agree on.
 
     Args:
@@ -46,7 +46,7 @@ class IntervalSweep(ManySearch[ScenarioCounts]):
         self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
 
     @torch.no_grad()
-    def many(self, objective: ScenarioCounts) -> list[Decision]:
+    def many(self, objective: CountAlternatives) -> list[Decision]:
         """The best set and action for each situation."""
         began = time.perf_counter()
         sets = objective.counts()
@@ -55,7 +55,7 @@ class IntervalSweep(ManySearch[ScenarioCounts]):
         return chosen(objective, actions, values, "interval_sweep", began)
 
 
-def swept(objective: ScenarioCount, starts: int, rounds: int, glance: int) -> Tensor:
+def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> Tensor:
     """The best actions of one set, (B, k): exact for k = 1."""
     if len(objective.names) == 1:
         return line_sweeps(objective.seek, objective.lower, objective.upper, objective.starts(1), 1)[0][0]

@@ -26,7 +26,7 @@ from scipy.sparse import coo_array
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.scenario_count import ScenarioCount, ScenarioCounts
+from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective
 from rehearsal_torch.search.interval_sweep import best_of, line_sweeps, swept
 from rehearsal_torch.search.many import ManySearch, chosen
 
@@ -46,7 +46,7 @@ class Solution:
     bound: float
 
 
-class MixedInteger(ManySearch[ScenarioCounts]):
+class MixedInteger(ManySearch[CountAlternatives]):
     """The alteration of any number of variables that most scenarios agree on.
 
     Args:
@@ -81,7 +81,7 @@ class MixedInteger(ManySearch[ScenarioCounts]):
         self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
 
     @torch.no_grad()
-    def many(self, objective: ScenarioCounts) -> list[Decision]:
+    def many(self, objective: CountAlternatives) -> list[Decision]:
         """The best set and action for each situation."""
         began = time.perf_counter()
         sets = objective.counts()
@@ -91,7 +91,7 @@ class MixedInteger(ManySearch[ScenarioCounts]):
         facts = [told[which][index] for index, which in enumerate(winner)]
         return chosen(objective, list(actions), values, "mixed_integer", began, facts)
 
-    def best(self, objective: ScenarioCount) -> tuple[Tensor, list[dict]]:
+    def best(self, objective: CountObjective) -> tuple[Tensor, list[dict]]:
         """The best actions of one set, (B, k), and for each how far its program was from a proof."""
         if len(objective.names) == 1:
             return swept(objective, 1, 1, self.glance), [{} for _ in objective.situations]

@@ -1,0 +1,89 @@
+import math
+
+import pytest
+import torch
+
+from rehearsal_torch.objectives.information import Information
+from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.training.fit import fit
+from tests.linear_truth import chain
+from tests.toy_posteriors import Toy
+
+Z = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
+CONTEXT = torch.zeros(1, 1, dtype=torch.float64)
+TWO_GRAPHS = Toy((0.5, 0.5), (1.0, 0.0), (0.0, 0.0))
+ONE_SLOPE = Toy((1.0,), (1.0,), (0.5,))
+BOTH = Toy((0.3, 0.7), (1.0, -0.5), (0.4, 0.2))
+
+
+def asked(toy, entropy, count):
+    return Information(toy, toy.sampled(count, 5), CONTEXT, ("a",), entropy).at(0, Z.unsqueeze(-1))
+
+
+def test_the_closed_form_is_that_of_a_slope():
+    for z in Z.tolist():
+        assert ONE_SLOPE.information(z) == pytest.approx(0.5 * math.log(1 + 0.25 * z**2), abs=1e-6)
+
+
+@pytest.mark.parametrize("toy", [TWO_GRAPHS, ONE_SLOPE, BOTH], ids=["two graphs", "one slope", "both"])
+@pytest.mark.parametrize(("entropy", "count", "within"), [("sampled", 1500, 0.06), ("neighbours", 1500, 0.15)])
+def test_information_about_a_toy_is_the_closed_form(toy, entropy, count, within):
+    true = torch.tensor([toy.information(z) for z in Z.tolist()], dtype=torch.float64)
+    found = asked(toy, entropy, count)
+    assert torch.allclose(found, true, atol=within)
+    # Differences between alterations are not chance: the same models and noise stand behind all of them.
+    assert torch.allclose(found - found[0], true - true[0], atol=within)
+    assert (found[1:] > found[:-1]).all()
+
+
+def test_two_graphs_hold_at_most_one_bit_and_nothing_is_learnt_where_they_agree():
+    found = asked(TWO_GRAPHS, "sampled", 800)
+    assert float(found[0]) == pytest.approx(0, abs=1e-9)
+    assert float(Information(TWO_GRAPHS, TWO_GRAPHS.sampled(800, 5), CONTEXT, ("a",), "sampled").at(0, torch.tensor([[40.0]]))) == pytest.approx(
+        math.log(2), abs=0.01
+    )
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    world = chain()
+    return world, fit(StructuralPosterior(world.task), world.table(40))
+
+
+@pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
+def test_closed_forms_nested_samples_and_neighbours_agree(posterior, names):
+    world, made = posterior
+    contexts, models = made.given(world.situations(2)), made.sampled(1200, 3)
+    actions = torch.linspace(-1, 1, 5, dtype=torch.float64).reshape(5, 1, 1).expand(5, 2, len(names))
+    predictive, sampled, neighbours = (Information(made, models, contexts, names, entropy)(actions) for entropy in ("predictive", "sampled", "neighbours"))
+    assert predictive.shape == (5, 2)
+    assert torch.allclose(predictive, sampled, atol=0.12)
+    assert torch.allclose(predictive, neighbours, atol=0.25)
+    # Less one constant they agree closer: that is what alterations are compared by.
+    assert torch.allclose(predictive - predictive[2], sampled - sampled[2], atol=0.05)
+    if len(names) == 1:
+        # Leverage grows away from the data.
+        assert (predictive[0] > predictive[2]).all() or (predictive[4] > predictive[2]).all()
+
+
+def test_a_situation_does_not_depend_on_the_others(posterior):
+    world, made = posterior
+    contexts, models = made.given(world.situations(3)), made.sampled(100, 3)
+    whole, alone = (Information(made, models, some, ("a",)) for some in (contexts, contexts[1:2]))
+    actions = torch.tensor([[0.3], [0.7]], dtype=torch.float64)
+    assert torch.allclose(whole.at(1, actions), alone.at(0, actions))
+
+
+def test_more_rows_leave_less_to_learn(posterior):
+    world, made = posterior
+    later = fit(StructuralPosterior(world.task), world.table(400))
+    point, contexts = torch.ones(1, 1, dtype=torch.float64), made.given(world.situations(1))
+    few, many = (float(Information(each, each.sampled(500, 3), contexts, ("a",)).at(0, point)) for each in (made, later))
+    assert 0 < many < 0.3 * few
+
+
+def test_an_estimate_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="expected one of"):
+        Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "histogram")
+    with pytest.raises(ValueError, match="choose entropy=sampled"):
+        Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "predictive")
