@@ -9,7 +9,7 @@ The world is the bank's loan: two context variables, one covariate, one action. 
 and beside them Algorithm 1 of Du et al. (2026) in plain NumPy: the same kernel, widths, lambdas, starts and fixed steps; its
 offline phase factorises once as well, then contexts and starts are taken one by one. With fixed steps (`fixed`) both do the
 same work, and the largest difference in what they reach, as J, is printed; `adaptive` steps, with starts given up on the
-way, are the default of the package. `default` is decision=cme whole: three joint metrics, their posterior deviations, and
+way, are the default of the package. `default` is decision=cme whole: four joint metrics, their posterior deviations, and
 the rows that lie near.
 Memory is the peak of a process of its own, with about 320 MB of imports.
 

@@ -36,7 +36,7 @@ class SpectralEnsemble(AlterationValue):
     def __init__(
         self,
         first: Sequence[int] = (),
-        members: int = 3,
+        members: int = 4,
         features: int = 400,
         directed_by: int = 300,
         chosen_by: int = 500,
