@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rehearsal_torch.certificates.pac_bound import PacBound, pac_bound
     from rehearsal_torch.checkpoint import card, load, save
     from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.data.episode import Episode, transitions
@@ -14,22 +15,29 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.situation import Foresight, Hindsight
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
+    from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+    from rehearsal_torch.graphs.separation import c_separated
     from rehearsal_torch.loop import rounds
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.kernel_value import KernelValue
     from rehearsal_torch.objectives.reward import LinearReward
+    from rehearsal_torch.objectives.success_probability import SuccessProbabilities
     from rehearsal_torch.search.astar import AStar
     from rehearsal_torch.search.branch_and_bound import BranchAndBound
+    from rehearsal_torch.search.informative import Informative
     from rehearsal_torch.search.projected_ascent import ProjectedAscent
     from rehearsal_torch.spaces.alteration import Alteration
     from rehearsal_torch.surrogates.nested_ridge import NestedRidge
     from rehearsal_torch.surrogates.spectral_ensemble import SpectralEnsemble
+    from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "PacBound": "certificates.pac_bound",
+    "pac_bound": "certificates.pac_bound",
     "card": "checkpoint",
     "load": "checkpoint",
     "save": "checkpoint",
@@ -41,16 +49,21 @@ _HOME = {
     "Hindsight": "data.situation",
     "Table": "data.table",
     "RehearsalTable": "datasets.rehearsal_table",
+    "RehearsalGraph": "graphs.rehearsal",
+    "c_separated": "graphs.separation",
     "rounds": "loop",
     "CounterfactualReturn": "objectives.counterfactual_return",
     "KernelValue": "objectives.kernel_value",
     "LinearReward": "objectives.reward",
+    "SuccessProbabilities": "objectives.success_probability",
     "AStar": "search.astar",
     "BranchAndBound": "search.branch_and_bound",
+    "Informative": "search.informative",
     "ProjectedAscent": "search.projected_ascent",
     "Alteration": "spaces.alteration",
     "NestedRidge": "surrogates.nested_ridge",
     "SpectralEnsemble": "surrogates.spectral_ensemble",
+    "StructuralPosterior": "surrogates.structural_posterior",
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
 }
@@ -64,18 +77,25 @@ __all__ = [
     "Episode",
     "Foresight",
     "Hindsight",
+    "Informative",
     "KernelValue",
     "LinearReward",
     "NestedRidge",
+    "PacBound",
     "ProjectedAscent",
+    "RehearsalGraph",
     "RehearsalTable",
     "RehearsalTask",
     "SpectralEnsemble",
+    "StructuralPosterior",
+    "SuccessProbabilities",
     "Table",
     "TransitionModel",
+    "c_separated",
     "card",
     "fit",
     "load",
+    "pac_bound",
     "rounds",
     "save",
     "transitions",

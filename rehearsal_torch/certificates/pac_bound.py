@@ -102,11 +102,13 @@ class PacBound:
         """``lower``, ``upper``, ``share``, both parts, ``failures``, ``n`` and ``delta``.
 
         Raises:
-            ValueError: if the objective speaks of several situations, so that it is open which one the decision is for.
+            ValueError: if the objective speaks of several situations, so that it is open which one the decision is for, or the decision sets what may
+                not be set there.
         """
         if len(objective.situations) != 1:
             raise ValueError(f"expected one situation; got {len(objective.situations)}: let the search decide one at a time, search.together=1")
         (situation,) = objective.situations
+        situation.check(decision.alteration)
         names = () if decision.alteration is None else decision.alteration.names
         values = torch.zeros(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
         seed = 2**32 * self.seed + zlib.crc32(situation.identity.encode())

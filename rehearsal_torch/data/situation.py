@@ -13,6 +13,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.spaces.alteration import Alteration
+
+# So much, of an interval or of 1, may rounding carry a value beyond its bounds.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -23,11 +27,39 @@ class Foresight:
         identity: What the case is called in its data set.
         given: Known variables, name to value (...).
         feasible: Variables that may be set, name to (lower, upper).
+
+    Raises:
+        ValueError: if something given is no number, or a variable may be set to nothing.
     """
 
     identity: str
     given: dict[str, Tensor]
     feasible: dict[str, tuple[float, float]]
+
+    def __post_init__(self) -> None:
+        unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
+        if unknown:
+            raise ValueError(f"{self.identity}: {unknown} are missing or infinite: measure them first, or leave them out of what is given")
+        for name, (lower, upper) in self.feasible.items():
+            if not lower <= upper:
+                raise ValueError(f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]: expected lower <= upper")
+
+    def check(self, alteration: Alteration | None) -> None:
+        """Refuses an alteration that is not open here; None alters nothing.
+
+        Args:
+            alteration: Values (..., k).
+
+        Raises:
+            ValueError: if it sets a variable that may not be set, or sets one outside its bounds.
+        """
+        for name, value in () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True):
+            if name not in self.feasible:
+                raise ValueError(f"{self.identity}: {name} may not be set; feasible are {list(self.feasible)}")
+            lower, upper = self.feasible[name]
+            slack = ROUNDING * (1 + (upper - lower if upper - lower < float("inf") else 0.0))
+            if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
+                raise ValueError(f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got {value.tolist()}: move it inside, or widen the bounds")
 
     def facts(self) -> dict[str, Any]:
         """Plain data that tells people which situation it is: identity, and what was known."""

@@ -128,7 +128,11 @@ class RehearsalWorld(World, RehearsalProblem):
         """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the oracle's gain was reached.
 
         The oracle may do nothing. The share is not a number where there is next to nothing to gain.
+
+        Raises:
+            ValueError: if the decision sets what may not be set, or sets it outside its bounds.
         """
+        _foresight(situation).check(decision.alteration)
         context = self.given([_foresight(situation)])
         nothing, best = self._references(_foresight(situation))
         reached = nothing
@@ -147,10 +151,15 @@ class RehearsalWorld(World, RehearsalProblem):
         return self._known[key]
 
     def respond(self, situation: Situation, decision: Decision) -> Table:
-        """One row that follows a decision."""
+        """One row that follows a decision.
+
+        Raises:
+            ValueError: if the decision sets what may not be set, or sets it outside its bounds.
+        """
         names = () if decision.alteration is None else decision.alteration.names
         values = torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
         foresight = _foresight(situation)
+        foresight.check(decision.alteration)
         several = self.rehearse(self.given([foresight])[0], names, values, 1 + int(foresight.identity) % 4096)
         return Table(several.names, several.values[-1:], several.altered[-1:])
 

@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import Any
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.files import graph_of
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.surrogates.linear_surrogate import Equation
 
@@ -43,13 +44,13 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
     """The equations of a graph for a task.
 
     Args:
-        graph: A graph, or plain data as `RehearsalGraph.to_plain` writes it.
+        graph: A graph, or plain data as `graph_of` reads them: {cliques, edges} or {parents, bidirected}.
         task: Who plays which part.
 
     Raises:
-        ValueError: if the graph's variables are not the task's.
+        ValueError: if it is no rehearsal graph, or its variables are not the task's.
     """
-    made = graph if isinstance(graph, RehearsalGraph) else RehearsalGraph(_tuples(graph["cliques"]), tuple((str(a), str(b)) for a, b in graph["edges"]))
+    made = graph if isinstance(graph, RehearsalGraph) else graph_of(graph)
     if set(made.names) != set(task.graph.names):
         odd = sorted(set(made.names) ^ set(task.graph.names))
         raise ValueError(f"expected a graph over {list(task.graph.names)}; {odd} stand in one of the two alone: a hypothesis has the task's variables")
@@ -79,7 +80,3 @@ def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
 def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
     # In the task's order, so that hypotheses with other orders find the same equation.
     return tuple(name for name in task.graph.names if name in set(names))
-
-
-def _tuples(lists: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(str(name) for name in names) for names in lists)

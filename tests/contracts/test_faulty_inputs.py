@@ -1,0 +1,151 @@
+"""What goes wrong before or while deciding under a posterior of rehearsal models: told by name, refused, or borne."""
+
+import math
+
+import pytest
+import torch
+
+from rehearsal_torch.certificates.pac_bound import PacBound
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.datasets.ride_hailing import RideHailing
+from rehearsal_torch.datasets.two_stores import FollowedStore, TwoStores
+from rehearsal_torch.graphs.background import Background
+from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.search.informative import Informative
+from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.training.fit import fit
+
+STORES = FollowedStore(rows=40, seed=0)
+TABLE = STORES.observations()
+
+
+def changed(name, values):
+    """The stores' rows with another column in place of one."""
+    columns = TABLE.values.clone()
+    columns[:, TABLE.names.index(name)] = torch.as_tensor(values, dtype=torch.float64)
+    return Table(TABLE.names, columns, TABLE.altered)
+
+
+def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, situation=None, search=None):
+    model = fit(StructuralPosterior(STORES.task, hypotheses, regression=regression), table)
+    objective = SuccessProbabilities(model, [situation or STORES.situation(0)], seek=300, choose=300, judge=200, teach=40)
+    decision = (search or Informative(0.3, iterations=1))(objective)
+    return decision, PacBound(200)(model, objective, decision)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (changed("advert", 1.0), "advert: all 40 values are 1: a constant says nothing"),
+        (changed("season", 0.0), "season: all 40 values are 0: a constant says nothing"),
+        (changed("rival", [float("nan"), *TABLE.columns(["rival"])[1:, 0]]), "rival: 1 of 40 values are missing or infinite"),
+        (Table(TABLE.names, TABLE.values[:9], TABLE.altered[:9]), "at least 10 rows; got 9"),
+    ],
+)
+def test_columns_that_teach_nothing_are_refused_by_name(table, message):
+    with pytest.raises(ValueError, match=message):
+        fit(StructuralPosterior(STORES.task, STORES.hypotheses), table)
+
+
+SINGULAR = {
+    "a cause that copies another": changed("rival", TABLE.columns(["price"])[:, 0]),
+    "an outcome without noise": changed("customers", 2 * TABLE.columns(["price"])[:, 0] + TABLE.columns(["advert"])[:, 0]),
+    "units far apart": changed("advert", 1e9 * TABLE.columns(["advert"])[:, 0]),
+    "two rows again and again": Table(TABLE.names, TABLE.values[:2].repeat(10, 1), TABLE.altered[:20]),
+    "no more rows than parameters": Table(TABLE.names, TABLE.values[:10], TABLE.altered[:10]),
+}
+
+
+@pytest.mark.parametrize("regression", ["conjugate", "ridge"])
+@pytest.mark.parametrize("table", SINGULAR.values(), ids=SINGULAR)
+def test_singular_rows_still_give_a_decision_or_a_refusal(table, regression):
+    decision, bound = decided(table, regression)
+    # Where nothing is altered, that is what is certified.
+    said = decision.evidence["before" if decision.alteration is None else "probability"]
+    assert math.isfinite(decision.value)
+    assert 0 <= bound["lower"] <= said + 0.15
+    assert said - 0.15 <= bound["upper"] <= 1
+    if decision.alteration is None:
+        assert "nothing found reaches tau=0.3" in decision.reason
+        assert all(share < 0.3 for share in decision.evidence["most_probable"].values())
+    else:
+        STORES.situation(0).check(decision.alteration)
+
+
+def test_rows_that_copy_each_other_are_told_before_a_graph_is_learnt():
+    with pytest.raises(ValueError, match=r"rival is a linear function of \['price'\]"):
+        learn(SINGULAR["a cause that copies another"].values, TABLE.names)
+    with pytest.raises(ValueError, match=r"\['advert'\] are constant"):
+        learn(changed("advert", 1.0).values, TABLE.names, background=Background.roles(TABLE.names, ("season",), ("customers",)))
+
+
+PLAIN = STORES.hypotheses[1].to_plain()
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ({**PLAIN, "edges": [*PLAIN["edges"], ["rival", "price"]]}, "the edges run in a circle"),
+        ({**PLAIN, "edges": [*PLAIN["edges"], ["mood", "price"]]}, "mood -> price: unknown variable"),
+        ({"cliques": [["season"], ["price", "rival"], ["advert"], ["customers"]], "edges": [["advert", "price"]]}, "reaches only part of the clique"),
+        ({"edges": PLAIN["edges"]}, "expected {cliques"),
+        ("price -> rival", "expected {cliques"),
+    ],
+)
+def test_a_hypothesis_that_is_no_rehearsal_graph_is_refused_by_clique_or_edge(graph, message):
+    with pytest.raises(ValueError, match=message):
+        StructuralPosterior(STORES.task, [PLAIN, graph])
+
+
+def test_hypotheses_may_be_written_as_parents():
+    parents = {child: STORES.hypotheses[1].parents(child) for child in STORES.task.graph.names}
+    written = StructuralPosterior(STORES.task, [{"parents": parents}])
+    assert written.equations == StructuralPosterior(STORES.task, [PLAIN]).equations
+
+
+def setting(name, value):
+    return Decision(Alteration((name,), torch.tensor([value], dtype=torch.float64)), 0.0)
+
+
+@pytest.mark.parametrize("world", [STORES, TwoStores(contexts=2, rows=10), RideHailing(rows=10, contexts=2)], ids=["stores", "changing", "route"])
+def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
+    name, (lower, upper) = next(iter(world.task.box.bounds().items()))
+    situation, outcome = world.situation(1), world.task.outcomes[0]
+    model = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
+    objective = SuccessProbabilities(model, [situation], seek=20, choose=20, judge=20, teach=5)
+
+    def asked():
+        return lambda d: world.respond(situation, d), lambda d: world.score(situation, d), lambda d: PacBound(20)(model, objective, d)
+
+    wrong = [(setting(name, upper + 0.1), "may be set within"), (setting(name, lower - 0.1), "may be set within"), (setting(name, float("nan")), "got nan")]
+    # An outcome that could be set would always be as desired.
+    wrong += [(setting(outcome, 1.0), f"{outcome} may not be set"), (setting("nobody", 1.0), "nobody may not be set")]
+    for ask in asked():
+        for decision, message in wrong:
+            with pytest.raises(ValueError, match=message):
+                ask(decision)
+        ask(setting(name, upper))
+        ask(setting(name, lower))
+
+
+def test_a_search_stays_within_what_the_situation_allows():
+    ahead = STORES.situation(0)
+    narrow = Foresight("narrow", ahead.given, {"price": (1.9, 2.0), "advert": (0.0, 0.0)})
+    for fallback in ("drop", "most_probable"):
+        decision, _ = decided(TABLE, situation=narrow, search=Informative(0.99, fallback, iterations=1))
+        narrow.check(decision.alteration)
+        assert "nothing found reaches tau=0.99" in decision.evidence["dropped"]
+
+
+@pytest.mark.parametrize("regression", ["conjugate", "ridge"])
+def test_a_tau_that_nothing_reaches_is_refused_with_what_comes_nearest(regression):
+    decision, bound = decided(TABLE, regression, search=Informative(1.0))
+    nearest, share = max(decision.evidence["most_probable"].items(), key=lambda item: item[1])
+    assert decision.alteration is None
+    assert decision.reason == f"nothing found reaches tau=1; the most probable, {nearest}, reaches {share:.3f}: lower tau if that is enough"
+    assert list(decision.evidence["would_set"]) == [nearest]
+    assert bound["share"] == pytest.approx(decision.evidence["before"], abs=0.1)
