@@ -9,7 +9,7 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 
-.PHONY: help train test lint bench reproduce-sepsis reproduce-auf clean
+.PHONY: help train test lint bench reproduce-sepsis reproduce-auf reproduce-qwz23 clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench               measures the speed of search and training"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
+	@echo "make reproduce-qwz23     makes the tables and figures on structural rehearsal models, under docs/results/qwz23"
 	@echo "make clean               removes $(VENV) and caches; runs/ stays"
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
@@ -43,6 +44,9 @@ reproduce-sepsis: $(READY)
 
 reproduce-auf: $(READY)
 	$(PY) scripts/reproduce_auf.py $(ARGS)
+
+reproduce-qwz23: $(READY)
+	$(PY) scripts/reproduce_qwz23.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

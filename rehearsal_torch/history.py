@@ -6,7 +6,7 @@ A run folder is the whole record of a run:
     run.json          command, seed, versions, commit, data fingerprint, machine, seconds
     status.json       ok, failed or skipped, with a sentence
     metrics.csv       step,name,value
-    decisions.jsonl   one JSON object a decision, written as it is made
+    decisions.jsonl   one JSON object a decision, written as it is made; where the run learns, with what the world answered
     checkpoint/       the fitted surrogate
     table.csv, figures/*.png, figures/*.svg    what the report makes of it
 
@@ -28,6 +28,7 @@ import yaml
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.data.situation import Situation
+    from rehearsal_torch.data.table import Table
 
 SECONDS = "decision/seconds"
 State = Literal["ok", "failed", "skipped"]
@@ -43,6 +44,8 @@ class Round:
         decision: What was decided.
         certificate: How sure we are, name to number; None where nothing certifies.
         score: What the problem's own yardstick says, name to number.
+        answer: The row(s) that followed, where the world was asked for them to learn from.
+        success: Whether they are what was wanted; None where nobody was asked, or the world has no word on it.
     """
 
     index: int
@@ -50,12 +53,37 @@ class Round:
     decision: "Decision"
     certificate: Mapping[str, float] | None
     score: Mapping[str, float]
+    answer: "Table | None" = None
+    success: bool | None = None
 
     def line(self) -> str:
         """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
         certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
         whole = {"index": self.index, **self.situation.facts(), **self.decision.to_dict(), **certificate, "score": dict(self.score)}
+        if self.answer is not None:
+            rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
+            whole |= {"success": self.success, "answer": {"rows": rows, "altered": _cells(self.answer)}}
         return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False)
+
+
+def answered(line: Mapping[str, Any]) -> "Table":
+    """The answer that a line of a loop that learns recorded, as it was to the last bit.
+
+    Raises:
+        KeyError: if the line holds none.
+    """
+    import torch
+
+    from rehearsal_torch.data.table import Table
+
+    told = line["answer"]
+    # What JSON lacks was written as null.
+    columns = [[math.nan if value is None else value for value in column] for column in told["rows"].values()]
+    values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    for row, column in told["altered"]:
+        altered[row, column] = True
+    return Table(tuple(told["rows"]), values, altered)
 
 
 class RunFolder:
@@ -164,6 +192,12 @@ def write_folder(folder: Path, beside: Path) -> None:
         old.rmdir()
     else:
         beside.rename(folder)
+
+
+def _cells(table: "Table") -> list[list[int]]:
+    """The altered cells, row and column each."""
+    found: list[list[int]] = table.altered.nonzero().tolist()
+    return found
 
 
 def _finite(value: Any) -> Any:

@@ -6,8 +6,11 @@
 
 and, where the problem is a world that answers and the surrogate is to learn from it,
 
-    table     = table + world.respond(situation, decision)
+    answer    = world.respond(situation, decision)
+    table     = table + answer
     surrogate = fit(surrogate, table)
+
+A loop that learns and was interrupted goes on from the answers that were recorded: nothing is decided or asked twice.
 
 Without learning, rounds do not depend on each other, so several processes may share them. Whatever is drawn at
 random in a round comes from (seed, index) alone: the rounds are equal whichever process makes them, and in
@@ -20,7 +23,7 @@ Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodr
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -29,7 +32,10 @@ import numpy as np
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.datasets.changing_world import ChangingWorld
 from rehearsal_torch.datasets.problem import Problem, World
+from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
 from rehearsal_torch.history import Round
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.search.many import ManySearch
@@ -86,6 +92,7 @@ def rounds(
     seed: int = 0,
     workers: int = 1,
     begin: int = 0,
+    answers: Sequence[Table] = (),
 ) -> Iterator[Round]:
     """Decides in one situation after the other.
 
@@ -102,24 +109,27 @@ def rounds(
         workers: Processes that share the rounds, each with one thread.
         begin: Leaves out the first so many of `indices`, which an earlier run has decided. Situations that are decided together stay together, so
             that the rest comes out as if nothing had been left out.
+        answers: Where the surrogate is to learn, what the world said in the rounds that are left out, in their order. The surrogate is fitted again
+            after each, as it was then, so that it must be handed over as it was before the first of them.
 
     Yields:
-        A round each, in the order of `indices`.
+        A round each, in the order of `indices`; with the world's answer where the surrogate is to learn.
 
     Raises:
         TypeError: if the surrogate is to learn and the problem does not answer.
-        ValueError: if the surrogate is to learn with several workers or with rounds left out, or there is no worker.
+        ValueError: if the surrogate is to learn with several workers or without an answer for each round left out, or there is no worker.
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
     chosen = range(problem.count()) if indices is None else indices
     method = _Method(problem, surrogate, objective, search, certify, seed)
     if learn:
-        if workers > 1 or begin:
-            raise ValueError("each round of a loop that learns needs the one before: expected workers=1 and begin=0")
+        if workers > 1 or begin != len(answers):
+            told = f"expected workers=1 and, with {len(answers)} answers, begin={len(answers)}; got workers={workers} and begin={begin}"
+            raise ValueError(f"each round of a loop that learns needs those before: {told}")
         if not isinstance(problem, World):
             raise TypeError(f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False")
-        return _learning(method, problem, chosen, trainer)
+        return _learning(method, problem, chosen, trainer, answers)
     groups = method.together(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))
@@ -130,13 +140,24 @@ def rounds(
     return islice(made, begin, None)
 
 
-def _learning(method: _Method, world: World, indices: Sequence[int], trainer: Descent | None) -> Iterator[Round]:
+def _learning(method: _Method, world: World, indices: Sequence[int], trainer: Descent | None, answers: Sequence[Table]) -> Iterator[Round]:
     table = world.observations()
-    for index in indices:
-        (each,) = method.rounds([index])
-        yield each
-        table = table + world.respond(each.situation, each.decision)
+    for answer in answers:
+        table = table + answer
         fit(method.surrogate, table, trainer)
+    for index in indices[len(answers) :]:
+        (each,) = method.rounds([index])
+        answer = world.respond(each.situation, each.decision)
+        yield replace(each, answer=answer, success=_success(world, answer))
+        table = table + answer
+        fit(method.surrogate, table, trainer)
+
+
+def _success(world: World, answer: Table) -> bool | None:
+    """Whether the answer is what was wanted; None where the world has no word on it."""
+    if isinstance(world, RehearsalWorld | ChangingWorld):
+        return bool(world.desired(answer.columns(world.task.outcomes)).all())
+    return None
 
 
 def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:

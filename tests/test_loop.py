@@ -1,14 +1,20 @@
 """One loop for all: a world in foresight that is learnt from, and episodes in hindsight that are not."""
 
+import json
 from functools import partial
 
 import pytest
 import torch
 
+from rehearsal_torch.datasets.ride_hailing import RideHailing
+from rehearsal_torch.history import answered
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.success_probability import SuccessProbabilities
 from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.search.mixed_integer import MixedInteger
+from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.episodes import transition_episode
 from tests.foresight import Grid, GridTogether, LinearResponse, Market, near_one, near_ones
@@ -38,6 +44,37 @@ def test_learning_fits_exactly_what_was_seen():
     for each in made:
         table = table + Market().respond(each.situation, each.decision)
     torch.testing.assert_close(surrogate.response.weights, fit(LinearResponse(), table).response.weights, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("begin", [0, 1, 4, 6])
+def test_learning_that_was_interrupted_goes_on_from_its_answers(begin):
+    whole = list(rounds(Market(), fitted(Market()), near_one(noise=1.0), Grid(), range(6), learn=True))
+    before = [answered(json.loads(each.line())) for each in whole[:begin]]
+    market = Market()
+    rest = list(rounds(market, fitted(market), near_one(noise=1.0), Grid(), range(6), learn=True, begin=begin, answers=before))
+    assert [each.index for each in rest] == list(range(begin, 6))
+    # Least squares may differ in the last bit with where its memory lies.
+    for each, other in zip(rest, whole[begin:], strict=True):
+        torch.testing.assert_close(each.answer.values, other.answer.values, rtol=1e-9, atol=1e-12)
+    assert market.answered == 6 - begin, "nobody is asked twice"
+
+
+def test_answers_are_kept_to_the_last_bit():
+    (each,) = rounds(Market(), fitted(Market()), near_one(), Grid(), [3], learn=True)
+    found = answered(json.loads(each.line()))
+    assert torch.equal(found.values, each.answer.values)
+    assert torch.equal(found.altered, each.answer.altered)
+    assert found.altered.tolist() == [[False, True, False]]
+    assert each.success is None, "this world has no word on it"
+
+
+def test_a_world_in_foresight_says_whether_a_round_succeeded():
+    world = RideHailing(rows=20, contexts=12)
+    surrogate = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
+    objective = partial(SuccessProbabilities, seek=50, choose=50, judge=20, teach=20)
+    made = list(rounds(world, surrogate, objective, MixedInteger(), learn=True))
+    assert [each.success for each in made] == [0.8 <= float(each.answer.columns(["rating"])) <= 1 for each in made]
+    assert {each.success for each in made} == {True, False}
 
 
 def test_without_learning_nobody_answers():
@@ -170,7 +207,7 @@ def test_what_cannot_be_done_is_refused():
     surrogate = fitted(market)
     with pytest.raises(ValueError, match="workers=1"):
         rounds(market, surrogate, near_one(), Grid(), learn=True, workers=2)
-    with pytest.raises(ValueError, match="begin=0"):
+    with pytest.raises(ValueError, match="begin=0; got workers=1 and begin=1"):
         rounds(market, surrogate, near_one(), Grid(), learn=True, begin=1)
     with pytest.raises(ValueError, match="at least 1 worker"):
         rounds(market, surrogate, near_one(), Grid(), workers=0)

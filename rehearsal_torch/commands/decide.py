@@ -23,7 +23,7 @@ def decide(config: DictConfig) -> None:
 def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
     from rehearsal_torch.commands.building import problem_of, settle, tasked
-    from rehearsal_torch.commands.deciding import decided, method_of
+    from rehearsal_torch.commands.deciding import decided, learning, method_of
     from rehearsal_torch.commands.fitting import fitted
     from rehearsal_torch.commands.truth import compared
 
@@ -32,6 +32,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     settle(int(config.seed))
     method, problem = method_of(config), problem_of(config)
     tasked(config, problem)
+    learning(config, problem)
     fingerprint = described(problem, folder, sweep)
     if config.checkpoint is None:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)

@@ -1,7 +1,8 @@
 """Deciding for many situations: which, by how many processes, and written as they come.
 
 Situation i belongs to shard i mod N. A run that was interrupted goes on behind its last whole line. Neither the
-number of processes, nor shards, nor interruptions change a line.
+number of processes, nor shards, nor interruptions change a line. A run that learns (learn=true) is one process and one
+shard; taken up again, it learns first from the answers that its lines recorded.
 """
 
 import time
@@ -15,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rehearsal_torch.commands.building import build, settle
 from rehearsal_torch.commands.user_error import UserError, told
-from rehearsal_torch.history import Round, RunFolder
+from rehearsal_torch.history import Round, RunFolder, answered
 
 if TYPE_CHECKING:
     from rehearsal_torch.datasets.problem import Problem
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.objective import Objective
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.training.descent import Descent
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,16 @@ def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate
     """
     from rehearsal_torch.loop import rounds
 
+    learn = learning(config, problem)
     settle(int(config.seed))
     count = problem.count() if limit is None else min(int(limit), problem.count())
     planned = range(int(config.shard), count, int(config.shards))
-    done = [decision["index"] for decision in folder.mend()]
+    before = folder.mend()
+    done = [decision["index"] for decision in before]
     if done != list(planned[: len(done)]):
         raise UserError("decisions.jsonl holds other situations than this run decides for", str(folder.path), "Choose another out=")
+    if learn and any("answer" not in decision for decision in before):
+        raise UserError("decisions.jsonl holds decisions without answers to learn from", str(folder.path), "Choose another out=")
     with told("deciding"):
         made = rounds(
             problem,
@@ -87,12 +93,39 @@ def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate
             planned,
             certify=method.certify,
             seed=int(config.seed),
-            workers=processes(config.workers, sweep),
+            learn=learn,
+            trainer=again(config) if learn else None,
+            workers=1 if learn else processes(config.workers, sweep),
             begin=len(done),
+            answers=[answered(decision) for decision in before] if learn else (),
         )
         for _ in watched(folder.record(made), len(done), len(planned)):
             pass
     return len(planned)
+
+
+def learning(config: DictConfig, problem: "Problem") -> bool:
+    """Whether rounds learn from each other.
+
+    Raises:
+        UserError: if they are to and cannot.
+    """
+    from rehearsal_torch.datasets.problem import World
+
+    if not isinstance(config.learn, bool):
+        raise UserError(f"expected true or false; got {config.learn}", "learn")
+    if not config.learn:
+        return False
+    if not isinstance(problem, World):
+        raise UserError(f"{type(problem).__name__} does not answer, so that there is nothing to learn from", "learn=true", "Choose a dataset that is a world")
+    if int(config.shards) > 1:
+        raise UserError("each round that learns needs those before it", "shards", "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2")
+    return True
+
+
+def again(config: DictConfig) -> "Descent | None":
+    """How parts without a solution of their own are fitted again; nothing is kept of it, since every round trains anew."""
+    return build(config, "trainer", folder=None) if "_target_" in config.trainer else None
 
 
 def processes(workers: int | None, sweep: bool) -> int:
@@ -107,18 +140,27 @@ def processes(workers: int | None, sweep: bool) -> int:
 
 
 def watched(rounds: Iterator[Round], done: int, total: int) -> Iterator[Round]:
-    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere."""
-    console = Console()
+    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world answers, both count the successes."""
+    console, wins, asked = Console(), 0, 0
+
+    def so_far(each: Round) -> str:
+        nonlocal wins, asked
+        if each.success is None:
+            return ""
+        wins, asked = wins + each.success, asked + 1
+        return f", {wins} successes in {asked} rounds"
+
     if not console.is_terminal:
         began = time.perf_counter()
         for number, each in enumerate(rounds, done + 1):
+            said = so_far(each)
             if number == total or number * 10 // total > (number - 1) * 10 // total:
-                print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s", flush=True)
+                print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{said}", flush=True)
             yield each
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("deciding", total=total, completed=done)
         for each in rounds:
-            bar.advance(task)
+            bar.update(task, advance=1, description=f"deciding{so_far(each)}")
             yield each

@@ -14,12 +14,13 @@ def train(config: DictConfig) -> None:
 
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.commands.building import problem_of, settle
-    from rehearsal_torch.commands.deciding import decided, method_of
+    from rehearsal_torch.commands.deciding import decided, learning, method_of
     from rehearsal_torch.commands.fitting import fitted
     from rehearsal_torch.commands.truth import compared
 
     settle(int(config.seed))
     method, problem = method_of(config), problem_of(config)
+    learning(config, problem)
     described(problem, folder, sweep)
     surrogate = fitted(config, folder, problem)
     limit = int(config.preview) if config.limit is None else int(config.limit)

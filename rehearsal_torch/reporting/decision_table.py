@@ -113,9 +113,10 @@ def change(one: Decided) -> str:
 
 def interval(one: Decided) -> str:
     """The interval of the claim, where something is altered and the method has one."""
-    if one.get("alteration") is None or one.get("lower") is None or one.get("upper") is None:
+    told = {**(one.get("certificate") or {}), **one}
+    if one.get("alteration") is None or told.get("lower") is None or told.get("upper") is None:
         return "-"
-    return f"{figure(one['lower'])} to {figure(one['upper'])}"
+    return f"{figure(told['lower'])} to {figure(told['upper'])}"
 
 
 def note(one: Decided) -> str:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting import decision_table, probability_claims, true_probability
+from rehearsal_torch.reporting import decision_table, online_panels, probability_claims, true_probability
 from rehearsal_torch.reporting.method_summary import MethodSummary, summed
+from rehearsal_torch.reporting.online_rows import COLUMNS, Row, online, online_row
+from rehearsal_torch.reporting.online_summary import LAST, online_summary
 from rehearsal_torch.reporting.recorded import Decided, Recorded
 from rehearsal_torch.reporting.rehearsal_rows import in_foresight, judged, row
+from rehearsal_torch.reporting.rehearsal_rows import written as as_csv
 
 
 def concerns(run: Recorded) -> bool:
@@ -18,11 +21,16 @@ def concerns(run: Recorded) -> bool:
 def tables(run: Recorded) -> str:
     """The first cases, then each method summed up, for a terminal."""
     shown = decision_table.cases(run.decisions, f"{len(run.decisions)} decisions in {run.path}; chances of a desired outcome: nothing altered -> as decided")
-    return f"{shown}\n{decision_table.methods(summaries(run), 'Summed up')}"
+    lines = [shown, decision_table.methods(summaries(run), "Summed up")]
+    for name, rows in learnt(run).items():
+        one = online_summary(rows)
+        late = f"true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible {one.late + one.left:.3f}"
+        lines.append(f"{name} learnt from {one.rounds} rounds, of which {one.successes:.0f} succeeded; {late}")
+    return "\n".join(lines)
 
 
 def written(run: Recorded) -> list[Path]:
-    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method."""
+    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method; ``rounds.csv``, a row a round, where rounds were learnt from."""
     lines = [line for name, decided in _groups(run).items() for line in decision_table.per_decision(decided, _dataset(run), name, _seed(run))]
     sums = [
         {
@@ -46,6 +54,10 @@ def written(run: Recorded) -> list[Path]:
     files = [run.path / "table.csv", run.path / "summary.csv"]
     for path, content in zip(files, (lines, sums), strict=True):
         path.write_text(decision_table.with_all_columns(content), encoding="utf-8")
+    rounds = [one for rows in learnt(run).values() for one in rows]
+    if rounds:
+        files.append(run.path / "rounds.csv")
+        files[-1].write_text(as_csv(rounds, COLUMNS), encoding="utf-8")
     return files
 
 
@@ -58,6 +70,9 @@ def figures(run: Recorded) -> dict[str, Figure]:
     found = {"probability": true_probability.draw(scored)}
     rows = {name: [row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None] for name, decided in scored.items()}
     claims = {name: some for name, some in rows.items() if any(each["estimate"] == each["estimate"] for each in some)}
+    rounds = learnt(run)
+    if rounds:
+        found["rounds"] = online_panels.draw({_dataset(run): rounds})
     return found | ({"calibration": probability_claims.draw(claims)} if claims else {})
 
 
@@ -67,6 +82,13 @@ def summaries(run: Recorded) -> dict[str, MethodSummary]:
         name: summed([row(_dataset(run), name, _seed(run), one) for one in decided], sum(one.get("alteration") is None for one in decided))
         for name, decided in _groups(run).items()
     }
+
+
+def learnt(run: Recorded) -> dict[str, list[Row]]:
+    """Method to the rows of its rounds, where rounds were learnt from."""
+    tau = str(run.config.get("search", {}).get("tau", ""))
+    found = {name: [online_row(_dataset(run), name, tau, _seed(run), one) for one in decided if online(one)] for name, decided in _groups(run).items()}
+    return {name: rows for name, rows in found.items() if rows}
 
 
 def _groups(run: Recorded) -> dict[str, list[Decided]]:

@@ -39,12 +39,13 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
         dataset: The world's name.
         method: The method's name.
         seed: Of the world and the method.
-        decided: A line of ``decisions.jsonl``, with `seconds`.
+        decided: A line of ``decisions.jsonl``, with `seconds`; its interval may stand in its certificate.
     """
     score = decided.get("score") or {}
     acted = decided.get("alteration") is not None
     true = {"auf": score.get("probability"), "oracle": score.get("oracle"), "no_action": score.get("no_action")}
-    claimed = {"estimate": decided.get("probability" if acted else "before"), "lower": decided.get("lower"), "upper": decided.get("upper")}
+    told = {**(decided.get("certificate") or {}), **decided}
+    claimed = {"estimate": decided.get("probability" if acted else "before"), "lower": told.get("lower"), "upper": told.get("upper")}
     numbers = true | (claimed if acted else claimed | {"lower": None, "upper": None}) | {"seconds": decided.get("seconds")}
     return {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")} | {key: number(numbers[key]) for key in NUMBERS}
 

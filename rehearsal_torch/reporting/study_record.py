@@ -69,16 +69,16 @@ class StudyRecord:
 
     def __init__(self, folder: Path, files: Mapping[str, str], plain: Sequence[str] = ()) -> None:
         self.folder, self.files, self.plain = folder, dict(files), tuple(plain)
-        lines = _read(folder / "jobs.csv")
+        lines = whole_lines(folder / "jobs.csv")
         self.jobs: dict[Key, dict[str, str]] = {tuple(line[name] for name in KEY): line for line in lines if line.get("state") == "ok"}
         if lines and len(self.jobs) != len(lines):
-            _replace(folder / "jobs.csv", written(list(self.jobs.values()), LINE))
+            replace(folder / "jobs.csv", written(list(self.jobs.values()), LINE))
         for stage in self.files:
-            raw = _read(self._file(stage))
+            raw = whole_lines(self._file(stage))
             kept = [line for line in raw if self._key(stage, line) in self.jobs]
             whole = not self._file(stage).is_file() or self._file(stage).read_text(encoding="utf-8").endswith("\n")
             if len(kept) != len(raw) or not whole:
-                _replace(self._file(stage), written(kept, self._columns(stage)))
+                replace(self._file(stage), written(kept, self._columns(stage)))
 
     def todo(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs that are not done."""
@@ -90,15 +90,15 @@ class StudyRecord:
         line = dict(zip(KEY, job.key, strict=True)) | dict(outcome.line)
         if outcome.rows:
             rows = [row if job.stage in self.plain else {**row, "setting": job.setting} for row in outcome.rows]
-            _append(self._file(job.stage), rows, self._columns(job.stage))
-        _append(self.folder / "jobs.csv", [line], LINE)
+            append(self._file(job.stage), rows, self._columns(job.stage))
+        append(self.folder / "jobs.csv", [line], LINE)
         if line["state"] == "ok":
             self.jobs[job.key] = {name: str(value) for name, value in line.items()}
 
     def rows(self, stage: str) -> list[Row]:
         """A stage's rows, with numbers as numbers, ``setting``, and what the job says: ``fit_seconds``."""
         found = []
-        for line in typed(_read(self._file(stage))):
+        for line in typed(whole_lines(self._file(stage))):
             told = self.jobs.get(self._key(stage, line))
             if told is not None:
                 found.append({"setting": "", **line, "fit_seconds": number(told["fit_seconds"])})
@@ -123,7 +123,7 @@ class StudyRecord:
         return (stage, str(line["dataset"]), str(line["method"]), str(line.get("setting", "")), str(line["seed"]))
 
 
-def _read(path: Path) -> list[dict[str, str]]:
+def whole_lines(path: Path) -> list[dict[str, str]]:
     """A CSV's whole lines; a torn last one is left out."""
     if not path.is_file():
         return []
@@ -131,14 +131,16 @@ def _read(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
 
 
-def _append(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
+def append(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
+    """Adds rows to a CSV, with a head where it is new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     begun = path.is_file() and path.stat().st_size > 0
     with path.open("a", encoding="utf-8", newline="") as file:
         file.write(written(rows, columns, head=not begun))
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
+    """Writes a file as a whole, so that nobody ever reads half of it."""
     beside = path.with_name(f".{path.name}.part")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)

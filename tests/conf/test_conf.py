@@ -77,7 +77,8 @@ def foreseeing(decision):
     return "task:" in (CONF / "surrogate" / f"{surrogate}.yaml").read_text(encoding="utf-8")
 
 
-FORESEEN, LOOKED_BACK = ["auf"], [name for name in EXPERIMENTS if name != "auf"]
+FORESEEN = ["auf", "bermuda_online", "ride_hailing", "two_stores"]
+LOOKED_BACK = [name for name in EXPERIMENTS if name not in FORESEEN]
 PAIRS = [(experiment, decision) for decision in DECISIONS for experiment in (FORESEEN if foreseeing(decision) else LOOKED_BACK)]
 
 

@@ -1,0 +1,120 @@
+"""One repeat of the study of structural rehearsal models: all rounds of a method in a world, learning from each.
+
+It builds what ``scripts/decide.py`` builds, from the same configuration, and decides through the same loop.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from rehearsal_torch.commands.building import problem_of, settle, surrogate_of, trainer_of
+from rehearsal_torch.commands.deciding import again, method_of
+from rehearsal_torch.commands.qwz23_study import METHODS
+from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
+from rehearsal_torch.graphs.counterparts import associative, causal
+from rehearsal_torch.loop import rounds
+from rehearsal_torch.reporting.online_rows import Row, online_row
+from rehearsal_torch.reporting.rounds_record import Repeat
+from rehearsal_torch.training.fit import fit
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What all repeats share.
+
+    Attributes:
+        conf: The folder of configurations.
+        rounds: How many rounds a repeat has.
+        scenarios: How many scenarios a search sees, and how many validate.
+        extra: Overrides of every repeat.
+        commit: The commit that the rows come from.
+    """
+
+    conf: Path
+    rounds: int = 100
+    scenarios: int = 4000
+    extra: tuple[str, ...] = ()
+    commit: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a repeat.
+
+    Attributes:
+        repeat: Which.
+        rows: A row a round; none where it failed.
+        line: Its line in ``jobs.csv``, but for what the repeat says itself.
+    """
+
+    repeat: Repeat
+    rows: list[Row] = field(default_factory=list)
+    line: dict[str, Any] = field(default_factory=dict)
+
+
+def done(protocol: Protocol, repeat: Repeat) -> Outcome:
+    """Goes through a repeat; an error becomes its line's message, so that the others go on."""
+    began = time.process_time()
+    try:
+        rows, state, message = list(rows_of(protocol, repeat)), "ok", ""
+    except Exception as error:
+        rows, state, message = [], "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+    spent = time.process_time() - began
+    return Outcome(repeat, rows, {"state": state, "rounds": len(rows), "seconds": spent, "commit": protocol.commit, "message": message})
+
+
+def configured(protocol: Protocol, repeat: Repeat) -> DictConfig:
+    """The repeat's configuration."""
+    with initialize_config_dir(str(protocol.conf.resolve()), version_base="1.3"):
+        config = compose("config", [*repeat.overrides, f"dataset.contexts={protocol.rounds}", *protocol.extra])
+    for name in ("seek", "choose"):
+        if name in config.objective and not any(text.startswith(f"objective.{name}=") for text in protocol.extra):
+            config.objective[name] = protocol.scenarios
+    return config
+
+
+def rows_of(protocol: Protocol, repeat: Repeat) -> Iterator[Row]:
+    """A row a round, as it is made; seconds are the processor's, of everything between two decisions.
+
+    Raises:
+        TypeError: if the world is none in foresight.
+    """
+    config = configured(protocol, repeat)
+    settle(repeat.repeat)
+    method, problem = method_of(config), problem_of(config)
+    if not isinstance(problem, RehearsalProblem):
+        raise TypeError(f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset")
+    believed(config, problem, METHODS[repeat.method].counterpart)
+    surrogate = surrogate_of(config, problem)
+    with TemporaryDirectory() as folder:
+        fit(surrogate, problem.observations(), trainer_of(config, Path(folder)))
+    settle(repeat.repeat)
+    made = rounds(problem, surrogate, method.objective, method.search, learn=True, trainer=again(config), certify=method.certify, seed=repeat.repeat)
+    before = time.process_time()
+    for each in made:
+        now = time.process_time()
+        line = json.loads(each.line()) | {"seconds": now - before}
+        yield online_row(repeat.world, repeat.method, repeat.tau, repeat.repeat, line)
+        before = time.process_time()
+
+
+def believed(config: DictConfig, problem: RehearsalProblem, counterpart: str) -> None:
+    """Writes a counterpart's graphs into the surrogate's configuration; changes nothing for a method with beliefs of its own.
+
+    Raises:
+        ValueError: for a counterpart that is not known, or that the problem has no graph for.
+    """
+    if not counterpart:
+        return
+    if counterpart not in ("causal", "associative"):
+        raise ValueError(f"expected causal or associative; got {counterpart!r}")
+    task = problem.task
+    graphs = causal(problem.hypotheses) if counterpart == "causal" else (associative(task.graph.names, task.context, task.box.names, task.outcomes),)
+    config.surrogate.hypotheses = [graph.to_plain() for graph in graphs]

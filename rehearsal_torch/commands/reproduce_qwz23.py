@@ -1,0 +1,153 @@
+"""The results of the paper on structural rehearsal models, in stages that can be stopped and taken up again.
+
+    rounds     rounds that learn from each other, method by method and world by world      rounds.csv, jobs.csv (Fig. 4, Tab. 1)
+    rl         reinforcement learning in the same worlds (optional packages)                rl.csv, rl_T.csv for T rounds (Tab. 1)
+    figures    figures/*.png and *.svg (Fig. 4), README.md with the numbers behind them
+
+A repeat (world, method, tau, repeat) that is done is not done again; one that was killed begins anew. One that failed is tried again.
+
+Source: Qin et al. (2023), Sec. 6, Fig. 4 and Tab. 1.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rehearsal_torch.commands.provenance import commit, provenance
+from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.history import RunFolder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.commands.qwz23_job import Protocol
+    from rehearsal_torch.reporting.rounds_record import Repeat
+
+STAGES = ("rounds", "rl", "figures")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the stages asked for; see ``--help``."""
+    asked = _parser().parse_args(arguments)
+    # One thread a process, for the linear algebra too; it reads this when it is first imported.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    try:
+        return _run(asked, list(sys.argv[1:] if arguments is None else arguments))
+    except UserError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
+    parser.add_argument("--worlds", nargs="+", default=["ride_hailing", "bermuda"], metavar="WORLD", help="default: ride_hailing bermuda")
+    parser.add_argument("--methods", nargs="+", default=["qwz23", "qwz23_success"], metavar="METHOD", help="default: qwz23 qwz23_success")
+    parser.add_argument("--taus", nargs="+", default=["0.7"], metavar="TAU", help="probabilities asked for (default: 0.7)")
+    parser.add_argument("--repeats", type=int, default=20, help="of each (default: 20)")
+    parser.add_argument("--rounds", type=int, default=100, help="of each repeat (default: 100)")
+    parser.add_argument("--agents", nargs="+", default=["ddpg", "ppo", "sac", "cats"], metavar="AGENT", help="of stage rl (default: ddpg ppo sac cats)")
+    parser.add_argument("--scenarios", type=int, default=4000, help="that a search sees, and that validate (default: 4000; the paper's text: 10000)")
+    parser.add_argument("--budget-minutes", type=float, default=None, help="no new repeat begins after so many minutes (default: no limit)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/qwz23"), help="where results go (default: docs/results/qwz23)")
+    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of all repeats, such as objective.teach=100")
+    return parser
+
+
+def _run(asked: argparse.Namespace, typed: list[str]) -> int:
+    from rehearsal_torch.commands.qwz23_job import Protocol
+    from rehearsal_torch.commands.qwz23_study import METHODS, WORLDS, repeats
+
+    least = {"--repeats": asked.repeats, "--rounds": asked.rounds, "--scenarios": asked.scenarios, "--workers": asked.workers}
+    odd = [name for name, value in least.items() if value < 1]
+    if odd:
+        raise UserError(f"expected at least 1; got {least[odd[0]]}", odd[0])
+    began = time.monotonic()
+    deadline = None if asked.budget_minutes is None else began + 60 * asked.budget_minutes
+    out, left = RunFolder(asked.out), 0
+    if "rounds" in asked.stages:
+        worlds, methods = _known(asked.worlds, list(WORLDS), "--worlds"), _known(asked.methods, list(METHODS), "--methods")
+        taus = [_tau(text) for text in asked.taus]
+        settings = {"rounds": asked.rounds, "scenarios": asked.scenarios, "extra": list(asked.set)}
+        _agree(out, settings)
+        _note(out, typed, settings)
+        protocol = Protocol(asked.conf, asked.rounds, asked.scenarios, tuple(asked.set), commit() or "")
+        left += _rounds(asked.out, protocol, repeats(worlds, methods, taus, range(asked.repeats)), asked.workers, deadline, began)
+    if "rl" in asked.stages:
+        from rehearsal_torch.commands.qwz23_rl import played
+
+        _note(out, typed, {})
+        left += played(asked.out, asked.worlds, asked.agents, asked.rounds, asked.repeats, deadline, lambda text: _say(began, text))
+    if "figures" in asked.stages:
+        from rehearsal_torch.commands.qwz23_documents import documents
+
+        documents(out)
+        _say(began, f"figures and README.md in {asked.out}")
+    if left:
+        _say(began, f"{left} repeats are not done: type the same again to go on with them")
+    return 1 if left else 0
+
+
+def _rounds(folder: Path, protocol: "Protocol", planned: "Sequence[Repeat]", workers: int, deadline: float | None, began: float) -> int:
+    """Runs the repeats that are not done; returns how many are left."""
+    from rehearsal_torch.commands.qwz23_job import done
+    from rehearsal_torch.commands.study_workers import shared
+    from rehearsal_torch.reporting.rounds_record import RoundsRecord
+
+    record = RoundsRecord(folder)
+    record.mend()
+    todo = record.todo(planned)
+    _say(began, f"rounds: {len(todo)} of {len(planned)} repeats to do")
+    for number, outcome in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
+        record.add(outcome.repeat, outcome.rows, outcome.line)
+        named = " ".join(text for text in (*outcome.repeat.key[:2], f"tau={outcome.repeat.tau}" if outcome.repeat.tau else "") if text)
+        told = f"rounds {number}/{len(todo)}  {named} repeat={outcome.repeat.repeat}"
+        if outcome.line["state"] == "ok":
+            true, best = (sum(row[key] for row in outcome.rows) / len(outcome.rows) for key in ("p_true", "oracle"))
+            _say(began, f"{told}: {true:.3f} of {best:.3f}, {outcome.line['seconds']:.1f} s")
+        else:
+            _say(began, f"{told} FAILED: {outcome.line['message']}")
+    return len(record.todo(planned))
+
+
+def _known(given: Sequence[str], all_: Sequence[str], option: str) -> list[str]:
+    odd = [name for name in given if name not in all_]
+    if odd:
+        raise UserError(f"expected some of {' '.join(all_)}; got {' '.join(odd)}", option)
+    return [name for name in all_ if name in given]
+
+
+def _tau(text: str) -> str:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise UserError(f"expected numbers above 0 and at most 1; got {text}", "--taus")
+    return f"{value:g}"
+
+
+def _agree(out: RunFolder, settings: dict[str, object]) -> None:
+    """Rows of one protocol are not mixed with those of another."""
+    before = out.read_json("run.json")
+    if "rounds" in before and any(before.get(key) != value for key, value in settings.items()):
+        told = f"--rounds {before.get('rounds')} --scenarios {before.get('scenarios')}"
+        told += f" --set {shlex.join(before['extra'])}" if before.get("extra") else ""
+        raise UserError(f"the rows there were made with {told}", str(out.path), "Choose another --out, or move the folder away")
+
+
+def _note(out: RunFolder, typed: Sequence[str], settings: dict[str, object]) -> None:
+    before = out.read_json("run.json")
+    command = " ".join(["python scripts/reproduce_qwz23.py", shlex.join(typed)]).strip()
+    commands = list(dict.fromkeys([*before.get("commands", []), command]))
+    out.write_json("run.json", before | provenance("reproduce_qwz23", [], 0) | {"command": command, "commands": commands, **settings})
+
+
+def _say(began: float, text: str) -> None:
+    print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)
