@@ -107,7 +107,7 @@ def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
 
 def estimates(model: StructuralPosterior, world: Bermuda, repeat: int) -> list[Row]:
     """What each estimate of the information takes."""
-    contexts, points, rows = model.given([world.situation(0)]), torch.linspace(-1, 1, 16, dtype=torch.float64).unsqueeze(-1), list[Row]()
+    contexts, points, rows = model.task.given([world.situation(0)]), torch.linspace(-1, 1, 16, dtype=torch.float64).unsqueeze(-1), list[Row]()
 
     def asked(entropy: Entropy, models: SampledModels) -> Tensor:
         return Information(model, models, contexts, ("Omega",), entropy).at(0, points)

@@ -21,7 +21,7 @@ from rehearsal_torch.commands.limits import check
 from rehearsal_torch.commands.overrides import composed
 from rehearsal_torch.commands.sweep import begin, finish
 from rehearsal_torch.commands.taking_up import recorded
-from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.commands.user_error import UserError, exit_code
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
@@ -38,17 +38,8 @@ def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = N
     Returns:
         The exit code.
     """
-    full = os.environ.get("HYDRA_FULL_ERROR") == "1"
-    try:
-        return _run(task, list(sys.argv[1:] if arguments is None else arguments), conf, after)
-    except UserError as error:
-        if full:
-            raise
-        print(error, file=sys.stderr, flush=True)
-        return 2
-    except KeyboardInterrupt:
-        print("Interrupted; type the same with resume=FOLDER to go on.", file=sys.stderr, flush=True)
-        return 130
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(lambda: _run(task, typed, conf, after), "Interrupted; type the same with resume=FOLDER to go on.")
 
 
 def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, after: Callable[[Path], None] | None) -> int:

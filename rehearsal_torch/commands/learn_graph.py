@@ -7,14 +7,13 @@ Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
 Source: Qin et al. (2023), App. A.3 and Eq. 7.
 """
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.commands.user_error import UserError, exit_code, told
 from rehearsal_torch.commands.verb import Option, Verb
 
 if TYPE_CHECKING:
@@ -35,19 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        if any(text in _HELP for text in typed):
-            print(VERB.help())
-            return 0
-        return VERB.run(VERB.read(typed))
-    except UserError as error:
-        if os.environ.get("HYDRA_FULL_ERROR") == "1":
-            raise
-        print(error, file=sys.stderr, flush=True)
-        return 2
-    except KeyboardInterrupt:
-        print("Interrupted; nothing was written.", file=sys.stderr, flush=True)
-        return 130
+    if any(text in _HELP for text in typed):
+        print(VERB.help())
+        return 0
+    return exit_code(lambda: VERB.run(VERB.read(typed)), "Interrupted; nothing was written.")
 
 
 def learn_graph(options: Mapping[str, str]) -> int:

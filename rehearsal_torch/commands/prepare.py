@@ -3,13 +3,12 @@
 Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 
 from rehearsal_torch.commands.prepare_bermuda import prepare_bermuda
 from rehearsal_torch.commands.prepare_nhanes import prepare_nhanes
-from rehearsal_torch.commands.user_error import UserError, did_you_mean
+from rehearsal_torch.commands.user_error import UserError, did_you_mean, exit_code
 from rehearsal_torch.commands.verb import Option, Verb
 
 VERBS = (
@@ -46,26 +45,21 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) 
         The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(lambda: _run(typed, verbs), "Interrupted; type the same again.")
+
+
+def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
     known = {verb.name: verb for verb in verbs}
-    try:
-        if not typed or typed[0] in _HELP:
-            print(_overview(verbs))
-            return 0 if typed else 2
-        if typed[0] not in known:
-            raise UserError("there is no such verb", typed[0], did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}")
-        verb = known[typed[0]]
-        if any(text in _HELP for text in typed[1:]):
-            print(verb.help())
-            return 0
-        return verb.run(verb.read(typed[1:]))
-    except UserError as error:
-        if os.environ.get("HYDRA_FULL_ERROR") == "1":
-            raise
-        print(error, file=sys.stderr, flush=True)
-        return 2
-    except KeyboardInterrupt:
-        print("Interrupted; type the same again.", file=sys.stderr, flush=True)
-        return 130
+    if not typed or typed[0] in _HELP:
+        print(_overview(verbs))
+        return 0 if typed else 2
+    if typed[0] not in known:
+        raise UserError("there is no such verb", typed[0], did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}")
+    verb = known[typed[0]]
+    if any(text in _HELP for text in typed[1:]):
+        print(verb.help())
+        return 0
+    return verb.run(verb.read(typed[1:]))
 
 
 def _overview(verbs: Sequence[Verb]) -> str:

@@ -13,15 +13,13 @@ Source: Du et al. (2026), Sec. 4 and App. D and E.
 """
 
 import argparse
-import os
-import shlex
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.commands.provenance import commit, provenance
+from rehearsal_torch.commands.provenance import commit
+from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 
@@ -37,14 +35,8 @@ ALONE = ("scalability",)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the stages asked for; see ``--help``."""
     asked = _parser().parse_args(arguments)
-    # One thread a process, for the linear algebra too; it reads this when it is first imported.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    try:
-        return _run(asked, list(sys.argv[1:] if arguments is None else arguments))
-    except UserError as error:
-        print(error, file=sys.stderr, flush=True)
-        return 2
+    one_thread()
+    return ended(_run, asked, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,14 +65,14 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
 
     if asked.contexts < 1 or asked.workers < 1:
         raise UserError(f"expected at least 1 context and 1 worker; got {asked.contexts} and {asked.workers}")
-    worlds, methods = _known(asked.worlds, WORLDS, "--worlds"), _known(asked.methods, METHODS, "--methods")
+    worlds, methods = known(asked.worlds, WORLDS, "--worlds"), known(asked.methods, METHODS, "--methods")
     began = time.monotonic()
     deadline = None if asked.budget_minutes is None else began + 60 * asked.budget_minutes
     stages = [stage for stage in FILES if stage in asked.stages]
     out = RunFolder(asked.out)
     if stages:
-        _agree(out, asked.contexts, asked.set)
-        _note(out, typed, asked.contexts, asked.set)
+        agree(out, {"contexts": asked.contexts}, asked.set)
+        note(out, "reproduce_auf", typed, {"contexts": asked.contexts, "extra": list(asked.set)})
     record = StudyRecord(asked.out, FILES, plain=("table1",))
     protocol = Protocol(asked.conf, asked.contexts, tuple(asked.set), commit() or "")
     left = 0
@@ -91,9 +83,9 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
         from rehearsal_torch.commands.auf_documents import documents
 
         documents(out, record, asked.nhanes)
-        _say(began, f"figures and README.md in {asked.out}")
+        say(began, f"figures and README.md in {asked.out}")
     if left:
-        _say(began, f"{left} jobs are not done: type the same again to go on with them")
+        say(began, f"{left} jobs are not done: type the same again to go on with them")
     return 1 if left else 0
 
 
@@ -103,44 +95,18 @@ def _stage(stage: str, record: "StudyRecord", protocol: "Protocol", planned: "Se
     from rehearsal_torch.commands.study_workers import shared
 
     todo = record.todo(planned)
-    _say(began, f"{stage}: {len(todo)} of {len(planned)} jobs to do")
+    say(began, f"{stage}: {len(todo)} of {len(planned)} jobs to do")
     for number, outcome in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
         record.add(outcome)
         job, line = outcome.job, outcome.line
         named = " ".join(text for text in (job.dataset, job.method, job.setting, f"seed={job.seed}") if text)
         if line["state"] == "ok":
             mean = sum(row["auf"] for row in outcome.rows) / len(outcome.rows)
-            _say(began, f"{stage} {number}/{len(todo)}  {named}: {mean:.3f}, fit {line['fit_seconds']:.2f} s")
+            say(began, f"{stage} {number}/{len(todo)}  {named}: {mean:.3f}, fit {line['fit_seconds']:.2f} s")
         else:
-            _say(began, f"{stage} {number}/{len(todo)}  {named} FAILED: {line['message']}")
+            say(began, f"{stage} {number}/{len(todo)}  {named} FAILED: {line['message']}")
     return len(record.todo(planned))
-
-
-def _known(given: Sequence[str] | None, all_: Sequence[str], option: str) -> list[str]:
-    odd = [name for name in given or [] if name not in all_]
-    if odd:
-        raise UserError(f"expected some of {' '.join(all_)}; got {' '.join(odd)}", option)
-    return list(all_) if given is None else [name for name in all_ if name in given]
 
 
 def _rows(job: "Job") -> int:
     return next((int(text.partition("=")[2]) for text in job.overrides if text.startswith("dataset.rows=")), 1000)
-
-
-def _agree(out: RunFolder, contexts: int, extra: Sequence[str]) -> None:
-    """Rows of one protocol are not mixed with those of another."""
-    before = out.read_json("run.json")
-    if before and (before.get("contexts"), before.get("extra")) != (contexts, list(extra)):
-        told = f"--contexts {before.get('contexts')}" + (f" --set {shlex.join(before['extra'])}" if before.get("extra") else "")
-        raise UserError(f"the rows there were made with {told}", str(out.path), "Choose another --out, or move the folder away")
-
-
-def _note(out: RunFolder, typed: Sequence[str], contexts: int, extra: Sequence[str]) -> None:
-    before = out.read_json("run.json")
-    command = " ".join(["python scripts/reproduce_auf.py", shlex.join(typed)]).strip()
-    commands = list(dict.fromkeys([*before.get("commands", []), command]))
-    out.write_json("run.json", provenance("reproduce_auf", [], 0) | {"command": command, "commands": commands, "contexts": contexts, "extra": list(extra)})
-
-
-def _say(began: float, text: str) -> None:
-    print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)

@@ -10,15 +10,13 @@ Source: Qin et al. (2023), Sec. 6, Fig. 4 and Tab. 1.
 """
 
 import argparse
-import os
-import shlex
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.commands.provenance import commit, provenance
+from rehearsal_torch.commands.provenance import commit
+from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 
@@ -32,14 +30,8 @@ STAGES = ("rounds", "rl", "figures")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the stages asked for; see ``--help``."""
     asked = _parser().parse_args(arguments)
-    # One thread a process, for the linear algebra too; it reads this when it is first imported.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    try:
-        return _run(asked, list(sys.argv[1:] if arguments is None else arguments))
-    except UserError as error:
-        print(error, file=sys.stderr, flush=True)
-        return 2
+    one_thread()
+    return ended(_run, asked, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,25 +64,25 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     deadline = None if asked.budget_minutes is None else began + 60 * asked.budget_minutes
     out, left = RunFolder(asked.out), 0
     if "rounds" in asked.stages:
-        worlds, methods = _known(asked.worlds, list(WORLDS), "--worlds"), _known(asked.methods, list(METHODS), "--methods")
+        worlds, methods = known(asked.worlds, list(WORLDS), "--worlds"), known(asked.methods, list(METHODS), "--methods")
         taus = [_tau(text) for text in asked.taus]
-        settings = {"rounds": asked.rounds, "scenarios": asked.scenarios, "extra": list(asked.set)}
-        _agree(out, settings)
-        _note(out, typed, settings)
+        settings = {"rounds": asked.rounds, "scenarios": asked.scenarios}
+        agree(out, settings, asked.set)
+        note(out, "reproduce_qwz23", typed, {**settings, "extra": list(asked.set)})
         protocol = Protocol(asked.conf, asked.rounds, asked.scenarios, tuple(asked.set), commit() or "")
         left += _rounds(asked.out, protocol, repeats(worlds, methods, taus, range(asked.repeats)), asked.workers, deadline, began)
     if "rl" in asked.stages:
         from rehearsal_torch.commands.qwz23_rl import played
 
-        _note(out, typed, {})
-        left += played(asked.out, asked.worlds, asked.agents, asked.rounds, asked.repeats, deadline, lambda text: _say(began, text))
+        note(out, "reproduce_qwz23", typed, {})
+        left += played(asked.out, asked.worlds, asked.agents, asked.rounds, asked.repeats, deadline, lambda text: say(began, text))
     if "figures" in asked.stages:
         from rehearsal_torch.commands.qwz23_documents import documents
 
         documents(out)
-        _say(began, f"figures and README.md in {asked.out}")
+        say(began, f"figures and README.md in {asked.out}")
     if left:
-        _say(began, f"{left} repeats are not done: type the same again to go on with them")
+        say(began, f"{left} repeats are not done: type the same again to go on with them")
     return 1 if left else 0
 
 
@@ -103,24 +95,17 @@ def _rounds(folder: Path, protocol: "Protocol", planned: "Sequence[Repeat]", wor
     record = RoundsRecord(folder)
     record.mend()
     todo = record.todo(planned)
-    _say(began, f"rounds: {len(todo)} of {len(planned)} repeats to do")
+    say(began, f"rounds: {len(todo)} of {len(planned)} repeats to do")
     for number, outcome in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
         record.add(outcome.repeat, outcome.rows, outcome.line)
         named = " ".join(text for text in (*outcome.repeat.key[:2], f"tau={outcome.repeat.tau}" if outcome.repeat.tau else "") if text)
         told = f"rounds {number}/{len(todo)}  {named} repeat={outcome.repeat.repeat}"
         if outcome.line["state"] == "ok":
             true, best = (sum(row[key] for row in outcome.rows) / len(outcome.rows) for key in ("p_true", "oracle"))
-            _say(began, f"{told}: {true:.3f} of {best:.3f}, {outcome.line['seconds']:.1f} s")
+            say(began, f"{told}: {true:.3f} of {best:.3f}, {outcome.line['seconds']:.1f} s")
         else:
-            _say(began, f"{told} FAILED: {outcome.line['message']}")
+            say(began, f"{told} FAILED: {outcome.line['message']}")
     return len(record.todo(planned))
-
-
-def _known(given: Sequence[str], all_: Sequence[str], option: str) -> list[str]:
-    odd = [name for name in given if name not in all_]
-    if odd:
-        raise UserError(f"expected some of {' '.join(all_)}; got {' '.join(odd)}", option)
-    return [name for name in all_ if name in given]
 
 
 def _tau(text: str) -> str:
@@ -131,23 +116,3 @@ def _tau(text: str) -> str:
     if not 0 < value <= 1:
         raise UserError(f"expected numbers above 0 and at most 1; got {text}", "--taus")
     return f"{value:g}"
-
-
-def _agree(out: RunFolder, settings: dict[str, object]) -> None:
-    """Rows of one protocol are not mixed with those of another."""
-    before = out.read_json("run.json")
-    if "rounds" in before and any(before.get(key) != value for key, value in settings.items()):
-        told = f"--rounds {before.get('rounds')} --scenarios {before.get('scenarios')}"
-        told += f" --set {shlex.join(before['extra'])}" if before.get("extra") else ""
-        raise UserError(f"the rows there were made with {told}", str(out.path), "Choose another --out, or move the folder away")
-
-
-def _note(out: RunFolder, typed: Sequence[str], settings: dict[str, object]) -> None:
-    before = out.read_json("run.json")
-    command = " ".join(["python scripts/reproduce_qwz23.py", shlex.join(typed)]).strip()
-    commands = list(dict.fromkeys([*before.get("commands", []), command]))
-    out.write_json("run.json", before | provenance("reproduce_qwz23", [], 0) | {"command": command, "commands": commands, **settings})
-
-
-def _say(began: float, text: str) -> None:
-    print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)

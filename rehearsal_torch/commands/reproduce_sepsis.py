@@ -10,8 +10,6 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, App. F and G.
 
 import argparse
 import csv
-import shlex
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,8 +20,8 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.commands.building import plain, problem_of, settle
 from rehearsal_torch.commands.lipschitz_study import Validated, decreases, grid
-from rehearsal_torch.commands.provenance import provenance
 from rehearsal_torch.commands.sepsis_study import BOUND, HORIZON, LIMIT, USUAL, planned, search, tasks
+from rehearsal_torch.commands.study_command import ended, note, say
 from rehearsal_torch.commands.study_models import configured, fingerprints, models
 from rehearsal_torch.commands.study_workers import shared
 from rehearsal_torch.commands.user_error import UserError
@@ -84,12 +82,7 @@ def _decide(study: Study, situation: Hindsight, case: Case) -> Decision:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the stages asked for; see ``--help``."""
-    asked = _parser().parse_args(arguments)
-    try:
-        return _run(asked, list(sys.argv[1:] if arguments is None else arguments))
-    except UserError as error:
-        print(error, file=sys.stderr, flush=True)
-        return 2
+    return ended(_run, _parser().parse_args(arguments), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -122,7 +115,7 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     out = RunFolder(asked.out)
     plan = {stage: cases for stage, cases in planned().items() if stage in asked.stages}
     constants = sorted({each.case.constant for cases in plan.values() for each in cases} | {USUAL.constant})
-    _say(began, f"models for L_h = {', '.join(f'{constant:g}' for constant in constants)} in {asked.cache}")
+    say(began, f"models for L_h = {', '.join(f'{constant:g}' for constant in constants)} in {asked.cache}")
     study = Study(
         [problem.situation(index) for index in range(asked.episodes)],
         models(asked.conf, asked.cache, problem, constants, overrides),
@@ -142,19 +135,19 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
         content = plain(config)
         common = Validated([problem.stays.episodes[place] for place in problem.splits["train"]], content["surrogate"], content["trainer"], asked.grid_epochs)
         for cell in grid(common, asked.out / "lipschitz_grid.csv", asked.workers, deadline):
-            _say(began, f"grid: L_h, L_phi = {cell[0]}, {cell[1]}")
+            say(began, f"grid: L_h, L_phi = {cell[0]}, {cell[1]}")
     if "figures" in asked.stages:
         _figures(study, out, rows, plain(config))
-        _say(began, f"figures and README.md in {asked.out}")
+        say(began, f"figures and README.md in {asked.out}")
     return 0
 
 
 def _searches(study: Study, rows: EpisodeRows, todo: list[tuple[int, Case]], workers: int, deadline: float | None, began: float) -> None:
-    _say(began, f"{len(todo)} searches to do, {len(rows.done)} done before")
+    say(began, f"{len(todo)} searches to do, {len(rows.done)} done before")
     for number, row in enumerate(shared(solved, study, todo, workers, deadline), 1):
         rows.append([row])
         if number == len(todo) or number * 50 // len(todo) > (number - 1) * 50 // len(todo):
-            _say(began, f"searched {number} of {len(todo)}")
+            say(began, f"searched {number} of {len(todo)}")
 
 
 def _truth(study: Study, path: Path, workers: int, deadline: float | None, began: float) -> None:
@@ -166,7 +159,7 @@ def _truth(study: Study, path: Path, workers: int, deadline: float | None, began
     for number, found in enumerate(shared(judged, study, todo, workers, deadline), 1):
         _append(path, found)
         if number % 100 == 0 or number == len(todo):
-            _say(began, f"judged {number} of {len(todo)} by the truth")
+            say(began, f"judged {number} of {len(todo)} by the truth")
 
 
 def _figures(study: Study, out: RunFolder, rows: EpisodeRows, config: dict[str, Any]) -> None:
@@ -216,16 +209,12 @@ def _record(out: RunFolder, typed: list[str], limit: float | None, weights: dict
     odd = [constant for constant, digest in weights.items() if before.get("models", {}).get(constant, digest) != digest]
     if odd and (out.path / "episodes.csv").exists():
         raise UserError(f"the rows there came from other models (L_h = {', '.join(odd)})", str(out.path), "Move the folder away, or bring those models back")
-    command = " ".join(["python scripts/reproduce_sepsis.py", shlex.join(typed)]).strip()
-    commands = list(dict.fromkeys([*before.get("commands", []), command]))
     # Only stages that search have a limit worth telling: drawing figures later must not change what is said of the rows.
     told = {
-        "command": command,
-        "commands": commands,
         "limit_seconds": before.get("limit_seconds") if limit is None else limit,
         "models": before.get("models", {}) | weights,
     }
-    out.write_json("run.json", provenance("reproduce_sepsis", [], seed) | told)
+    note(out, "reproduce_sepsis", typed, told, seed)
 
 
 def _read(path: Path) -> list[dict[str, str]]:
@@ -246,7 +235,3 @@ def _append(path: Path, rows: Iterable[dict[str, object]]) -> None:
         if not begun:
             writer.writeheader()
         writer.writerows(whole)
-
-
-def _say(began: float, text: str) -> None:
-    print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)

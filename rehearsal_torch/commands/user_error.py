@@ -4,7 +4,9 @@ Such an error is one paragraph: what is wrong, where, and what to do. It ends a 
 traceback (``HYDRA_FULL_ERROR=1`` does). Whatever else goes wrong is a fault of ours and keeps its traceback.
 """
 
-from collections.abc import Iterable, Iterator
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -35,6 +37,26 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     if close:
         return f"Did you mean {' or '.join(close)}?"
     return f"Choose from {', '.join(known)}" if 0 < len(known) <= 12 else ""
+
+
+def exit_code(run: Callable[[], int], interrupted: str) -> int:
+    """What a command ends with: the code of `run`; 2 after an error that can be mended, 130 after an interruption, each told.
+
+    Args:
+        run: What the command does.
+        interrupted: What is said of an interruption: how to go on.
+    """
+    full = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    try:
+        return run()
+    except UserError as error:
+        if full:
+            raise
+        print(error, file=sys.stderr, flush=True)
+        return 2
+    except KeyboardInterrupt:
+        print(interrupted, file=sys.stderr, flush=True)
+        return 130
 
 
 @contextmanager

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
@@ -97,6 +99,19 @@ class RehearsalTask:
                 faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the variable out")
         if faults:
             raise ValueError("; ".join(faults))
+
+    def given(self, situations: Sequence[Foresight]) -> Tensor:
+        """The contexts of situations, (B, |X|), in the task's order and in the variables' units; there may be no context variable at all.
+
+        Raises:
+            ValueError: if a situation does not say one of the context variables.
+        """
+        for each in situations:
+            missing = [name for name in self.context if name not in each.given]
+            if missing:
+                raise ValueError(f"{each.identity}: expected the context {list(self.context)}; {missing} is not given: measure it first")
+        rows = [[float(each.given[name]) for name in self.context] for each in situations]
+        return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.context))
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration."""

@@ -117,8 +117,7 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def given(self, situations: Sequence[Foresight]) -> Tensor:
         """The contexts of situations, (B, |X|)."""
-        values = [[float(situation.given[name]) for name in self.task.context] for situation in situations]
-        return torch.tensor(values, dtype=torch.float64).reshape(len(situations), len(self.task.context))
+        return self.task.given(situations)
 
     def optimum(self, situation: Situation) -> float:
         """The largest probability over the candidate sets and doing nothing."""

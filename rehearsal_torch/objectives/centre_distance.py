@@ -164,7 +164,7 @@ class CentreDistances(Alternatives):
         place = [scaler.names.index(name) for name in task.outcomes]
         region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
         centre, radius = centre_and_radius(region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes)))
-        aim, given = Aim(region, centre, radius, loss), surrogate.given(situations)
+        aim, given = Aim(region, centre, radius, loss), surrogate.task.given(situations).to(surrogate.scaler.scale)
         kind = torch.float32 if precision == 32 else torch.float64
         noise = [surrogate.noise(count, purpose).to(kind) for purpose, count in ((SEEK, draws), (CHOOSE, fresh), (JUDGE, fresh))]
         idle = surrogate.pushed(noise[JUDGE], (), given, task.outcomes)

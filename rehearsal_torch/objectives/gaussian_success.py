@@ -166,7 +166,7 @@ def success_objectives(surrogate: LinearSurrogate, situations: Sequence[Foresigh
     """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B situations."""
     task, found = surrogate.task, []
     device = surrogate.contexts.values.device
-    contexts = surrogate.given(situations).to(device)
+    contexts = surrogate.task.given(situations).to(device)
     centre, _ = task.region.chebyshev()
     origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
     nothing: Tensor | None = None

@@ -171,9 +171,7 @@ class KernelValue(Alternatives):
 
 def _contexts(surrogate: NestedRidge, situations: Sequence[Foresight]) -> Tensor:
     """Standardised contexts, (B, |X|); there may be no context variable at all."""
-    names = surrogate.task.context
-    given = [[float(situation.given[name]) for name in names] for situation in situations]
-    return surrogate.scaler.shown(names, torch.tensor(given, dtype=torch.float64).reshape(len(situations), len(names)))
+    return surrogate.scaler.shown(surrogate.task.context, surrogate.task.given(situations))
 
 
 def _clipped(probability: Tensor) -> float:

@@ -107,7 +107,7 @@ class ScenarioCounts(CountAlternatives):
         if min(seek, choose, judge) < 1:
             raise ValueError(f"expected seek, choose and judge >= 1; got {seek}, {choose} and {judge}")
         task = surrogate.task
-        contexts = surrogate.given(situations).to(surrogate.contexts.values.device)
+        contexts = surrogate.task.given(situations).to(surrogate.contexts.values.device)
         before, found = contexts.new_zeros(len(contexts)), []
         for names in ((), *task.candidates):
             laws = surrogate.laws(names)

@@ -96,7 +96,7 @@ class SuccessProbabilities(CountAlternatives):
     ) -> None:
         if min(seek, choose, judge, teach) < 1:
             raise ValueError(f"expected seek, choose, judge and teach >= 1; got {seek}, {choose}, {judge} and {teach}")
-        contexts = surrogate.given(situations)
+        contexts = surrogate.task.given(situations)
         models = [surrogate.sampled(count, STAGES * seed + stage) for stage, count in ((SEEK, seek), (CHOOSE, choose), (JUDGE, judge), (TEACH, teach))]
         before = scenarios_of(surrogate, models[JUDGE], contexts, ()).share(contexts.new_empty(len(contexts), 0))
         found = []
@@ -132,4 +132,4 @@ def fresh(surrogate: ScenarioModel, situations: Sequence[Foresight], names: Sequ
         count: How many scenarios.
         seed: Decides them; it gives others than those of `SuccessProbabilities` with any seed from 0 on.
     """
-    return scenarios_of(surrogate, surrogate.sampled(count, STAGES * seed + STAGES - 1), surrogate.given(situations), names)
+    return scenarios_of(surrogate, surrogate.sampled(count, STAGES * seed + STAGES - 1), surrogate.task.given(situations), names)

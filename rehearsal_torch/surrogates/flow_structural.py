@@ -24,7 +24,6 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.fitted import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.standardise import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
@@ -106,19 +105,6 @@ class FlowStructural(Surrogate):
         """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call, other draws for another purpose."""
         stream = torch.Generator().manual_seed(1_000_003 * self.seed + purpose)
         return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(self.scaler.scale)
-
-    def given(self, situations: Sequence[Foresight]) -> Tensor:
-        """The contexts of situations, (B, |X|).
-
-        Raises:
-            ValueError: if a situation does not say one of the context variables.
-        """
-        for each in situations:
-            missing = [name for name in self.task.context if name not in each.given]
-            if missing:
-                raise ValueError(f"{each.identity}: expected the context {list(self.task.context)}; {missing} is not given: measure it first")
-        rows = [[float(each.given[name]) for name in self.task.context] for each in situations]
-        return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.task.context)).to(self.scaler.scale)
 
     @torch.no_grad()
     def pushed(self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]) -> PushForward:

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from rehearsal_torch.data.fitted import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.linear_law import AffineResponse, LinearLaw
@@ -145,19 +144,6 @@ class LinearSurrogate(Surrogate, ABC):
         law = self.law(alteration.names)
         there, back = positions(self.task.graph.names, law.names), positions(law.names, self.task.graph.names)
         return law.rehearse(noise[..., there], alteration.values, self.task.context, given)[..., back]
-
-    def given(self, situations: Sequence[Foresight]) -> Tensor:
-        """The contexts of situations, (B, |X|).
-
-        Raises:
-            ValueError: if a situation does not say one of the context variables.
-        """
-        for each in situations:
-            missing = [name for name in self.task.context if name not in each.given]
-            if missing:
-                raise ValueError(f"{each.identity}: expected the context {list(self.task.context)}; {missing} is not given: measure it first")
-        rows = [[float(each.given[name]) for name in self.task.context] for each in situations]
-        return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.task.context))
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[tuple[Tensor, Tensor, Tensor]]) -> LinearLaw:
         names = self.task.graph.names

@@ -27,7 +27,6 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import positions
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -125,16 +124,3 @@ class ScenarioModel(Surrogate, ABC):
             count: K.
             seed: Different seeds give independent samples; the same seed gives the same.
         """
-
-    def given(self, situations: Sequence[Foresight]) -> Tensor:
-        """The contexts of situations, (B, |X|).
-
-        Raises:
-            ValueError: if a situation does not say one of the context variables.
-        """
-        for each in situations:
-            missing = [name for name in self.task.context if name not in each.given]
-            if missing:
-                raise ValueError(f"{each.identity}: expected the context {list(self.task.context)}; {missing} is not given: measure it first")
-        rows = [[float(each.given[name]) for name in self.task.context] for each in situations]
-        return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.task.context))

@@ -70,7 +70,7 @@ def followed(forgetting, seed, rounds=60):
         for names in task.candidates:
             box = task.box.only(names)
             values = torch.linspace(float(box.lower), float(box.upper), 41, dtype=torch.float64).reshape(-1, 1, 1)
-            shares = task.region.contains(models.scenarios(model.given([situation]), names).only(task.outcomes).rows(values)).double().mean(-1)[:, 0]
+            shares = task.region.contains(models.scenarios(model.task.given([situation]), names).only(task.outcomes).rows(values)).double().mean(-1)[:, 0]
             if float(shares.max()) > best[0]:
                 best = float(shares.max()), Alteration(names, values[int(shares.argmax()), 0])
         decision = Decision(best[1], best[0])

@@ -26,7 +26,7 @@ def test_values_are_log_probabilities_of_the_fitted_law(world):
     values, vectors = torch.linalg.eigh(law.covariance)
     noise = noise @ (vectors * values.clamp_min(0).sqrt() @ vectors.mT)
     actions = made.lower + 0.7 * (made.upper - made.lower)
-    given = model.given(made.situations)
+    given = model.task.given(made.situations)
     rows = law.rehearse(noise, actions[0], world.task.context, given[0])
     share = world.task.region.contains(rows[:, [law.names.index(name) for name in world.task.outcomes]]).double().mean()
     assert float(made(actions)[0].exp()) == pytest.approx(float(share), abs=0.005)

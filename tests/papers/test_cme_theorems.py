@@ -14,15 +14,14 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.data.standardise import Standardise
+from rehearsal_torch.commands.auf_illustrations import BORROWER as LOAN_CASE
+from rehearsal_torch.commands.auf_illustrations import RATES, believed
 from rehearsal_torch.datasets.loan import Loan
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.desirability import Desirability
 from rehearsal_torch.surrogates.product_ridge import ProductRidge
 
 ETA, EDGE = 2.0, 0.5
-RATES = torch.linspace(0, 1, 201, dtype=torch.float64)
-BORROWER = torch.tensor([[0.1, 0.9]], dtype=torch.float64)
+BORROWER = torch.tensor([LOAN_CASE], dtype=torch.float64)
 
 
 def gap(region, sharpness, outcomes, weights):
@@ -86,17 +85,7 @@ def test_only_the_adjusted_estimator_nears_the_truth():
 
 def chosen(seed, adjusted):
     """The rate that an estimator from 1,000 loans likes best for the borrower: median widths, lambdas of .001."""
-    world = Loan(rows=1000, seed=seed)
-    table, task = world.observations(), world.task
-    scaler, desirability = Standardise(table.names), Desirability(task.region)
-    scaler.solve(table.values)
-    outcomes = table.columns(task.outcomes)
-    desirability.solve(outcomes)
-    x, u, a = (scaler.shown(names, table.columns(names)) for names in (task.context, ("U1",), ("A2",)))
-    estimator = ProductRidge()
-    estimator.solve(x, u if adjusted else u[:, :0], u[:, :0], a, desirability.targets(outcomes), outcomes)
-    prepared = estimator.prepare(scaler.shown(task.context, BORROWER))
-    return RATES[estimator.value(prepared, scaler.shown(("A2",), RATES[:, None])[:, None])[:, 0].argmax()]
+    return RATES[believed(Loan(rows=1000, seed=seed), adjusted).argmax()]
 
 
 def test_figure_3_the_single_estimator_does_worse_than_nothing():

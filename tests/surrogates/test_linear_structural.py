@@ -41,7 +41,7 @@ def clique_rows(count, altered=None, seed=0):
 def test_what_follows_an_alteration_is_what_the_world_does(world):
     model = fit(LinearStructural(world.task), world.table(40000))
     (situation,) = world.situations(1, seed=4)
-    given = model.given([situation])
+    given = model.task.given([situation])
     for names in ((), *world.task.candidates):
         values = torch.linspace(0.3, 0.9, len(names)).double()
         rows = torch.from_numpy(
@@ -135,7 +135,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="may not be altered"):
         fit(LinearStructural(world.task), rows).response(("y",))
     with pytest.raises(ValueError, match="not given"):
-        fit(LinearStructural(world.task), rows).given([Foresight("1", {}, {})])
+        fit(LinearStructural(world.task), rows).task.given([Foresight("1", {}, {})])
     with pytest.raises(ValueError, match="one clique"):
         LinearStructural(
             RehearsalTask.of(

@@ -310,4 +310,4 @@ def test_without_hypotheses_the_tasks_graph_is_the_only_one():
     assert model.graph_weights().tolist() == [1.0]
     assert StructuralPosterior(WORLD.task, []).hypotheses == StructuralPosterior(WORLD.task, None).hypotheses
     with pytest.raises(ValueError, match=r"\['x'\] is not given"):
-        model.given([type(WORLD.situations(1)[0])("0", {}, {})])
+        model.task.given([type(WORLD.situations(1)[0])("0", {}, {})])

@@ -1,0 +1,73 @@
+"""What the commands that reproduce a paper share: ending with a code, names that must be known, the note of what was typed.
+
+``run.json`` in a study's folder lists every command that added to it, with versions and commit, and the settings that all its
+rows share. Nothing here imports anything heavy, so that help and slips are answered at once.
+"""
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from rehearsal_torch.commands.provenance import provenance
+from rehearsal_torch.commands.user_error import UserError, exit_code
+from rehearsal_torch.history import RunFolder
+
+Asked = TypeVar("Asked")
+
+
+def ended(run: Callable[[Asked, list[str]], int], asked: Asked, arguments: Sequence[str] | None) -> int:
+    """The exit code of run(asked, what was typed)."""
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(lambda: run(asked, typed), "Interrupted; type the same again to go on.")
+
+
+def one_thread() -> None:
+    """One thread a process, for the linear algebra too; it reads this when it is first imported."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def known(given: Sequence[str] | None, all_: Sequence[str], option: str) -> list[str]:
+    """The names that were given, in the study's order; None for all.
+
+    Raises:
+        UserError: if one is not among them.
+    """
+    odd = [name for name in given or [] if name not in all_]
+    if odd:
+        raise UserError(f"expected some of {' '.join(all_)}; got {' '.join(odd)}", option)
+    return list(all_) if given is None else [name for name in all_ if name in given]
+
+
+def agree(out: RunFolder, settings: Mapping[str, object], extra: Sequence[str]) -> None:
+    """Rows of one protocol are not mixed with those of another.
+
+    Args:
+        out: The study's folder.
+        settings: Option to value, of those that all rows must share.
+        extra: Overrides, likewise.
+
+    Raises:
+        UserError: if the rows there were made with others.
+    """
+    before = out.read_json("run.json")
+    wanted = {**settings, "extra": list(extra)}
+    if set(wanted) <= set(before) and any(before[key] != value for key, value in wanted.items()):
+        told = " ".join(f"--{key} {before[key]}" for key in settings) + (f" --set {shlex.join(before['extra'])}" if before["extra"] else "")
+        raise UserError(f"the rows there were made with {told}", str(out.path), "Choose another --out, or move the folder away")
+
+
+def note(out: RunFolder, script: str, typed: Sequence[str], told: Mapping[str, object], seed: int = 0) -> None:
+    """Adds what was typed to run.json; what it said before and is not said again stays."""
+    before = out.read_json("run.json")
+    command = " ".join([f"python scripts/{script}.py", shlex.join(typed)]).strip()
+    commands = list(dict.fromkeys([*before.get("commands", []), command]))
+    out.write_json("run.json", before | provenance(script, [], seed) | {"command": command, "commands": commands, **told})
+
+
+def say(began: float, text: str) -> None:
+    """A line with the seconds since `began`."""
+    print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)
