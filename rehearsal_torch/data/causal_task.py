@@ -1,0 +1,178 @@
+"""Tasks of causal Bayesian optimisation: a system to try actions on.
+
+Nodes X_i of a directed acyclic graph follow from their parents, from action variables, and from noise of their own,
+
+    X_i = f_i(Z_i, A_i, U_i).
+
+Actions are roots of the graph; an arrow from an action to a node is a soft intervention on the node, and one action may enter
+several. Sought is the action vector with the largest expected reward, where the reward is a known function of the nodes.
+
+Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.known_reward import KnownReward, known_reward
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+LEAST_ROWS = 5
+
+
+@dataclass(frozen=True)
+class CausalTask:
+    """Who follows from whom, what may be set, and what is wanted.
+
+    Attributes:
+        graph: Nodes and actions; a directed acyclic graph.
+        box: The actions, with bounds in their units.
+        reward: A known function of some nodes.
+        limits: Linear constraints M a <= d on the actions; None for the box alone.
+
+    Raises:
+        ValueError: if the graph has bi-directional edges, an action is no root, a name is unknown, an action has no room, or no action within the
+            box satisfies the limits.
+    """
+
+    graph: RehearsalGraph
+    box: Box
+    reward: KnownReward
+    limits: Polytope | None = None
+
+    def __post_init__(self) -> None:
+        if self.graph.bidirected:
+            raise ValueError(f"expected a directed acyclic graph; got bi-directional edges {list(self.graph.bidirected)}: give each node noise of its own")
+        for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
+            unknown = [name for name in names if name not in self.graph.names]
+            if unknown:
+                raise ValueError(f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with their edges")
+        late = [name for name in self.box.names if self.graph.parents(name)]
+        if late:
+            raise ValueError(f"actions {late} have parents: an action is set from outside, take the arrows into it out")
+        wanted = [name for name in self.reward.names if name in self.box.names]
+        if wanted:
+            raise ValueError(f"the reward reads the actions {wanted}: expected nodes; add a node that says what the action costs")
+        if not self.box.names or bool((self.box.width <= 0).any()):
+            raise ValueError("expected at least one action, each with lower < upper; leave out what cannot be changed")
+        idle = [name for name in self.box.names if name not in self.graph.ancestors(self.reward.names)]
+        if idle:
+            raise ValueError(f"actions {idle} do not reach the reward {list(self.reward.names)}: draw their arrows, or take them out")
+        if self.limits is not None:
+            self._check_limits(self.limits)
+
+    def _check_limits(self, limits: Polytope) -> None:
+        if limits.names != self.box.names:
+            raise ValueError(f"limits are on {list(limits.names)}: expected the actions {list(self.box.names)}, in this order")
+        unit = torch.eye(len(self.box.names), dtype=torch.float64)
+        faces, offsets = torch.cat([limits.normals, unit, -unit]), torch.cat([limits.offsets, self.box.upper, -self.box.lower])
+        Polytope(self.box.names, faces, offsets)  # refuses what no action satisfies
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The k actions, in the box's order."""
+        return self.box.names
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """The N nodes that can reach the reward, in topological order; what cannot is not modelled."""
+        reaching = self.graph.ancestors(self.reward.names)
+        return tuple(name for name in self.graph.names if name in reaching and name not in self.box.names)
+
+    def inputs(self, node: str) -> tuple[str, ...]:
+        """What a node follows from: parents and actions, in the graph's order."""
+        return self.graph.parents(node)
+
+    def reward_of(self, table: Table) -> Tensor:
+        """The reward of each row, (n,)."""
+        return self.reward(table.columns(self.reward.names))
+
+    def flattened(self, nodes: Sequence[str] | None = None) -> "CausalTask":
+        """The task without its structure: every one of `nodes` (None: those that the reward reads) follows from all actions alone."""
+        kept = self.reward.names if nodes is None else tuple(nodes)
+        return CausalTask(RehearsalGraph.of(dict.fromkeys(kept, self.actions)), self.box, self.reward, self.limits)
+
+    def check(self, table: Table) -> None:
+        """Refuses a table that nothing can be learnt from.
+
+        Raises:
+            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing or infinite, a node is constant, or an
+                action lies outside its bounds.
+        """
+        needed = (*self.actions, *self.nodes)
+        missing = [name for name in needed if name not in table.names]
+        if missing:
+            raise ValueError(f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the nodes out of the graph")
+        if len(table) < LEAST_ROWS:
+            raise ValueError(f"expected at least {LEAST_ROWS} rows; got {len(table)}: try a few more actions first, spread over their ranges")
+        faults = []
+        for name, column in zip(needed, table.columns(needed).T, strict=True):
+            bad = int((~column.isfinite()).sum())
+            if bad:
+                faults.append(f"{name}: {bad} of {len(column)} values are missing or infinite: drop those rows, or measure again")
+            elif name in self.nodes and bool((column == column[0]).all()):
+                faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the node out of the graph")
+        if faults:
+            raise ValueError("; ".join(faults))
+        for index, row in enumerate(table.columns(self.actions)):
+            self.check_action(row, f"row {index}")
+
+    def check_action(self, action: Tensor, where: str = "action") -> None:
+        """Refuses an action (k,) outside the box or the limits, but for rounding.
+
+        Raises:
+            ValueError: if it is, or is no finite vector of k numbers.
+        """
+        if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
+            raise ValueError(f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got {action.tolist()}")
+        slack = 1e-6 * self.box.width.to(action)
+        for name, value, lower, upper, room in zip(self.actions, *(each.tolist() for each in (action, self.box.lower, self.box.upper, slack)), strict=True):
+            if not lower - room <= value <= upper + room:
+                raise ValueError(f"{where}: {name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it inside, or widen the bounds")
+        if self.limits is not None and not bool((self.limits.slack(action) >= -1e-6 * (1 + self.limits.offsets.abs().to(action))).all()):
+            worst = self.limits.slack(action)
+            raise ValueError(f"{where}: {action.tolist()} breaks the limits on the actions by {-float(worst.min()):g} (face {int(worst.argmin())})")
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a configuration.
+
+        Raises:
+            ValueError: if the reward is a Python function.
+        """
+        limits = None if self.limits is None else {"normals": self.limits.normals.tolist(), "offsets": self.limits.offsets.tolist()}
+        bounds = {name: list(pair) for name, pair in self.box.bounds().items()}
+        return {"graph": self.graph.to_plain(), "actions": bounds, "reward": self.reward.to_plain(), "limits": limits}
+
+    @classmethod
+    def of(cls, plain: "Mapping[str, Any] | CausalTask") -> "CausalTask":
+        """A task of plain data: ``graph`` ({parents: {node: [causes]}} or {cliques, edges}), ``actions`` (name to bounds), ``reward``, ``limits``.
+
+        Raises:
+            ValueError: if a part is missing or wrong.
+        """
+        if isinstance(plain, CausalTask):
+            return plain
+        missing = [key for key in ("graph", "actions", "reward") if key not in plain]
+        if missing:
+            raise ValueError(f"a task needs {missing}: graph, actions (name to bounds), reward, and optionally limits on the actions")
+        strange = [key for key in plain if key not in ("graph", "actions", "reward", "limits")]
+        if strange:
+            raise ValueError(f"a task has no {strange}: it has graph, actions, reward and limits")
+        graph = dict(plain["graph"])
+        if "parents" in graph:
+            made = RehearsalGraph.of(graph["parents"])
+        else:
+            made = RehearsalGraph(tuple(tuple(names) for names in graph["cliques"]), tuple((source, target) for source, target in graph["edges"]))
+        box, limits = Box.of(plain["actions"]), plain.get("limits")
+        bound = None
+        if limits is not None:
+            normals, offsets = (torch.tensor(limits[key], dtype=torch.float64) for key in ("normals", "offsets"))
+            bound = Polytope(box.names, normals, offsets)
+        return cls(made, box, known_reward(plain["reward"]), bound)

@@ -1,0 +1,147 @@
+"""Rewards: what an experiment is worth, as a known function of the nodes of a causal system.
+
+Often the reward is a node, y = x_d; often it is a known function of several, such as a cost that adds up or the distance
+to a target. A known function is not learnt: models learn the nodes, the function is applied to what they say.
+
+Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of losses); Astudillo and Frazier (2021).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class KnownReward(ABC):
+    """A function of some nodes, to be made large."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The m nodes that it reads, in order."""
+
+    @abstractmethod
+    def __call__(self, values: Tensor) -> Tensor:
+        """(..., m) -> (...), in the reward's unit; differentiable."""
+
+    @abstractmethod
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for a configuration; `known_reward` gives the reward back."""
+
+
+@dataclass(frozen=True)
+class WeightedSum(KnownReward):
+    """sum_i w_i x_i; a single weight of 1 makes a node the reward.
+
+    Attributes:
+        weights: Node to weight, in reward per unit of the node.
+
+    Raises:
+        ValueError: if there is no weight, or one is zero or not finite.
+    """
+
+    weights: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", {str(name): float(weight) for name, weight in self.weights.items()})
+        wrong = [name for name, weight in self.weights.items() if weight == 0 or not abs(weight) < float("inf")]
+        if wrong or not self.weights:
+            raise ValueError(f"expected a finite weight other than zero for at least one node; got {dict(self.weights)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes with a weight."""
+        return tuple(self.weights)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """(..., m) -> (...)."""
+        return values @ torch.tensor(list(self.weights.values()), dtype=values.dtype, device=values.device)
+
+    def to_plain(self) -> dict[str, Any]:
+        """``weights``."""
+        return {"weights": dict(self.weights)}
+
+
+@dataclass(frozen=True)
+class TargetError(KnownReward):
+    """-mean_i (x_i - target_i)^2, or the negative sum: how far a system is from what was measured.
+
+    Attributes:
+        targets: Node to target, in the node's unit.
+        mean: Whether the squares are averaged or summed.
+
+    Raises:
+        ValueError: if there is no target, or one is not finite.
+    """
+
+    targets: Mapping[str, float]
+    mean: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "targets", {str(name): float(target) for name, target in self.targets.items()})
+        if not self.targets or not all(abs(target) < float("inf") for target in self.targets.values()):
+            raise ValueError(f"expected a finite target for at least one node; got {dict(self.targets)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes with a target."""
+        return tuple(self.targets)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """(..., m) -> (...)."""
+        squares = (values - torch.tensor(list(self.targets.values()), dtype=values.dtype, device=values.device)) ** 2
+        return -(squares.mean(-1) if self.mean else squares.sum(-1))
+
+    def to_plain(self) -> dict[str, Any]:
+        """``targets`` and ``mean``."""
+        return {"targets": dict(self.targets), "mean": self.mean}
+
+
+@dataclass(frozen=True)
+class FunctionReward(KnownReward):
+    """A function of the caller's own; a model with such a reward cannot be saved, as a checkpoint holds no code.
+
+    Attributes:
+        nodes: The m nodes that it reads.
+        function: (..., m) -> (...), in torch operations.
+    """
+
+    nodes: tuple[str, ...]
+    function: Callable[[Tensor], Tensor]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes."""
+        return self.nodes
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """(..., m) -> (...)."""
+        return self.function(values)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Refused.
+
+        Raises:
+            ValueError: always: a function is no plain data.
+        """
+        raise ValueError("a reward that is a Python function cannot be written to a file: use weights or targets, or keep the model in Python")
+
+
+def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]") -> KnownReward:
+    """A reward of plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target}, mean: true}``.
+
+    Raises:
+        ValueError: if it is none of these.
+    """
+    if isinstance(plain, KnownReward):
+        return plain
+    if isinstance(plain, str):
+        return WeightedSum({plain: 1.0})
+    if isinstance(plain, Mapping) and set(plain) == {"weights"}:
+        return WeightedSum(plain["weights"])
+    if isinstance(plain, Mapping) and "targets" in plain and set(plain) <= {"targets", "mean"}:
+        return TargetError(plain["targets"], bool(plain.get("mean", True)))
+    raise ValueError(f"expected a reward: a node's name, {{weights: {{node: weight}}}} or {{targets: {{node: target}}, mean: true}}; got {plain!r}")

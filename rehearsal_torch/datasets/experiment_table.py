@@ -1,0 +1,133 @@
+"""Experiments of one's own: what was tried so far, and the question what to try next.
+
+Each row of a comma-separated file is an experiment: the actions that were set, and every node as it came out. The task is a few
+lines of YAML:
+
+    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}   # who follows from whom; actions are named like any cause
+    actions: {valve: [0, 1], dose: [0, 5]}                                # what may be set, and how far
+    reward: yield                                                         # or {weights: {yield: 1, cost: -0.1}}, or {targets: {yield: 3}}
+    limits: {normals: [[1, 1]], offsets: [5]}                             # optional: linear constraints M a <= d on the actions
+
+A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that row; the row then says
+nothing of how the node comes about. Nobody scores a suggestion: its worth is seen when it is tried.
+
+Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+import yaml
+
+from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Foresight, Situation
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.datasets.causal_problem import CausalProblem
+from rehearsal_torch.datasets.number_columns import number_columns, table_file
+
+SET = "set:"
+
+
+def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
+    """A task of a YAML file, or of its content.
+
+    Raises:
+        ValueError: if there is none, it cannot be read, or a part is missing or wrong.
+    """
+    if task is None:
+        raise ValueError("no task is named: set dataset.task=task.yaml, with graph, actions and reward")
+    if isinstance(task, Mapping):
+        return CausalTask.of(task)
+    file = Path(task)
+    if not file.is_file():
+        raise ValueError(f"there is no file {file}: check dataset.task=, which is relative to the folder the command is typed in")
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file} is no plain YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{file}: expected graph, actions and reward; got {type(content).__name__}")
+    return CausalTask.of(content)
+
+
+def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
+    """The experiments of a data frame, actions first, in the task's order.
+
+    Args:
+        frame: A row an experiment; columns that the task does not name are not read.
+        task: Whose actions and nodes.
+        source: What the table is called in messages.
+
+    Raises:
+        TableError: if a column is missing, is no number, or has missing values, or there are fewer than 5 rows.
+        ValueError: if a node is constant, or an action lies outside its bounds.
+    """
+    names = (*task.actions, *task.nodes)
+    values = number_columns(frame, names, source, LEAST_ROWS)
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    altered[:, : len(task.actions)] = True
+    marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
+    for name, column in zip(marked, number_columns(frame, [f"{SET}{name}" for name in marked], source).T, strict=True):
+        altered[:, names.index(name)] = column != 0
+    table = Table(names, values, altered)
+    task.check(table)
+    return table
+
+
+class ExperimentTable(CausalProblem):
+    """A comma-separated file of experiments and a task.
+
+    Args:
+        path: The experiments so far, .csv or .csv.gz.
+        task: Who follows from whom, what may be set, what is wanted: a YAML file, or its content.
+
+    Raises:
+        TableError: if the file cannot be read, or a column is missing, no number or incomplete; all faults are listed.
+        ValueError: if the task cannot be used, a node is constant, or an action lies outside its bounds.
+    """
+
+    def __init__(self, path: str | Path | None, task: str | Path | Mapping[str, Any] | None) -> None:
+        self.task = causal_task(task)
+        self.past = experiments_of(table_file(path), self.task, str(path))
+        self.source = Path(str(path)).name
+
+    def observations(self) -> Table:
+        """All experiments."""
+        return self.past
+
+    def held_out(self) -> Table:
+        """The same: experiments are too dear to keep some aside."""
+        return self.past
+
+    def count(self) -> int:
+        """One question: what to try next."""
+        return 1
+
+    def situation(self, index: int) -> Foresight:
+        """The next experiment."""
+        if index != 0:
+            raise IndexError(f"expected situation 0; got {index}")
+        return Foresight(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Nothing: nobody knows what an experiment would have brought."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, roles, ranges, the best reward so far and the fingerprint."""
+        rewards = self.task.reward_of(self.past)
+        best = self.past.columns(self.task.actions)[rewards.argmax()]
+        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(self.past.names, self.past.values.T, strict=True)}
+        return {
+            "source": self.source,
+            "rows": len(self.past),
+            **self.task.to_plain(),
+            "ranges": ranges,
+            "best reward so far": float(rewards.max()),
+            "at": dict(zip(self.task.actions, best.tolist(), strict=True)),
+            "fingerprint": self.past.fingerprint(),
+        }

@@ -1,0 +1,112 @@
+"""Causal tasks: roles that must fit together, rewards that are known, rows that can be learnt from."""
+
+import pytest
+import torch
+import yaml
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum, known_reward
+from rehearsal_torch.data.table import Table
+
+PLAIN = {
+    "graph": {"parents": {"X": ["a", "b"], "Y": ["X", "b"], "W": ["X"]}},
+    "actions": {"a": [0, 1], "b": [-1, 2]},
+    "reward": "Y",
+}
+
+
+@pytest.fixture
+def task():
+    return CausalTask.of(PLAIN)
+
+
+def rows(count=6, **columns):
+    values = torch.rand(count, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    names = ("a", "b", "X", "Y")
+    for name, value in columns.items():
+        values[:, names.index(name)] = value
+    return Table.observed(names, values)
+
+
+def test_only_what_reaches_the_reward_is_modelled(task):
+    assert task.nodes == ("X", "Y")
+    assert task.inputs("X") == ("a", "b")
+    assert set(task.inputs("Y")) == {"X", "b"}
+
+
+def test_plain_data_gives_the_task_back(task):
+    again = CausalTask.of(yaml.safe_load(yaml.safe_dump(task.to_plain())))
+    assert again.to_plain() == task.to_plain()
+    limited = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}, "reward": {"targets": {"Y": 2}, "mean": False}})
+    assert CausalTask.of(limited.to_plain()).to_plain() == limited.to_plain()
+
+
+def test_a_flattened_task_forgets_the_structure(task):
+    flat = task.flattened()
+    assert flat.nodes == ("Y",)
+    assert set(flat.inputs("Y")) == {"a", "b"}
+    both = task.flattened(("X", "Y"))
+    assert set(both.inputs("Y")) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reward": "Q"}, r"reward's nodes \['Q'\] are not in the graph"),
+        ({"reward": "a"}, r"reward reads the actions"),
+        ({"reward": {"weights": {"Y": 0.0}}}, "other than zero"),
+        ({"reward": {"gain": 3}}, "expected a reward"),
+        ({"actions": {"a": [0, 1], "c": [0, 1]}}, r"actions \['c'\] are not in the graph"),
+        ({"actions": {"a": [1, 1], "b": [0, 1]}}, "lower < upper"),
+        ({"actions": {"a": [0, 1], "X": [0, 1]}}, r"\['X'\] have parents"),
+        ({"graph": {"parents": {"X": ["a", "b", "Y"], "Y": ["X"]}}}, "circle: X -> Y -> X|circle: Y -> X -> Y"),
+        ({"graph": {"parents": {"X": ["a"], "Y": ["X"], "W": ["b"]}}}, r"\['b'\] do not reach the reward"),
+        ({"limits": {"normals": [[1.0, 1.0]], "offsets": [-5.0]}}, "no outcome satisfies"),
+        ({"colour": 1}, "no \\['colour'\\]"),
+    ],
+)
+def test_a_task_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        CausalTask.of({**PLAIN, **change})
+
+
+def test_a_missing_part_is_named():
+    with pytest.raises(ValueError, match=r"\['reward'\]"):
+        CausalTask.of({key: value for key, value in PLAIN.items() if key != "reward"})
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (rows(4), "at least 5 rows; got 4"),
+        (rows(X=float("nan")), "X: 6 of 6 values are missing"),
+        (rows(Y=3.0), "Y: all 6 values are 3"),
+        (rows(a=1.5), r"row 0: a may be set within \[0, 1\]; got 1.5"),
+        (Table.observed(("a", "b", "X"), torch.rand(6, 3, dtype=torch.float64)), r"no column for \['Y'\]"),
+    ],
+)
+def test_rows_that_teach_nothing_are_refused(task, table, message):
+    with pytest.raises(ValueError, match=message):
+        task.check(table)
+
+
+def test_limits_hold_for_actions():
+    task = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
+    task.check_action(torch.tensor([0.5, 1.0], dtype=torch.float64))
+    with pytest.raises(ValueError, match="breaks the limits"):
+        task.check_action(torch.tensor([0.9, 1.0], dtype=torch.float64))
+    with pytest.raises(ValueError, match="expected 2 finite numbers"):
+        task.check_action(torch.tensor([float("nan"), 1.0], dtype=torch.float64))
+
+
+def test_rewards_are_what_they_say(task):
+    values = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
+    assert WeightedSum({"X": 2.0, "Y": -1.0})(values).tolist() == [0.0, 7.0]
+    assert TargetError({"X": 1.0, "Y": 0.0})(values).tolist() == [-2.0, -2.5]
+    assert TargetError({"X": 1.0, "Y": 0.0}, mean=False)(values).tolist() == [-4.0, -5.0]
+    own = FunctionReward(("X", "Y"), lambda each: each.prod(-1))
+    assert known_reward(own)(values).tolist() == [2.0, -3.0]
+    with pytest.raises(ValueError, match="cannot be written"):
+        own.to_plain()
+    table = rows()
+    assert torch.equal(task.reward_of(table), table.columns(("Y",))[:, 0])
