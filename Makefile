@@ -9,7 +9,7 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 
-.PHONY: help train test lint bench reproduce-sepsis reproduce-auf reproduce-qwz23 clean
+.PHONY: help train test lint bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -19,6 +19,7 @@ help:
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
 	@echo "make reproduce-qwz23     makes the tables and figures on structural rehearsal models, under docs/results/qwz23"
+	@echo "make reproduce-cbo       makes the tables and figures on causal Bayesian optimisation, under docs/results/cbo"
 	@echo "make clean               removes $(VENV) and caches; runs/ stays"
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
@@ -47,6 +48,9 @@ reproduce-auf: $(READY)
 
 reproduce-qwz23: $(READY)
 	$(PY) scripts/reproduce_qwz23.py $(ARGS)
+
+reproduce-cbo: $(READY)
+	$(PY) scripts/reproduce_cbo.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -46,6 +46,7 @@ class Round:
         score: What the problem's own yardstick says, name to number.
         answer: The row(s) that followed, where the world was asked for them to learn from.
         success: Whether they are what was wanted; None where nobody was asked, or the world has no word on it.
+        reward: What they are worth, the mean where there are several; None where nobody was asked, or the world has no reward.
     """
 
     index: int
@@ -55,6 +56,7 @@ class Round:
     score: Mapping[str, float]
     answer: "Table | None" = None
     success: bool | None = None
+    reward: float | None = None
 
     def line(self) -> str:
         """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
@@ -62,7 +64,7 @@ class Round:
         whole = {"index": self.index, **self.situation.facts(), **self.decision.to_dict(), **certificate, "score": dict(self.score)}
         if self.answer is not None:
             rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
-            whole |= {"success": self.success, "answer": {"rows": rows, "altered": _cells(self.answer)}}
+            whole |= {"success": self.success, **({} if self.reward is None else {"reward": self.reward}), "answer": {"rows": rows, "altered": _cells(self.answer)}}
         return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False)
 
 

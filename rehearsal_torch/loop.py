@@ -33,6 +33,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.datasets.causal_world import CausalWorld
 from rehearsal_torch.datasets.changing_world import ChangingWorld
 from rehearsal_torch.datasets.problem import Problem, World
 from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
@@ -148,7 +149,7 @@ def _learning(method: _Method, world: World, indices: Sequence[int], trainer: De
     for index in indices[len(answers) :]:
         (each,) = method.rounds([index])
         answer = world.respond(each.situation, each.decision)
-        yield replace(each, answer=answer, success=_success(world, answer))
+        yield replace(each, answer=answer, success=_success(world, answer), reward=_reward(world, answer))
         table = table + answer
         fit(method.surrogate, table, trainer)
 
@@ -158,6 +159,11 @@ def _success(world: World, answer: Table) -> bool | None:
     if isinstance(world, RehearsalWorld | ChangingWorld):
         return bool(world.desired(answer.columns(world.task.outcomes)).all())
     return None
+
+
+def _reward(world: World, answer: Table) -> float | None:
+    """What the answer is worth; None where the world has no reward."""
+    return float(world.task.reward_of(answer).mean()) if isinstance(world, CausalWorld) else None
 
 
 def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.training.descent import Descent
 
 # Decisions that go with each kind of data, the most usual first.
-FORESIGHT, HINDSIGHT = ("cme", "care", "none"), ("branch_and_bound", "greedy")
+FORESIGHT, HINDSIGHT, TRIALS = ("cme", "care", "none"), ("branch_and_bound", "greedy"), ("excbo", "ucb", "eicf", "eifn", "mcbo")
 
 
 def settle(seed: int) -> None:
@@ -72,32 +72,45 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
 
     Graphs that may be true (`hypotheses`) are written likewise where the surrogate asks for them.
 
-    A surrogate with a task decides in foresight, one without for episodes in hindsight: data and decision must be of one kind.
+    A surrogate decides in foresight, chooses trials, or decides for episodes in hindsight: data and decision must be of one kind.
 
     Args:
         config: The whole configuration; changed in place.
         problem: Where situations come from.
 
     Raises:
-        UserError: if the surrogate needs a task and the problem has none, or the problem has one and the surrogate takes none.
+        UserError: if data and surrogate are of different kinds.
     """
+    from rehearsal_torch.datasets.causal_problem import CausalProblem
     from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
 
-    kind = type(problem).__name__
-    if "task" not in config.surrogate:
-        if isinstance(problem, RehearsalProblem):
-            hint = f"Choose a decision for such data, such as decision={' or decision='.join(FORESIGHT)}, or a dataset with episodes"
-            raise UserError(f"this decides for episodes; {kind} has a context, actions and outcomes instead", "decision", hint)
-        return
-    if not isinstance(problem, RehearsalProblem):
-        hint = f"Choose a dataset with a context, actions and outcomes, such as dataset=bank, or a decision for episodes: decision={HINDSIGHT[0]}"
-        raise UserError(f"this surrogate needs a rehearsal task; {kind} has none", "dataset", hint)
-    if config.surrogate.task is not None:
+    has = FORESIGHT if isinstance(problem, RehearsalProblem) else TRIALS if isinstance(problem, CausalProblem) else HINDSIGHT
+    wants = _kind(config)
+    if has != wants:
+        wrong = f"this decides for {_DATA[wants]}; {type(problem).__name__} has {_DATA[has]}"
+        hint = f"Choose a decision for such data, such as decision={' or decision='.join(has[:3])}, or a dataset with {_DATA[wants]}, such as {_LIKE[wants]}"
+        raise UserError(wrong, "decision", hint)
+    if not isinstance(problem, RehearsalProblem | CausalProblem) or config.surrogate.task is not None:
         return
     with open_dict(config):
         config.surrogate.task = problem.task.to_plain()
-        if "hypotheses" in config.surrogate and config.surrogate.hypotheses is None:
+        if isinstance(problem, RehearsalProblem) and "hypotheses" in config.surrogate and config.surrogate.hypotheses is None:
             config.surrogate.hypotheses = [graph.to_plain() for graph in problem.hypotheses]
+
+
+_DATA = {FORESIGHT: "cases with a context, actions and outcomes", TRIALS: "rounds of trials", HINDSIGHT: "episodes"}
+_LIKE = {FORESIGHT: "dataset=bank", TRIALS: "dataset=dropwave", HINDSIGHT: "dataset=sepsis_simulated"}
+
+
+def _kind(config: DictConfig) -> tuple[str, ...]:
+    """The kind of data that the surrogate decides for."""
+    from hydra.utils import get_class
+
+    from rehearsal_torch.surrogates.causal_model import CausalModel
+
+    if "task" not in config.surrogate:
+        return HINDSIGHT
+    return TRIALS if issubclass(get_class(config.surrogate._target_), CausalModel) else FORESIGHT
 
 
 def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":

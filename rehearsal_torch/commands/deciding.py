@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rehearsal_torch.commands.building import build, settle
+from rehearsal_torch.commands.trials import Trials
 from rehearsal_torch.commands.user_error import UserError, told
 from rehearsal_torch.history import Round, RunFolder, answered
 
@@ -99,7 +100,7 @@ def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate
             begin=len(done),
             answers=[answered(decision) for decision in before] if learn else (),
         )
-        for _ in watched(folder.record(made), len(done), len(planned)):
+        for _ in watched(folder.record(made), len(done), len(planned), sweep):
             pass
     return len(planned)
 
@@ -139,9 +140,12 @@ def processes(workers: int | None, sweep: bool) -> int:
     return cpu_count()
 
 
-def watched(rounds: Iterator[Round], done: int, total: int) -> Iterator[Round]:
-    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world answers, both count the successes."""
-    console, wins, asked = Console(), 0, 0
+def watched(rounds: Iterator[Round], done: int, total: int, sweep: bool = False) -> Iterator[Round]:
+    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world answers, both count the successes.
+
+    Outside a sweep, trials are told round by round: action, observed reward, best expected reward so far, seconds.
+    """
+    console, wins, asked, trials = Console(), 0, 0, Trials()
 
     def so_far(each: Round) -> str:
         nonlocal wins, asked
@@ -154,7 +158,9 @@ def watched(rounds: Iterator[Round], done: int, total: int) -> Iterator[Round]:
         began = time.perf_counter()
         for number, each in enumerate(rounds, done + 1):
             said = so_far(each)
-            if number == total or number * 10 // total > (number - 1) * 10 // total:
+            if each.reward is not None and not sweep:
+                print(trials.told(each, total), flush=True)
+            elif number == total or number * 10 // total > (number - 1) * 10 // total:
                 print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{said}", flush=True)
             yield each
         return
@@ -162,5 +168,7 @@ def watched(rounds: Iterator[Round], done: int, total: int) -> Iterator[Round]:
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("deciding", total=total, completed=done)
         for each in rounds:
+            if each.reward is not None:
+                bar.console.print(trials.told(each, total), highlight=False, markup=False)
             bar.update(task, advance=1, description=f"deciding{so_far(each)}")
             yield each

@@ -3,26 +3,20 @@
 It builds what ``scripts/decide.py`` builds, from the same configuration, and decides through the same loop.
 """
 
-import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from rehearsal_torch.commands.building import problem_of, settle, surrogate_of, trainer_of
-from rehearsal_torch.commands.deciding import again, method_of
 from rehearsal_torch.commands.qwz23_study import METHODS
+from rehearsal_torch.commands.study_rounds import Outcome, outcome, played
+from rehearsal_torch.datasets.problem import Problem
 from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
 from rehearsal_torch.graphs.counterparts import associative, causal
-from rehearsal_torch.loop import rounds
 from rehearsal_torch.reporting.online_rows import Row, online_row
 from rehearsal_torch.reporting.rounds_record import Repeat
-from rehearsal_torch.training.fit import fit
 
 
 @dataclass(frozen=True)
@@ -44,30 +38,9 @@ class Protocol:
     commit: str = ""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a repeat.
-
-    Attributes:
-        repeat: Which.
-        rows: A row a round; none where it failed.
-        line: Its line in ``jobs.csv``, but for what the repeat says itself.
-    """
-
-    repeat: Repeat
-    rows: list[Row] = field(default_factory=list)
-    line: dict[str, Any] = field(default_factory=dict)
-
-
-def done(protocol: Protocol, repeat: Repeat) -> Outcome:
+def done(protocol: Protocol, repeat: Repeat) -> Outcome[Repeat]:
     """Goes through a repeat; an error becomes its line's message, so that the others go on."""
-    began = time.process_time()
-    try:
-        rows, state, message = list(rows_of(protocol, repeat)), "ok", ""
-    except Exception as error:
-        rows, state, message = [], "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-    spent = time.process_time() - began
-    return Outcome(repeat, rows, {"state": state, "rounds": len(rows), "seconds": spent, "commit": protocol.commit, "message": message})
+    return outcome(repeat, lambda: rows_of(protocol, repeat), protocol.commit)
 
 
 def configured(protocol: Protocol, repeat: Repeat) -> DictConfig:
@@ -87,22 +60,14 @@ def rows_of(protocol: Protocol, repeat: Repeat) -> Iterator[Row]:
         TypeError: if the world is none in foresight.
     """
     config = configured(protocol, repeat)
-    settle(repeat.repeat)
-    method, problem = method_of(config), problem_of(config)
-    if not isinstance(problem, RehearsalProblem):
-        raise TypeError(f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset")
-    believed(config, problem, METHODS[repeat.method].counterpart)
-    surrogate = surrogate_of(config, problem)
-    with TemporaryDirectory() as folder:
-        fit(surrogate, problem.observations(), trainer_of(config, Path(folder)))
-    settle(repeat.repeat)
-    made = rounds(problem, surrogate, method.objective, method.search, learn=True, trainer=again(config), certify=method.certify, seed=repeat.repeat)
-    before = time.process_time()
-    for each in made:
-        now = time.process_time()
-        line = json.loads(each.line()) | {"seconds": now - before}
+
+    def prepare(problem: Problem) -> None:
+        if not isinstance(problem, RehearsalProblem):
+            raise TypeError(f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset")
+        believed(config, problem, METHODS[repeat.method].counterpart)
+
+    for line in played(config, repeat.repeat, prepare):
         yield online_row(repeat.world, repeat.method, repeat.tau, repeat.repeat, line)
-        before = time.process_time()
 
 
 def believed(config: DictConfig, problem: RehearsalProblem, counterpart: str) -> None:

@@ -89,23 +89,14 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
 def _rounds(folder: Path, protocol: "Protocol", planned: "Sequence[Repeat]", workers: int, deadline: float | None, began: float) -> int:
     """Runs the repeats that are not done; returns how many are left."""
     from rehearsal_torch.commands.qwz23_job import done
-    from rehearsal_torch.commands.study_workers import shared
+    from rehearsal_torch.commands.study_rounds import Outcome, carried_out
     from rehearsal_torch.reporting.rounds_record import RoundsRecord
 
-    record = RoundsRecord(folder)
-    record.mend()
-    todo = record.todo(planned)
-    say(began, f"rounds: {len(todo)} of {len(planned)} repeats to do")
-    for number, outcome in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
-        record.add(outcome.repeat, outcome.rows, outcome.line)
-        named = " ".join(text for text in (*outcome.repeat.key[:2], f"tau={outcome.repeat.tau}" if outcome.repeat.tau else "") if text)
-        told = f"rounds {number}/{len(todo)}  {named} repeat={outcome.repeat.repeat}"
-        if outcome.line["state"] == "ok":
-            true, best = (sum(row[key] for row in outcome.rows) / len(outcome.rows) for key in ("p_true", "oracle"))
-            say(began, f"{told}: {true:.3f} of {best:.3f}, {outcome.line['seconds']:.1f} s")
-        else:
-            say(began, f"{told} FAILED: {outcome.line['message']}")
-    return len(record.todo(planned))
+    def told(outcome: Outcome["Repeat"]) -> str:
+        true, best = (sum(row[key] for row in outcome.rows) / len(outcome.rows) for key in ("p_true", "oracle"))
+        return f"{true:.3f} of {best:.3f}"
+
+    return carried_out(RoundsRecord(folder), done, protocol, planned, workers, deadline, began, told)
 
 
 def _tau(text: str) -> str:

@@ -49,3 +49,8 @@ class Trained(Part, ABC):
     @abstractmethod
     def finish(self) -> None:
         """Puts the part into the form in which it is used and saved, once training is over."""
+
+    @property
+    def judged_by_held_out(self) -> bool:
+        """Whether held-out rows may end the training and choose the weights. Parts whose loss is an evidence of all rows replace it."""
+        return True

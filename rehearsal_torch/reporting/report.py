@@ -2,7 +2,7 @@
 
 What is drawn depends on what the folder holds: training curves where something was trained, distributions, outcomes,
 effort and one patient's course where the decisions are action sequences, claims against the truth where the problem
-scored them by it, and a table in any case. Decisions in foresight have tables and figures of their own.
+scored them by it, and a table in any case. Decisions in foresight and trials have tables and figures of their own.
 """
 
 from pathlib import Path
@@ -16,7 +16,9 @@ from rehearsal_torch.reporting import (
     improvement_distribution,
     outcomes,
     patient_course,
+    recovery_panels,
     training_curve,
+    trial_report,
     truth_errors,
 )
 from rehearsal_torch.reporting.drawing import drawing, save
@@ -42,7 +44,10 @@ def report(folder: str | Path) -> str:
     run = read(folder)
     words = wording(run.config)
     written: list[Path] = []
-    if foresight_report.concerns(run):
+    if trial_report.concerns(run):
+        shown = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
+        written += trial_report.written(run)
+    elif foresight_report.concerns(run):
         shown = foresight_report.tables(run)
         written += foresight_report.written(run)
     else:
@@ -67,6 +72,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     parts = training_curve.trained_parts(run.metrics)
     for part in parts:
         found["training" if len(parts) == 1 else f"training_{part.replace('/', '_')}"] = training_curve.draw(run.metrics, part)
+    if trial_report.concerns(run):
+        return found | recovery_panels.figures(run.truth) | trial_report.figures(run)
     if foresight_report.concerns(run):
         return found | foresight_report.figures(run)
     groups = {f"{search}, k = {changes}": decided for (search, changes), decided in run.groups().items() if changes is not None}

@@ -1,20 +1,59 @@
 """The record of a study of rounds: which repeats are done, and their rows.
 
-``rounds.csv`` holds a row a round, ``jobs.csv`` a line a repeat. A repeat's rows are written first and its line after them, so that a repeat
-without a line is not done: whatever rows it left behind are dropped when the record is taken up again (`mend`), and it begins anew. Repeats
-that failed are dropped likewise, to be tried again. Reading alone changes nothing, so that it may be done while a study is running.
+One file holds a row a round (``rounds.csv`` or ``traces.csv``), ``jobs.csv`` a line a repeat. A repeat's rows are written first and its line
+after them, so that a repeat without a line is not done: whatever rows it left behind are dropped when the record is taken up again (`mend`), and
+it begins anew. Repeats that failed are dropped likewise, to be tried again. Reading alone changes nothing, so that it may be done while a study
+is running.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-from rehearsal_torch.reporting.online_rows import COLUMNS, KEY, Row, online_typed
+from rehearsal_torch.reporting import online_rows, trial_rows
 from rehearsal_torch.reporting.rehearsal_rows import written
 from rehearsal_torch.reporting.study_record import append, replace, whole_lines
 
-LINE = (*KEY, "state", "rounds", "seconds", "commit", "message")
 Key = tuple[str, ...]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the rows of a study look like.
+
+    Attributes:
+        rows: Their file.
+        key: The columns that name a repeat.
+        columns: All columns.
+        typed: Makes numbers of what was read from CSV.
+    """
+
+    rows: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    typed: Callable[[Iterable[Mapping[str, str]]], list[Row]]
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """The columns of ``jobs.csv``."""
+        return (*self.key, "state", "rounds", "seconds", "commit", "message")
+
+
+ONLINE = Layout("rounds.csv", online_rows.KEY, online_rows.COLUMNS, online_rows.online_typed)
+TRIALS = Layout("traces.csv", trial_rows.KEY, trial_rows.COLUMNS, trial_rows.trial_typed)
+
+
+class Keyed(Protocol):
+    """Something that a study does once."""
+
+    @property
+    def key(self) -> Key:
+        """The texts that it is known by."""
+
+
+Each = TypeVar("Each", bound=Keyed)
 
 
 @dataclass(frozen=True)
@@ -46,43 +85,40 @@ class RoundsRecord:
 
     Args:
         folder: Where it is, or is going to be.
-        rows: The file of the rows.
-        jobs: The file of the repeats.
+        layout: What its rows look like.
     """
 
-    def __init__(self, folder: Path, rows: str = "rounds.csv", jobs: str = "jobs.csv") -> None:
-        self.rows_file, self.jobs_file = folder / rows, folder / jobs
-        lines = whole_lines(self.jobs_file)
-        self.jobs: dict[Key, dict[str, str]] = {_key(line): line for line in lines if line.get("state") == "ok"}
+    def __init__(self, folder: Path, layout: Layout = ONLINE) -> None:
+        self.layout, self.rows_file, self.jobs_file = layout, folder / layout.rows, folder / "jobs.csv"
+        self.jobs: dict[Key, dict[str, str]] = {self._key(line): line for line in whole_lines(self.jobs_file) if line.get("state") == "ok"}
 
     def mend(self) -> None:
         """Drops what failed and what was left behind; to be called by whoever is going to add, before anything is added."""
         lines = whole_lines(self.jobs_file)
         if lines and len(self.jobs) != len(lines):
-            replace(self.jobs_file, written(list(self.jobs.values()), LINE))
+            replace(self.jobs_file, written(list(self.jobs.values()), self.layout.line))
         raw = whole_lines(self.rows_file)
-        kept = [line for line in raw if _key(line) in self.jobs]
+        kept = [line for line in raw if self._key(line) in self.jobs]
         whole = not self.rows_file.is_file() or self.rows_file.read_text(encoding="utf-8").endswith("\n")
         if len(kept) != len(raw) or not whole:
-            replace(self.rows_file, written(kept, COLUMNS))
+            replace(self.rows_file, written(kept, self.layout.columns))
 
-    def todo(self, repeats: Sequence[Repeat]) -> list[Repeat]:
+    def todo(self, repeats: Sequence[Each]) -> list[Each]:
         """The repeats that are not done."""
         return [each for each in repeats if each.key not in self.jobs]
 
-    def add(self, repeat: Repeat, rows: Sequence[Row], line: Mapping[str, object]) -> None:
+    def add(self, repeat: Keyed, rows: Sequence[Row], line: Mapping[str, object]) -> None:
         """Writes what came of a repeat: its rows, then its line."""
         if rows:
-            append(self.rows_file, rows, COLUMNS)
-        whole = dict(zip(KEY, repeat.key, strict=True)) | dict(line)
-        append(self.jobs_file, [whole], LINE)
+            append(self.rows_file, rows, self.layout.columns)
+        whole = dict(zip(self.layout.key, repeat.key, strict=True)) | dict(line)
+        append(self.jobs_file, [whole], self.layout.line)
         if whole["state"] == "ok":
             self.jobs[repeat.key] = {name: str(value) for name, value in whole.items()}
 
     def rows(self) -> list[Row]:
         """All rows of repeats that are done, with numbers as numbers."""
-        return online_typed(line for line in whole_lines(self.rows_file) if _key(line) in self.jobs)
+        return self.layout.typed(line for line in whole_lines(self.rows_file) if self._key(line) in self.jobs)
 
-
-def _key(line: Mapping[str, str]) -> Key:
-    return tuple(line[name] for name in KEY)
+    def _key(self, line: Mapping[str, str]) -> Key:
+        return tuple(line[name] for name in self.layout.key)

@@ -23,7 +23,7 @@ def fit(surrogate: Fitted, table: Table, trainer: Descent | None = None, held_ou
         surrogate: What is fitted.
         table: What it is fitted to, in the variables' units.
         trainer: How the parts without a solution of their own are trained; not needed where every part is solved.
-        held_out: Rows for early stopping and held-out losses; None trains for all epochs.
+        held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts that held-out rows cannot judge.
 
     Returns:
         The same surrogate, in evaluation mode.
@@ -45,7 +45,7 @@ def fit(surrogate: Fitted, table: Table, trainer: Descent | None = None, held_ou
         elif trainer is None:
             raise ValueError(f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as trainer=Descent(max_epochs=100)")
         else:
-            trainer.train(part, examples, None if check is None else check[1], name)
+            trainer.train(part, examples, None if check is None or not part.judged_by_held_out else check[1], name)
     return surrogate.eval()
 
 

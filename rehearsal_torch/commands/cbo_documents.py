@@ -1,0 +1,89 @@
+"""README.md and the figures of the study of causal Bayesian optimisation, from its rows."""
+
+from collections import Counter
+from typing import Any
+
+from rehearsal_torch.commands.cbo_study import ABLATIONS, COMPARED, COMPONENTS, COUNTED, MAIN, METHODS, SETTINGS
+from rehearsal_torch.history import RunFolder
+from rehearsal_torch.reporting import cbo_results
+from rehearsal_torch.reporting.drawing import drawing, save
+from rehearsal_torch.reporting.rounds_record import TRIALS, RoundsRecord
+from rehearsal_torch.reporting.trial_rows import Row
+from rehearsal_torch.reporting.trial_table import problem_of
+
+TOLD = (
+    "`ucb` sees actions and rewards alone. `eicf` models each node that the reward reads from all actions, so that it is expected improvement on the reward "
+    "itself where the reward is a node. `eifn` and `mcbo` know the graph and take all noise for normal; their noise variance is learnt here, while the "
+    "released code of MCBO is told the true one. `excbo` is the default of this package, one configuration for all problems; `excbo_paper` has the paper's "
+    "settings to the letter. `random` draws actions uniformly; what it recommends is the best by the model of `ucb`."
+)
+SEEDS = 4
+
+
+def documents(out: RunFolder) -> None:
+    """Writes README.md and figures/.
+
+    Args:
+        out: The study's folder.
+    """
+    record = RoundsRecord(out.path, TRIALS)
+    rows = record.rows()
+    compared = [row for row in rows if row["method"] in METHODS]
+    main = [row for row in compared if problem_of(row) in MAIN]
+    text = ["# Causal Bayesian optimisation: the paper's problems", "", _method(out.read_json("run.json"), record), "", TOLD]
+    with drawing():
+        sections = [cbo_results.whole(_ordered(main), "Every method on the main setting of each problem", "main")]
+        sections.append((cbo_results.beaten(_ordered(main)), {}))
+        sections.append((cbo_results.tables23(_ordered(main)), {}))
+        for figure in dict.fromkeys(one.figure for one in SETTINGS.values() if one.figure):
+            some = [row for row in compared if SETTINGS[problem_of(row)].figure == figure]
+            if any(problem_of(row) not in MAIN for row in some):
+                sections.append(cbo_results.whole(_ordered(some), f"{figure} of the paper", figure.lower().replace(". ", "")))
+        counted = [row for row in rows if problem_of(row) in COMPONENTS]
+        sections.append((cbo_results.changed(counted, COUNTED, "Fig. 14: numbers of mixture components", "The default has two."), {}))
+        ablated = [row for row in rows if problem_of(row) in MAIN]
+        told = "The default, changed in one thing at a time, on the problems and seeds that all variants were run on."
+        sections.append((cbo_results.changed(ablated, (cbo_results.OURS, *ABLATIONS), "Ablation", told), {}))
+        if compared:
+            sections.append((cbo_results.seconds(_ordered(compared)), {}))
+        for lines, figures in sections:
+            text += ["", *lines] if lines else []
+            for name, figure_ in figures.items():
+                save(figure_, out.path / "figures", name)
+                text += ["", f"![{name}](figures/{name}.svg)"]
+    out.write("README.md", "\n".join([*text, "", *_cut(record)]) + "\n")
+
+
+def _ordered(rows: list[Row]) -> list[Row]:
+    """Rows in the study's order of settings and methods."""
+    settings, methods = list(SETTINGS), list(METHODS)
+    return sorted(rows, key=lambda row: (settings.index(problem_of(row)), methods.index(str(row["method"])), row["seed"], row["round"]))
+
+
+def _method(run: dict[str, Any], record: RoundsRecord) -> str:
+    commits = Counter(line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "") for line in record.jobs.values())
+    told = ", ".join(f"{name or 'unknown'} ({count} repeats)" for name, count in commits.items())
+    commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
+    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)
+    spent = sum(float(line["seconds"]) for line in record.jobs.values()) / 60
+    return (
+        f"Made by {commands}; commits: {told or 'none'}; {versions}; {spent:.0f} minutes of one core. A repeat is what `scripts/decide.py +experiment=cbo "
+        "dataset=PROBLEM decision=METHOD seed=SEED` does. Expected rewards are the worlds' own, exact or by fixed draws, and no method sees them. Repeats with "
+        "the same seed share the start design and the noise of every round. traces.csv has a row a round, jobs.csv a line a repeat."
+    )
+
+
+def _cut(record: RoundsRecord) -> list[str]:
+    """What the whole study has and this record has not."""
+    counts = Counter((" ".join(key[:2]), key[2]) for key in record.jobs)
+    fewer, missing = [], []
+    for name in SETTINGS:
+        line = {method: counts.get((name, method), 0) for method in COMPARED}
+        if not any(line.values()):
+            missing.append(name)
+        else:
+            fewer += [f"{name}: {method} {count}" for method, count in line.items() if count < SEEDS]
+    text = ["## What was cut", ""]
+    text += [f"Of {SEEDS} seeds there are fewer for " + "; ".join(fewer) + "."] if fewer else []
+    text += [f"Not run: {'; '.join(missing)}."] if missing else []
+    return text if len(text) > 2 else ["Every setting has the paper's four seeds or more, for every method."]

@@ -1,0 +1,105 @@
+"""The results of the paper on causal Bayesian optimisation with learnt exogenous distributions, in stages that can be stopped and taken up again.
+
+    main         every method on the main setting of each problem, four seeds
+    panels       the other settings of the paper's figures
+    components   numbers of mixture components (Fig. 14)
+    ablation     the default changed in one thing, on the main settings
+    figures      README.md and figures/, from traces.csv
+
+traces.csv has a row a round, jobs.csv a line a repeat. A repeat (problem, setting, method, seed) that is done is not done again; one that
+was killed begins anew, and one that failed is tried again.
+
+Source: Ren et al. (2025), Sec. 7 and 11.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rehearsal_torch.commands.provenance import commit
+from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say
+from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.history import RunFolder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.commands.cbo_study import Trial
+    from rehearsal_torch.commands.study_rounds import Outcome
+
+STAGES = ("main", "panels", "components", "ablation", "figures")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the stages asked for; see ``--help``."""
+    asked = _parser().parse_args(arguments)
+    one_thread()
+    return ended(_run, asked, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
+    parser.add_argument("--settings", nargs="+", default=None, metavar="SETTING", help="such as 'dropwave lambda=1 sigma=0.1' (default: those of the stage)")
+    parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="default: those of the stage")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3], metavar="SEED", help="default: 0 1 2 3")
+    parser.add_argument("--rounds", type=int, default=None, help="at most so many a repeat (default: 100; 140 for pooled testing)")
+    parser.add_argument("--budget-minutes", type=float, default=None, help="no new repeat begins after so many minutes (default: no limit)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/cbo"), help="where results go (default: docs/results/cbo)")
+    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of all repeats, such as search.restarts=8")
+    return parser
+
+
+def _run(asked: argparse.Namespace, typed: list[str]) -> int:
+    from rehearsal_torch.commands.cbo_job import Protocol, done
+    from rehearsal_torch.commands.study_rounds import carried_out
+    from rehearsal_torch.reporting.rounds_record import TRIALS, RoundsRecord
+
+    if asked.workers < 1 or (asked.rounds is not None and asked.rounds < 1):
+        raise UserError("expected at least 1", "--workers and --rounds")
+    began = time.monotonic()
+    deadline = None if asked.budget_minutes is None else began + 60 * asked.budget_minutes
+    out, left = RunFolder(asked.out), 0
+    planned = [trial for stage in asked.stages if stage != "figures" for trial in _planned(stage, asked)]
+    if planned:
+        agree(out, {"rounds": asked.rounds}, asked.set)
+        note(out, "reproduce_cbo", typed, {"rounds": asked.rounds, "extra": list(asked.set)})
+        protocol = Protocol(asked.conf, tuple(asked.set), commit() or "")
+        left = carried_out(RoundsRecord(asked.out, TRIALS), done, protocol, planned, asked.workers, deadline, began, _told)
+    if "figures" in asked.stages:
+        from rehearsal_torch.commands.cbo_documents import documents
+
+        documents(out)
+        say(began, f"figures and README.md in {asked.out}")
+    if left:
+        say(began, f"{left} repeats are not done: type the same again to go on with them")
+    return 1 if left else 0
+
+
+def _planned(stage: str, asked: argparse.Namespace) -> "list[Trial]":
+    """A stage's repeats.
+
+    Raises:
+        UserError: for a setting or method that the study does not know.
+    """
+    from rehearsal_torch.commands import cbo_study
+
+    others = tuple(name for name in cbo_study.SETTINGS if name not in cbo_study.MAIN)
+    settings, methods = {
+        "main": (cbo_study.MAIN, cbo_study.COMPARED),
+        "panels": (others, cbo_study.COMPARED),
+        "components": (cbo_study.COMPONENTS, cbo_study.COUNTED),
+        "ablation": (cbo_study.MAIN, tuple(cbo_study.ABLATIONS)),
+    }[stage]
+    if asked.settings is not None:
+        settings = tuple(known(asked.settings, list(cbo_study.SETTINGS), "--settings"))
+    if asked.methods is not None:
+        methods = tuple(known(asked.methods, [*cbo_study.METHODS, *cbo_study.ABLATIONS], "--methods"))
+    return cbo_study.trials(settings, methods, asked.seeds, asked.rounds)
+
+
+def _told(outcome: "Outcome[Trial]") -> str:
+    last = outcome.rows[-1]
+    return f"recommended {last['recommended_expected']:.4g}, best {last['best_expected']:.4g} of {last['optimum']:.4g}"

@@ -1,0 +1,34 @@
+"""Trials on a terminal: a line a round."""
+
+import time
+
+from rehearsal_torch.history import Round
+
+
+class Trials:
+    """What has been tried so far in this run of the command."""
+
+    def __init__(self) -> None:
+        self._best = float("-inf")
+        self._before = time.perf_counter()
+
+    def told(self, each: Round, total: int) -> str:
+        """The line of a round: number, action, observed reward, best expected reward so far where the world tells it, seconds since the line before.
+
+        Args:
+            each: A round with an action and a reward.
+            total: How many rounds there are.
+        """
+        now = time.perf_counter()
+        spent, self._before = now - self._before, now
+        setting = each.decision.to_dict()["alteration"] or {}
+        action = ", ".join(f"{name} {_short(value)}" for name, value in setting.items())
+        known = ""
+        if {"expected", "start", "optimum"} <= set(each.score):
+            self._best = max(self._best, each.score["expected"], each.score["start"])
+            known = f", best expected {self._best:.4g} of {each.score['optimum']:.4g}"
+        return f"round {each.index + 1} of {total}: {action}; reward {each.reward:.4g}{known}, {spent:.2f} s"
+
+
+def _short(value: float | list[float]) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else "/".join(f"{item:.3g}" for item in value)

@@ -1,0 +1,87 @@
+"""The report of a run of trials: round by round what was tried, and what is recommended in the end."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from rehearsal_torch.reporting import trial_panels
+from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
+from rehearsal_torch.reporting.recorded import Decided, Recorded
+from rehearsal_torch.reporting.trial_rows import Row, scored, trial_rows, tried
+from rehearsal_torch.reporting.trial_summary import trial_summary
+
+SHOWN = 10
+
+
+def concerns(run: Recorded) -> bool:
+    """Whether a run holds decisions, and all are trials."""
+    return bool(run.decisions) and all(tried(one) for one in run.decisions)
+
+
+def tables(run: Recorded) -> str:
+    """The last rounds and the recommendation, for a terminal."""
+    table = Table()
+    judged = all(scored(one) for one in run.decisions)
+    heads = ("round", "tried", "reward", *(("expected", "best so far") if judged else ()), "predicted", "seconds")
+    for head in heads:
+        table.add_column(head, justify="left" if head == "tried" else "right", overflow="fold")
+    rows = _rows(run) if judged else [{} for _ in run.decisions]
+    for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
+        true = (figure(row["expected"]), figure(row["best_expected"])) if judged else ()
+        observed = "" if one.get("reward") is None else figure(one["reward"])
+        table.add_row(str(int(one["index"]) + 1), settings(one.get("alteration") or {}), observed, *true, figure(one.get("predicted")), _seconds(one))
+    last = run.decisions[-1]
+    said = f"Recommended now: {settings(last['recommended'])}"
+    if last.get("predicted") is not None:
+        said += f"; predicted reward {figure(last['predicted'])}"
+    lines = [f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:", printed(table), said]
+    if judged:
+        found = trial_summary(rows)
+        share = 100 * (1 - found.normalised)
+        lines.append(
+            f"Its true expected reward: {figure(rows[-1]['recommended_expected'])} of {figure(found.optimum)} (best of the start design {figure(found.start)}; "
+            f"{share:.1f}% of the way); best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
+        )
+    return "\n".join(lines)
+
+
+def written(run: Recorded) -> list[Path]:
+    """Writes ``table.csv``, a row a round with all that was set."""
+    lines: list[dict[str, Any]] = []
+    rows: Sequence[Mapping[str, Any]] = _rows(run) if all(scored(one) for one in run.decisions) else [{} for _ in run.decisions]
+    for one, row in zip(run.decisions, rows, strict=True):
+        setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
+        advised = {f"recommended/{name}": value for name, value in one["recommended"].items()}
+        own = {"round": int(one["index"]) + 1, "reward": one.get("reward"), "predicted": one.get("predicted"), "seconds": one.get("seconds")}
+        lines.append({**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}})
+    path = run.path / "table.csv"
+    path.write_text(with_all_columns(lines), encoding="utf-8")
+    return [path]
+
+
+def figures(run: Recorded) -> dict[str, Figure]:
+    """The rounds, where a world scored them; to be called within `drawing`."""
+    if not all(scored(one) for one in run.decisions):
+        return {}
+    return {"rounds": trial_panels.draw({named(run, "dataset"): {named(run, "decision"): _rows(run)}})}
+
+
+def named(run: Recorded, group: str) -> str:
+    """What was chosen of a group of the configuration."""
+    return run.choices.get(group, group)
+
+
+def settings(setting: Mapping[str, float]) -> str:
+    """Names and values on one line."""
+    return ", ".join(f"{name} {float(value):.4g}" for name, value in setting.items())
+
+
+def _rows(run: Recorded) -> list[Row]:
+    return trial_rows(named(run, "dataset"), "", named(run, "decision"), int(run.config.get("seed", 0)), run.decisions)
+
+
+def _seconds(one: Decided) -> str:
+    return "" if one.get("seconds") is None else f"{float(one['seconds']):.2f}"

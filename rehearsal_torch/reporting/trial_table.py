@@ -1,0 +1,98 @@
+"""Problems by methods: what each method recommends in the end, beside the optimum, and the mean normalised regret.
+
+The mean normalised regret is over the problems that all methods of the table were tried on; its interval is over seeds.
+
+Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised regret is ours.
+"""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from rehearsal_torch.reporting.cross_table import as_markdown
+from rehearsal_torch.reporting.decision_table import printed
+from rehearsal_torch.reporting.interval import Interval, mean_interval
+from rehearsal_torch.reporting.method_summary import mean
+from rehearsal_torch.reporting.trial_rows import Row
+from rehearsal_torch.reporting.trial_summary import TrialSummary, trial_summary
+
+Cells = dict[str, dict[str, TrialSummary]]
+
+
+def problem_of(row: Row) -> str:
+    """A problem with its setting."""
+    return " ".join(text for text in (str(row["problem"]), str(row["setting"])) if text)
+
+
+def grouped_rows(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
+    """Problem (with setting) to method to rows, in order of appearance."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        found.setdefault(problem_of(row), {}).setdefault(str(row["method"]), []).append(row)
+    return found
+
+
+def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
+    """Problem to method to summary, after a round; None for the last."""
+    return {problem: {method: trial_summary(some, round_) for method, some in line.items()} for problem, line in grouped_rows(rows).items()}
+
+
+def regret(found: Cells, method: str) -> Interval:
+    """The mean normalised regret of a method over the problems that all methods share, with an interval over seeds.
+
+    A seed's regret is divided by the problem's mean gap between optimum and start design; seeds that not all problems have are left out of the
+    interval, not of the mean.
+    """
+    shared = [line for line in found.values() if set(line) == set(methods(found))]
+    known = [(line[method], line[method].optimum - line[method].start) for line in shared if line[method].optimum > line[method].start]
+    if not known:
+        return mean_interval([])
+    whole = mean([one.normalised for one, _ in known])
+    seeds = min(one.seeds for one, _ in known)
+    each = mean_interval([mean([one.regrets[seed] / gap for one, gap in known]) for seed in range(seeds)])
+    return Interval(whole, each.low, each.high, seeds)
+
+
+def methods(found: Cells) -> list[str]:
+    """All methods, in order of appearance."""
+    return list(dict.fromkeys(name for line in found.values() for name in line))
+
+
+def as_text(found: Cells) -> str:
+    """For a terminal."""
+    heads, body = _table(found)
+    table = Table(title="Expected reward of the recommended action, mean over seeds", title_justify="left", title_style="")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place else "left", overflow="fold")
+    for line in body:
+        table.add_row(*line)
+    return printed(table)
+
+
+def markdown(found: Cells) -> list[str]:
+    """For a document."""
+    return as_markdown(*_table(found))
+
+
+def shown(value: float) -> str:
+    """A reward in four figures."""
+    return f"{value:.4g}"
+
+
+def _table(found: Cells) -> tuple[list[str], list[list[str]]]:
+    names = methods(found)
+    body = []
+    for problem, line in found.items():
+        some = next(iter(line.values()))
+        body.append([problem, shown(some.start), *(_cell(line.get(name)) for name in names), shown(some.optimum)])
+    body.append(["mean normalised regret", "1", *(_interval(regret(found, name)) for name in names), "0"])
+    return ["problem", "start", *names, "optimum"], body
+
+
+def _cell(one: TrialSummary | None) -> str:
+    return "-" if one is None else _interval(one.recommended)
+
+
+def _interval(one: Interval) -> str:
+    ends = "" if one.low != one.low else f" [{one.low:.3g}, {one.high:.3g}]"
+    return f"{one.mean:.4g}{ends}"
