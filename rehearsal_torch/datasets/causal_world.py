@@ -82,14 +82,17 @@ class CausalWorld(World, CausalProblem):
         return noise
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's nodes; dimensions are broadcast."""
+        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's nodes; dimensions are broadcast.
+
+        A world where a node is measured with an error that is not fed on replaces it.
+        """
         known = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
             known[node] = self.equation(node, {name: known[name] for name in self.task.inputs(node)}, own)
         return torch.stack(torch.broadcast_tensors(*(known[node] for node in self.task.nodes)), -1)
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
-        """Independent noise, (count, N)."""
+        """Independent noise, (count, N). A world whose roots are drawn together, from rows of data, replaces it."""
         return torch.from_numpy(np.stack([self.noise[node].draw(count, stream) for node in self.task.nodes], -1))
 
     def rewards(self, nodes: Tensor) -> Tensor:
