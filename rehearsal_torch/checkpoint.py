@@ -48,7 +48,8 @@ def save(surrogate: Surrogate, config: Mapping[str, Any], folder: str | Path, ca
         CheckpointError: if the configuration would be refused by `load`, or builds another state than the surrogate has.
     """
     folder = Path(folder)
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in surrogate.state_dict().items()}
+    # Tensors that share memory are written one by one.
+    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()}
     weights = write_tensors(state)
     built = _build(dict(config), "config")
     if type(built) is not type(surrogate):

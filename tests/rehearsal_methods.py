@@ -47,12 +47,18 @@ def choices(decision):
     return named["surrogate"], named["objective"], named["search"]
 
 
+def causal(surrogate):
+    """Whether a surrogate of conf is a causal model, which stands under contracts of its own."""
+    return configuration("surrogate", surrogate).get("_target_", "").endswith(".ExogenousModel")
+
+
 def foresees(surrogate):
-    """Whether a surrogate of conf is told a task."""
-    return "task" in configuration("surrogate", surrogate)
+    """Whether a surrogate of conf is told a rehearsal task."""
+    return "task" in configuration("surrogate", surrogate) and not causal(surrogate)
 
 
 SURROGATES = sorted(path.stem for path in (CONF / "surrogate").glob("*.yaml") if foresees(path.stem))
+CAUSAL = sorted(path.stem for path in (CONF / "surrogate").glob("*.yaml") if causal(path.stem))
 DECISIONS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if foresees(choices(path.stem)[0]))
 # Pairs of objective and search, each with a surrogate that it can judge.
 PAIRS = {(objective, search): surrogate for surrogate, objective, search in map(choices, DECISIONS)} | {

@@ -17,7 +17,7 @@ from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.rehearsal_methods import SURROGATES, configuration
+from tests.rehearsal_methods import CAUSAL, SURROGATES, configuration
 from tests.transitions import NAMES, model, observations, patients
 
 CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
@@ -35,7 +35,7 @@ def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_fo
     modules = [import_module(f"rehearsal_torch.surrogates.{found.name}") for found in iter_modules(rehearsal_torch.surrogates.__path__)]
     classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Surrogate)}
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
-    with_a_task = {configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in SURROGATES}
+    with_a_task = {configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in [*SURROGATES, *CAUSAL]}
     assert concrete == {name.split(",")[0] for name in CASES} | with_a_task
 
 
