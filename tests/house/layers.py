@@ -17,7 +17,7 @@ LAYERS = (
     {"search"},
     {"certificates"},
     {"datasets", "training"},
-    {"checkpoint", "history", "loop"},
+    {"checkpoint", "history", "loop", "optimiser"},
     {"reporting"},
     {"commands"},
 )

@@ -1,0 +1,175 @@
+"""How long a round of causal Bayesian optimisation takes at n = 100 experiments, in process seconds on one core.
+
+A round is: fit the model to n rows (it was fitted to n - 1 before, as in the loop), make the objective, find the action to try and the
+action to recommend. `fit` and `decide` are these parts, medians over the repetitions. The methods are those of conf/decision.
+
+Beside EXCBO stands a plain implementation of the same round: a `SingleTaskGP` a node, fitted one after the other by `fit_gpytorch_mll`;
+Eq. 5 with best guesses before the reward, by GPyTorch posteriors, under the same 64 draws of the noise; `optimize_acqf` with 512 raw
+points and 32 restarts, two restarts a call. It fits no noise law and recommends nothing, which is in its favour. To compare like with like
+EXCBO is set to one noise scale and best guesses here (`excbo, plain`). What both found is judged by the same function, EXCBO's bound:
+`bound` and `plain bound` must agree, or the ratio compares different things.
+
+Run: python benchmarks/causal.py [--rows 100] [--repeat 5] [--reference 2] [--problems dropwave,alpine2] [--methods excbo,ucb] [--out DIR]
+Writes DIR/causal.csv with one row a method, problem and repetition.
+"""
+
+import argparse
+import csv
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from torch import Tensor
+
+from rehearsal_torch.datasets.alpine2 import Alpine2
+from rehearsal_torch.datasets.causal_world import CausalWorld
+from rehearsal_torch.datasets.dropwave import Dropwave
+from rehearsal_torch.objectives.causal_objective import CausalObjective
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
+from rehearsal_torch.training.fit import fit
+
+Row = dict[str, object]
+CONF = Path(__file__).resolve().parents[1] / "conf"
+METHODS = ("random_actions", "ucb", "eicf", "eifn", "mcbo", "mcbo_released", "excbo", "excbo_paper")
+PROBLEMS: dict[str, Callable[[int], CausalWorld]] = {"dropwave": lambda seed: Dropwave(seed=seed), "alpine2": lambda seed: Alpine2(seed=seed)}
+BETA, DRAWS, RAW, RESTARTS = 2.0, 64, 512, 32
+PLAIN = "excbo, plain"
+
+
+def method(name: str, world: CausalWorld, seed: int) -> tuple[ExogenousModel, Callable[..., CausalObjective], Search]:
+    """What a decision of conf/decision builds."""
+    decision, over = ("excbo", [f"objective.beta={BETA}", "objective.propagate=mean", "surrogate.phi=homoskedastic"]) if name == PLAIN else (name, [])
+    with initialize_config_dir(str(CONF), version_base=None):
+        config = compose("config", overrides=[f"decision={decision}", f"seed={seed}", *over])
+    return instantiate(config.surrogate, task=world.task.to_plain(), _convert_="all"), instantiate(config.objective), instantiate(config.search)
+
+
+def rounds(name: str, problem: str, rows: int, repeat: int) -> tuple[list[Row], list[tuple[CausalWorld, CausalObjective, float]]]:
+    """What rounds of a method took, and what they found."""
+    made, found = [], []
+    for index in range(repeat):
+        world = PROBLEMS[problem](index)
+        model, objective, search = method(name, world, index)
+        stream = np.random.default_rng(index)
+        table = world.experiments(world.random_actions(rows, stream), world.noise_rows(rows, stream))
+        before = type(table)(table.names, table.values[:-1], table.altered[:-1])
+        fit(model, before)
+        marks = [time.process_time()]
+        fit(model, table)
+        marks.append(time.process_time())
+        asked = objective(model, world.situation(0))
+        decision = search(asked)
+        marks.append(time.process_time())
+        made.append({"problem": problem, "method": name, "rows": rows, "repetition": index, "fit": marks[1] - marks[0], "decide": marks[2] - marks[1]})
+        found.append((world, asked, decision.value))
+    return made, found
+
+
+def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tuple[float, float, Tensor]:
+    """Seconds to fit and to decide, and the action, of the plain implementation."""
+    from botorch.acquisition import AcquisitionFunction
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.optim.optimize import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    stream, task = np.random.default_rng(index), world.task
+    table = world.experiments(world.random_actions(rows, stream), world.noise_rows(rows, stream))
+    marks, laws = [time.process_time()], []
+    for node in task.nodes:
+        inputs, values = table.columns(task.inputs(node)), table.columns([node])
+        lower, width = inputs.amin(0), inputs.amax(0) - inputs.amin(0)
+        process = SingleTaskGP((inputs - lower) / width, values)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(process.likelihood, process))
+        process.eval()
+        laws.append((process, lower, width, (process.likelihood.noise.detach().sqrt() * process.outcome_transform.stdvs).reshape(())))
+    marks.append(time.process_time())
+
+    class Bound(AcquisitionFunction):
+        """Eq. 5 by GPyTorch posteriors."""
+
+        def forward(self, X: Tensor) -> Tensor:
+            known = {name: X[:, 0, place, None].expand(-1, len(noise)) for place, name in enumerate(task.actions)}
+            deviation = X.new_zeros(())
+            for place, (node, (process, lower, width, scale)) in enumerate(zip(task.nodes, laws, strict=True)):
+                inputs = (torch.stack([known[name] for name in task.inputs(node)], -1) - lower) / width
+                posterior = process.posterior(inputs)
+                known[node] = posterior.mean.squeeze(-1) + scale * noise[:, place]
+                if node in task.reward.names:
+                    deviation = posterior.variance.squeeze(-1).sqrt()
+            return known[task.reward.names[0]].mean(-1) + BETA * deviation.mean(-1)
+
+    options = {"batch_limit": 2, "init_batch_limit": 64, "maxiter": 100, "seed": index}
+    action, _ = optimize_acqf(Bound(laws[-1][0]), world.bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW, options=options)
+    marks.append(time.process_time())
+    return marks[1] - marks[0], marks[2] - marks[1], action
+
+
+def beside(found: list[tuple[CausalWorld, CausalObjective, float]], problem: str, rows: int) -> list[Row]:
+    """The plain implementation on the same rounds, and both actions judged by the same bound."""
+    made: list[Row] = []
+    for index, (world, objective, value) in enumerate(found):
+        fitted, decided, action = plain_round(world, rows, index, objective.noise)
+        with torch.no_grad():
+            theirs = float(objective(action))
+        made.append(
+            {"problem": problem, "method": "one process a node", "rows": rows, "repetition": index, "fit": fitted, "decide": decided, "bound": value}
+            | {"plain bound": theirs}
+        )
+    return made
+
+
+def middle(rows: list[Row], what: str) -> float:
+    """The median of a column."""
+    return statistics.median(float(str(row[what])) for row in rows)
+
+
+def main() -> None:
+    """Measures, prints a table and writes it."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--reference", type=int, default=2, help="repetitions of the plain implementation; 0 leaves it out")
+    parser.add_argument("--problems", default="dropwave,alpine2")
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--out", type=Path, default=Path("runs/benchmarks"))
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore")
+    # Imports and the first compilations are paid for beforehand.
+    rounds("ucb", "dropwave", 20, 1)
+    whole: list[Row] = []
+    print(f"{'problem':<10} {'method':<20} {'fit':>7} {'decide':>8} {'round':>8}   CPU seconds, medians, n = {chosen.rows}")
+
+    def told(made: list[Row]) -> float:
+        whole.extend(made)
+        fitted, decided = middle(made, "fit"), middle(made, "decide")
+        print(f"{made[0]['problem']!s:<10} {made[0]['method']!s:<20} {fitted:7.3f} {decided:8.3f} {fitted + decided:8.3f}", flush=True)
+        return fitted + decided
+
+    for problem in chosen.problems.split(","):
+        for name in chosen.methods.split(","):
+            told(rounds(name, problem, chosen.rows, chosen.repeat)[0])
+        if chosen.reference:
+            made, found = rounds(PLAIN, problem, chosen.rows, chosen.reference)
+            ours = told(made)
+            plain = beside(found, problem, chosen.rows)
+            theirs = told(plain)
+            bounds = ", ".join(f"{float(str(row['bound'])):.4f} and {float(str(row['plain bound'])):.4f}" for row in plain)
+            print(f"{problem:<10} the plain implementation takes {theirs / ours:.1f} times as long; bounds reached, ours and its: {bounds}", flush=True)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    with (chosen.out / "causal.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, ("problem", "method", "rows", "repetition", "fit", "decide", "bound", "plain bound"))
+        writer.writeheader()
+        writer.writerows(whole)
+
+
+if __name__ == "__main__":
+    main()

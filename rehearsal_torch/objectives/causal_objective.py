@@ -1,0 +1,107 @@
+"""What an action is worth in a causal system that is not fully known.
+
+Objectives of causal Bayesian optimisation look at fixed draws u_1 ... u_S of the noise through the learnt network: the same draws for
+every candidate of a round, so that candidates are compared under the same luck and the objective is smooth. The posterior mean of
+the reward,
+
+    E[r | a] = 1/S sum_s r(x(a, u_s)),     x_i = m_i(w_i, u_i)  in topological order,
+
+is what an action is *believed* to be worth; what it is worth *trying* is the business of each objective.
+
+A candidate is an action, followed by further coordinates in [-1, 1] where an objective has some to be chosen along with it.
+
+Source: Ren et al. (2025), Sec. 5.1, Eq. 5 and Alg. 1; common random numbers: Balandat et al. (2020), Sec. 3.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.surrogates.causal_model import CausalModel
+
+# Candidates are screened with one draw out of so many.
+SCREEN = 4
+# Candidates times draws that are looked at in one tensor.
+CHUNK = 16_384
+
+
+def round_seed(seed: int, identity: str) -> int:
+    """A seed that belongs to a seed and a round, whichever process asks."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{identity}".encode()).digest()[:4], "big") >> 1
+
+
+class CausalObjective(Objective, ABC):
+    """What candidates are worth, under fixed draws of the learnt noise.
+
+    Args:
+        surrogate: A fitted causal model; its network is cached here, once.
+        situation: The round; says within which bounds each action may be set.
+        draws: S, fixed draws of the noise.
+        judged: Other draws, by which a recommendation is judged.
+        seed: With the round's identity, decides the draws.
+
+    Raises:
+        ValueError: if an action may not be set, or there is no draw.
+    """
+
+    def __init__(self, surrogate: CausalModel, situation: Foresight, draws: int = 64, judged: int = 256, seed: int = 0) -> None:
+        super().__init__()
+        if min(draws, judged) < 1:
+            raise ValueError(f"expected at least 1 draw; got draws={draws} and judged={judged}")
+        self.task, self.situation, self.network = surrogate.task, situation, surrogate.network()
+        closed = [name for name in self.task.actions if name not in situation.feasible]
+        if closed:
+            raise ValueError(f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}: a round sets every action")
+        self.box = Box.of({name: situation.feasible[name] for name in self.task.actions})
+        self.seed = round_seed(seed, situation.identity)
+        self.draw = surrogate.draws
+        self.noise, self.other = surrogate.draws(draws, self.seed), surrogate.draws(judged, self.seed + 1)
+        self.visited = surrogate.visited()
+
+    @property
+    def further(self) -> int:
+        """How many coordinates in [-1, 1] a candidate has besides its action; none, unless an objective has some."""
+        return 0
+
+    @property
+    def bounds(self) -> Tensor:
+        """(2, k + further), lower and upper bounds of a candidate."""
+        wide = torch.ones(self.further, dtype=torch.float64)
+        return torch.stack([torch.cat([self.box.lower, -wide]), torch.cat([self.box.upper, wide])]).to(self.noise.device)
+
+    @abstractmethod
+    def worth(self, points: Tensor, draws: int) -> Tensor:
+        """What candidates are worth by the first `draws` draws, (..., k + further) -> (...)."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        """What candidates are worth trying, (..., k + further) -> (...)."""
+        return self.worth(points, len(self.noise))
+
+    def rough(self, points: Tensor) -> Tensor:
+        """The same at a quarter of the cost, by some of the draws, (..., k + further) -> (...)."""
+        return self.worth(points, max(1, len(self.noise) // SCREEN))
+
+    @torch.no_grad()
+    def screened(self, points: Tensor) -> Tensor:
+        """`rough` for many candidates, (n, k + further) -> (n,)."""
+        return torch.cat([self.rough(part) for part in points.split(max(1, SCREEN * CHUNK // len(self.noise)))])
+
+    def expected(self, actions: Tensor, noise: Tensor | None = None) -> Tensor:
+        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the round's draws, unless others are given."""
+        values, _ = self.network.propagate(actions, self.noise if noise is None else noise)
+        return self.network.reward(values).mean(-1)
+
+    @torch.no_grad()
+    def starts(self, count: int) -> Tensor:
+        """The visited actions with the largest posterior mean, best first, (<= count, k + further); further coordinates are 0."""
+        inside = self.visited[self.box.contains(self.visited)]
+        if not len(inside):
+            return self.noise.new_empty(0, self.bounds.shape[-1])
+        few = self.noise[: max(1, len(self.noise) // SCREEN)]
+        order = self.expected(inside, few).argsort(descending=True, stable=True)[:count]
+        return torch.nn.functional.pad(inside[order], (0, self.further))

@@ -1,0 +1,78 @@
+"""Expected improvement through a causal system.
+
+With plausible networks e (fixed draws of what is not known) and
+
+    f_e(a) = 1/M sum_m r(x(a, u_m, e)),
+
+an action is worth trying as far as some plausible network has it beat the best that is known,
+
+    alpha(a) = log 1/E sum_e softplus(f_e(a) - f*),     f* = max over visited a of the mean of f_e(a) over e,
+
+a smooth positive part of small temperature, in logarithms, so that there is a slope where improvement is unlikely. f* is a posterior
+mean, because the best *observed* value is the luckiest one. With the causal graph this is EIFN; with every node from all actions it
+is EICF, which ignores the structure where the reward is a node.
+
+With `averaged` = 1, every draw e goes with one draw u of its own, and the improvement is that of a single, noisy experiment.
+
+Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and 10 (logarithm, fat tail).
+"""
+
+from typing import final
+
+import torch
+from botorch.utils.safe_math import log_fatplus, logmeanexp
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.causal_objective import SCREEN, CausalObjective
+from rehearsal_torch.objectives.epistemic_draws import plausible_rewards, standard_draws
+from rehearsal_torch.surrogates.causal_model import CausalModel
+
+# The temperature of the positive part, in standard deviations of the reward among the visited actions.
+TEMPERATURE = 1e-6
+
+
+@final
+class Improvement(CausalObjective):
+    """Log expected improvement over the best posterior mean.
+
+    Args:
+        surrogate: A fitted causal model.
+        situation: The round.
+        plausible: E, draws of what is not known; even.
+        averaged: M, draws of the noise over which each is averaged.
+        draws: Draws of the noise by which recommendations are found.
+        judged: Other draws, by which a recommendation is judged.
+        seed: With the round's identity, decides the draws.
+
+    Raises:
+        ValueError: if nothing has been visited, or a number is out of range.
+    """
+
+    def __init__(
+        self, surrogate: CausalModel, situation: Foresight, plausible: int = 32, averaged: int = 4, draws: int = 64, judged: int = 256, seed: int = 0
+    ) -> None:
+        super().__init__(surrogate, situation, draws, judged, seed)
+        if averaged < 1 or not len(self.visited):
+            raise ValueError(f"expected averaged >= 1 and at least one visited action; got averaged={averaged} and {len(self.visited)} actions")
+        self.epistemic = standard_draws(plausible, len(self.network.laws), self.seed + 2).to(self.noise)
+        self.averaged = averaged
+        self.common = surrogate.draws(plausible if averaged == 1 else averaged, self.seed + 3)
+        with torch.no_grad():
+            middle = torch.cat([self.rewards(part, plausible).mean(-1) for part in self.visited.split(64)])
+        self.best, self.scale = middle.max(), (middle.std() if len(middle) > 1 else middle.abs().max()).clamp_min(1e-12)
+
+    def rewards(self, actions: Tensor, count: int) -> Tensor:
+        """f_e(a) of the first `count` draws e, (..., k) -> (..., count)."""
+        if self.averaged > 1:
+            return plausible_rewards(self.network, actions, self.common, self.epistemic[:count])
+        pushed = self.epistemic[:count]
+        values, _ = self.network.propagate(actions, self.common[:count], lambda place, _: pushed[:, place])
+        return self.network.reward(values)
+
+    def worth(self, points: Tensor, draws: int) -> Tensor:
+        """(..., k) -> (...), the logarithm of an improvement in standard deviations of the reward among the visited actions."""
+        # A draw and its mirror image stay together.
+        count = len(self.epistemic) if draws == len(self.noise) else max(2, 2 * (len(self.epistemic) // (2 * SCREEN)))
+        gain = (self.rewards(points, count) - self.best) / self.scale
+        return logmeanexp(log_fatplus(gain, tau=TEMPERATURE), dim=-1)

@@ -1,0 +1,63 @@
+"""Optimism of the model: the best that a plausible network allows.
+
+Among all networks within beta standard deviations of the best guess,
+
+    x_i = m_i(w_i, u_i) + beta s_i(w_i, u_i) eta_i(w_i),     eta_i in [-1, 1],
+
+the one that is best for the action is believed,
+
+    alpha(a) = max over eta of 1/S sum_s r(x(a, u_s)).
+
+The pushes eta_i are functions of the node's inputs; a search chooses them along with the action. A node that a weighted sum reads and
+that causes nothing else is pushed as far as it goes. As an objective of actions alone, every other node stays at its best guess: a
+lower bound on alpha.
+
+Source: Sussex et al. (2023), Eq. 7-8 and Alg. 1.
+"""
+
+import math
+from typing import final
+
+from torch import Tensor
+
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.causal_objective import CausalObjective
+from rehearsal_torch.objectives.confidence_bound import pushed_as_far_as_it_goes
+from rehearsal_torch.surrogates.causal_model import CausalModel, Push
+
+
+@final
+class Optimism(CausalObjective):
+    """E[r | a] of a network within beta standard deviations.
+
+    Args:
+        surrogate: A fitted causal model.
+        situation: The round.
+        beta: How many standard deviations a node may be pushed.
+        draws: S, fixed draws of the noise.
+        judged: Other draws, by which a recommendation is judged.
+        seed: With the round's identity, decides the draws.
+
+    Raises:
+        ValueError: if beta is negative.
+    """
+
+    def __init__(self, surrogate: CausalModel, situation: Foresight, beta: float = 5.0, draws: int = 64, judged: int = 256, seed: int = 0) -> None:
+        super().__init__(surrogate, situation, draws, judged, seed)
+        if not 0 <= beta < math.inf:
+            raise ValueError(f"expected beta >= 0; got {beta}")
+        self.beta, self.pushes = beta, pushed_as_far_as_it_goes(self.network)
+
+    def optimistic(self, actions: Tensor, push: Push, noise: Tensor) -> Tensor:
+        """E[r] of actions (..., k) under draws (S, N), each node that is not pushed as far as it goes being pushed by `push` in [-1, 1]; (...)."""
+
+        def pushed(place: int, scaled: Tensor) -> Tensor:
+            fixed = self.pushes[place]
+            return self.beta * (push(place, scaled) if fixed is None else scaled.new_full((), fixed))
+
+        values, _ = self.network.propagate(actions, noise, pushed)
+        return self.network.reward(values).mean(-1)
+
+    def worth(self, points: Tensor, draws: int) -> Tensor:
+        """(..., k) -> (...)."""
+        return self.optimistic(points, lambda _, scaled: scaled.new_zeros(()), self.noise[:draws])

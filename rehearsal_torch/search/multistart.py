@@ -1,0 +1,111 @@
+"""Ascent from many starts at once.
+
+All starts share each evaluation: one tensor of R points, one gradient. Every start has a limited-memory quasi-Newton matrix and a line
+search of its own, so that the result is that of R separate ascents within a box. After a few steps, on a cheaper function where there is
+one, only the best starts go on: which hill is the highest shows long before its top is reached.
+
+Where there are linear limits besides the box, the few best starts go on one by one by sequential quadratic programming.
+
+Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); Balandat et al. (2020), Sec. 4 (batched restarts).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
+from scipy.optimize import LinearConstraint, minimize
+from torch import Tensor
+
+from rehearsal_torch.search.candidate_region import CandidateRegion
+
+Value = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """Where an ascent arrived.
+
+    Attributes:
+        points: (R, d), in unit coordinates, best first.
+        values: (R,).
+        evaluations: Points at which value and slope were computed.
+    """
+
+    points: Tensor
+    values: Tensor
+    evaluations: int
+
+
+def climb(
+    value: Value, region: CandidateRegion, starts: Tensor, steps: int = 100, glance: int = 8, kept: int = 6, rough: Value | None = None, sure: int = 0
+) -> Climbed:
+    """Makes a function large from many starts.
+
+    Args:
+        value: (R, d) in actions' units -> (R,), each from its own point alone.
+        region: Where the points may lie.
+        starts: (R, d), in unit coordinates.
+        steps: Quasi-Newton steps of the starts that go on.
+        glance: Steps after which starts are compared; 0 compares them where they stand.
+        kept: How many go on.
+        rough: Nearly the same function at less cost, for the steps before starts are compared.
+        sure: The first so many starts go on whatever comes of them.
+    """
+    starts, count = region.into(starts), 0
+
+    def both(flat: np.ndarray, function: Value = value) -> tuple[np.ndarray, np.ndarray]:
+        nonlocal count
+        count += len(flat)
+        with torch.enable_grad():
+            at = torch.from_numpy(flat).to(starts).requires_grad_(True)
+            values = function(region.units(at))
+            (slopes,) = torch.autograd.grad(values.sum(), at)
+        if not bool(values.isfinite().all() and slopes.isfinite().all()):
+            raise FloatingPointError("expected finite values and slopes of the objective; got others: rescale the nodes, or look for extreme rows in the table")
+        return -values.detach().cpu().numpy(), -slopes.cpu().numpy()
+
+    def ascended(points: Tensor, most: int, function: Value = value) -> tuple[Tensor, Tensor]:
+        bounds = [(0.0, 1.0)] * points.shape[-1]
+        found, values, _ = fmin_l_bfgs_b_batched(partial(both, function=function), points.cpu().numpy(), bounds, maxiter=most, factr=1e9, pgtol=1e-5)
+        order = np.argsort(values, kind="stable")
+        return torch.from_numpy(found[order]).to(points), torch.from_numpy(-values[order]).to(points)
+
+    points, values = starts, None
+    if len(points) > kept or region.limited:
+        if glance and not region.limited:
+            points, values = ascended(points, glance, value if rough is None else rough)
+        else:
+            with torch.no_grad():
+                values = value(region.units(points))
+            order = values.argsort(descending=True, stable=True)
+            points, values = points[order], values[order]
+        points = torch.cat([starts[:sure], _apart(points)[:kept]])
+    points, values = _limited(both, region, points, steps) if region.limited else ascended(points, steps)
+    return Climbed(points, values, count)
+
+
+def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
+    """Without those that stand where a better one stands; (R, d), best first."""
+    near = torch.cdist(points, points).tril(-1) + torch.ones_like(points[:, :1] @ points[:, :1].mT).triu()
+    return points[(near > radius).all(-1)]
+
+
+def _limited(both: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], region: CandidateRegion, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """The ascent of each start within box and limits, best first."""
+
+    def one(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        values, slopes = both(flat[None].clip(0.0, 1.0))
+        return float(values[0]), slopes[0]
+
+    wall = LinearConstraint(region.normals.cpu().numpy(), -np.inf, region.offsets.cpu().numpy())
+    bounds = [(0.0, 1.0)] * starts.shape[-1]
+    settings = {"maxiter": steps, "ftol": 1e-10}
+    ends = [minimize(one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[wall], options=settings).x for start in starts.cpu().numpy()]
+    # Rounding may have carried an end out by a little; and an end that is worse than its start is given up.
+    points = torch.cat([region.into(torch.from_numpy(np.stack(ends)).to(starts)), starts])
+    values = torch.from_numpy(-both(points.cpu().numpy())[0]).to(starts)
+    order = values.argsort(descending=True, stable=True)
+    return points[order], values[order]

@@ -1,0 +1,148 @@
+import math
+
+import pytest
+import torch
+
+from rehearsal_torch.objectives.confidence_bound import ConfidenceBound, pushed_as_far_as_it_goes
+from rehearsal_torch.objectives.posterior_mean import PosteriorMean
+from tests.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
+
+POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=torch.float64)
+
+
+def bound(propagate, beta=2.0, model=None, **rest):
+    model = linear_chain() if model is None else model
+    return ConfidenceBound(model, situation(model.task), beta=beta, propagate=propagate, **rest)
+
+
+def expected(points):
+    return 3 * points[:, 0] - points[:, 1]
+
+
+def deviations(points):
+    return 1.5 * 0.3 * (1 + points[:, 0]), 0.2 * (1 + points[:, 1])
+
+
+def luck(objective):
+    """The mean of the fixed draws is nearly, not exactly, zero."""
+    u = objective.noise.mean(0)
+    return 1.5 * 0.1 * u[0] + 0.1 * u[1]
+
+
+def test_the_mean_bound_of_a_linear_chain_is_exact():
+    objective = bound("mean")
+    torch.testing.assert_close(objective(POINTS), expected(POINTS) + luck(objective) + 2 * deviations(POINTS)[1], rtol=0, atol=1e-12)
+
+
+def test_the_linear_bound_adds_what_every_node_contributes():
+    objective = bound("linear")
+    upstream, own = deviations(POINTS)
+    torch.testing.assert_close(objective(POINTS), expected(POINTS) + luck(objective) + 2 * (upstream**2 + own**2).sqrt(), rtol=0, atol=1e-12)
+
+
+def test_the_sampled_bound_comes_near_the_exact_one():
+    objective = bound("sample", plausible=256)
+    upstream, own = deviations(POINTS)
+    torch.testing.assert_close(objective(POINTS), expected(POINTS) + 2 * (upstream**2 + own**2).sqrt(), rtol=0.03, atol=0.06)
+
+
+def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
+    objective = bound("optimistic")
+    assert objective.further == 1  # Y is pushed as far as it goes
+    upstream, own = deviations(POINTS)
+    for push in (-1.0, 0.0, 0.5, 1.0):
+        points = torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)
+        torch.testing.assert_close(objective(points), expected(POINTS) + luck(objective) + 2 * (push * upstream + own), rtol=0, atol=1e-12)
+
+
+def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
+    model = linear_chain()
+    mean, optimistic, plain_mean = bound("mean", model=model), bound("optimistic", model=model), PosteriorMean(model, situation(model.task))
+    best = torch.stack([optimistic(torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)) for push in (-1.0, 0.0, 1.0)]).amax(0)
+    assert bool((best > mean(POINTS)).all())
+    assert bool((mean(POINTS) > plain_mean(POINTS)).all())
+
+
+@pytest.mark.parametrize("propagate", ["mean", "linear", "sample", "optimistic"])
+def test_without_beta_every_bound_is_the_posterior_mean(propagate):
+    objective = bound(propagate, beta=0.0)
+    points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
+    if propagate == "sample":  # a quarter of the draws of the noise, and draws of the laws: mean zero
+        u = objective.noise[:16].mean(0)
+        torch.testing.assert_close(objective(points), expected(POINTS) + 0.15 * u[0] + 0.1 * u[1], rtol=0, atol=1e-9)
+    else:
+        torch.testing.assert_close(objective(points), objective.expected(POINTS), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("propagate", ["mean", "linear", "sample", "optimistic"])
+def test_slopes_are_those_of_the_values(propagate):
+    objective = bound(propagate)
+    points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3).requires_grad_(True)
+    assert torch.autograd.gradcheck(objective, (points,), atol=1e-6)
+
+
+@pytest.mark.parametrize("propagate", ["mean", "linear", "sample", "optimistic"])
+def test_leading_dimensions_are_kept(propagate):
+    objective = bound(propagate)
+    points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
+    assert torch.allclose(objective(points.expand(2, 3, -1))[1], objective(points), atol=1e-12)
+
+
+def test_screening_uses_some_of_the_draws():
+    objective = bound("mean")
+    u = objective.noise[:16].mean(0)
+    few = expected(POINTS) + 0.15 * u[0] + 0.1 * u[1] + 2 * deviations(POINTS)[1]
+    torch.testing.assert_close(objective.screened(POINTS), few, rtol=0, atol=1e-12)
+
+
+def test_rounds_draw_differently_and_the_same_round_the_same():
+    model = linear_chain()
+    made = [ConfidenceBound(model, situation(model.task, identity), seed=seed).noise for identity, seed in (("0", 0), ("0", 0), ("1", 0), ("0", 1))]
+    assert torch.equal(made[0], made[1])
+    assert not torch.equal(made[0], made[2])
+    assert not torch.equal(made[0], made[3])
+
+
+def test_beta_grows_with_the_experiments():
+    few, many = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
+    betas = [ConfidenceBound(model, situation(model.task), beta=1.0, growing=True).beta for model in (few, many)]
+    assert betas == pytest.approx([math.sqrt(0.4 * math.log(10)), math.sqrt(0.4 * math.log(100))])
+
+
+def two_nodes(reward):
+    task = plain({"X": ["a"], "Y": ["a"]}, {"a": [0, 1]}, reward)
+    laws = {
+        "X": WrittenLaw(lambda w: w[..., 0], lambda w: 0.3 + 0 * w[..., 0], 0.0),
+        "Y": WrittenLaw(lambda w: 1 - w[..., 0], lambda w: 0.4 + 0 * w[..., 0], 0.0),
+    }
+    return WrittenModel(task, laws, [[0.5]])
+
+
+def test_a_weighted_sum_adds_variances():
+    model = two_nodes({"weights": {"X": 2.0, "Y": -1.0}})
+    value = bound("mean", model=model)(torch.tensor([[0.25]], dtype=torch.float64))
+    assert value.item() == pytest.approx(2 * 0.25 - 0.75 + 2 * math.hypot(2 * 0.3, 0.4))
+    assert pushed_as_far_as_it_goes(model.network()) == (1.0, -1.0)
+
+
+def test_a_distance_to_a_target_is_unsure_by_its_draws():
+    model = two_nodes({"targets": {"X": 0.5, "Y": 0.5}})
+    objective = bound("mean", model=model, plausible=2048)
+    at = torch.tensor([[0.5]], dtype=torch.float64)
+    # -mean of (s e)^2: variance (2 s_x^4 + 2 s_y^4) / 4.
+    assert objective(at).item() == pytest.approx(2 * math.sqrt((2 * 0.3**4 + 2 * 0.4**4) / 4), rel=0.03)
+    assert bound("optimistic", model=model).further == 2
+
+
+@pytest.mark.parametrize("given", [{"beta": -1.0}, {"propagate": "median"}, {"draws": 0}, {"plausible": 3}, {"beta": math.inf}])
+def test_bad_settings_are_refused(given):
+    model = linear_chain()
+    with pytest.raises(ValueError, match="expected"):
+        ConfidenceBound(model, situation(model.task), **given)
+
+
+def test_a_round_that_leaves_out_an_action_is_refused():
+    from rehearsal_torch.data.situation import Foresight
+
+    with pytest.raises(ValueError, match="may not be set"):
+        ConfidenceBound(linear_chain(), Foresight("0", {}, {"a": (0.0, 1.0)}))
