@@ -64,7 +64,11 @@ class Round:
         whole = {"index": self.index, **self.situation.facts(), **self.decision.to_dict(), **certificate, "score": dict(self.score)}
         if self.answer is not None:
             rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
-            whole |= {"success": self.success, **({} if self.reward is None else {"reward": self.reward}), "answer": {"rows": rows, "altered": _cells(self.answer)}}
+            whole |= {
+                "success": self.success,
+                **({} if self.reward is None else {"reward": self.reward}),
+                "answer": {"rows": rows, "altered": _cells(self.answer)},
+            }
         return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> int:
-    """Compares decisions and learnt courses with the truth, patient by patient.
+    """Compares decisions and learnt courses with the truth, patient by patient; the noise that was recovered of a causal world, node by node.
 
     Args:
         folder: Whose decisions.
@@ -24,10 +24,18 @@ def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> i
     """
     from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.data.situation import Hindsight
+    from rehearsal_torch.datasets.causal_world import CausalWorld
+    from rehearsal_torch.datasets.recovery_panel import recovery_rows
     from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
     from rehearsal_torch.datasets.truth_panel import truth_rows
+    from rehearsal_torch.surrogates.causal_model import CausalModel
     from rehearsal_torch.surrogates.transition import TransitionModel
 
+    if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
+        recovered = [asdict(row) for row in recovery_rows(problem, surrogate)]
+        if recovered:
+            folder.write("truth.csv", written(recovered))
+        return len(recovered)
     if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, TransitionModel):
         return 0
     decisions = []

@@ -26,9 +26,8 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.causal_problem import CausalProblem
 from rehearsal_torch.datasets.mixture_noise import MixtureNoise
 from rehearsal_torch.datasets.problem import World
+from rehearsal_torch.search.recommendation import RECOMMENDED
 
-# What a decision's evidence calls the action that the method would recommend for good, name to value.
-RECOMMENDED = "recommended"
 CHUNK = 20_000
 
 

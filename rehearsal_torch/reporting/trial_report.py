@@ -40,10 +40,11 @@ def tables(run: Recorded) -> str:
     lines = [f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:", printed(table), said]
     if judged:
         found = trial_summary(rows)
-        share = 100 * (1 - found.normalised)
+        reached, start = figure(rows[-1]["recommended_expected"]), figure(found.start)
+        way = f"; {100 * (1 - found.normalised):.1f}% of the way" if found.normalised <= 1 else ""
         lines.append(
-            f"Its true expected reward: {figure(rows[-1]['recommended_expected'])} of {figure(found.optimum)} (best of the start design {figure(found.start)}; "
-            f"{share:.1f}% of the way); best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
+            f"Its true expected reward: {reached} of {figure(found.optimum)} (best of the start design {start}{way}); "
+            f"best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
         )
     return "\n".join(lines)
 

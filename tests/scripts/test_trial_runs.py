@@ -1,0 +1,142 @@
+"""Trials as somebody types them: told round by round, taken up again to the same trace, compared, and refused where something is wrong."""
+
+import csv
+import json
+
+import pytest
+import torch
+import yaml
+
+from rehearsal_torch.datasets.dropwave import Dropwave
+from tests.scripts.typing_in import typed
+
+SMALL = ("+experiment=cbo", "limit=4", "search.raw=64", "search.starts=6", "search.steps=15")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with one finished run: `run`."""
+    folder = tmp_path_factory.mktemp("place")
+    answer = typed(folder, "decide", *SMALL, "out=run")
+    assert answer.code == 0, answer.err
+    (folder / "answer.txt").write_text(answer.out)
+    return folder
+
+
+def lines(run):
+    return [json.loads(line) for line in (run / "decisions.jsonl").read_text().splitlines()]
+
+
+def test_every_round_tells_action_reward_best_and_seconds(place):
+    told = (place / "answer.txt").read_text()
+    made = lines(place / "run")
+    best = made[0]["score"]["start"]
+    for number, line in enumerate(made, 1):
+        best = max(best, line["score"]["expected"])
+        action = ", ".join(f"{name} {value:.3g}" for name, value in line["alteration"].items())
+        assert f"round {number} of 4: {action}; reward {line['reward']:.4g}, best expected {best:.4g} of 0.6408" in told
+    assert "Recommended now" in told
+    assert {path.name for path in (place / "run/figures").glob("*.png")} == {"rounds.png", "recovered.png"}
+    with (place / "run/table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["reward"]) for row in rows] == pytest.approx([line["answer"]["rows"]["Y"][0] for line in made])
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
+    whole, text = lines(place / "run"), (place / "run/decisions.jsonl").read_text()
+    (place / "run/decisions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in whole[:kept]) + '{"index": ')
+    answer = typed(place, "decide", "resume=run")
+    assert answer.code == 0, answer.err
+    assert lines(place / "run") == whole
+    (place / "run/decisions.jsonl").write_text(text)
+
+
+def test_the_same_seed_gives_the_same_trace_and_another_seed_another(place):
+    for out, more in (("again", []), ("other", ["seed=1"])):
+        answer = typed(place, "decide", *SMALL, *more, f"out={out}")
+        assert answer.code == 0, answer.err
+    assert (place / "again/decisions.jsonl").read_text() == (place / "run/decisions.jsonl").read_text()
+    assert lines(place / "other")[0]["score"]["start"] != lines(place / "run")[0]["score"]["start"]
+
+
+def test_a_sweep_ends_with_problems_by_methods(place):
+    answer = typed(place, "decide", "-m", "+experiment=cbo", "limit=2", "dataset=dropwave,ackley", "decision=random_actions,ucb", "seed=0,1", "out=sweep")
+    assert answer.code == 0, answer.err
+    assert "mean normalised regret" in answer.out
+    with (place / "sweep/traces.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["problem"], row["method"], row["seed"]) for row in rows} == {
+        (problem, method, seed) for problem in ("dropwave", "ackley") for method in ("random_actions", "ucb") for seed in "01"
+    }
+    assert (place / "sweep/figures/rounds.svg").is_file()
+
+
+def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(place):
+    quick = ("trainer.max_epochs=60", "dataset.initial=60")
+    answer = typed(place, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
+    assert answer.code == 0, answer.err
+    assert "Recovered noise beside the true one" in answer.out
+    assert (place / "recovery/checkpoint/weights.safetensors").is_file()
+    assert (place / "recovery/figures/recovered.png").is_file()
+    with (place / "recovery/truth.csv").open(newline="") as file:
+        found = {(row["node"], row["part"]): float(row["value"]) for row in csv.DictReader(file) if row["quantity"] == "correlation"}
+    assert set(found) == {(node, part) for node in "XY" for part in ("fitted", "held out")}
+    assert found["X", "fitted"] > 0.7
+    again = typed(place, "decide", "+experiment=dropwave_recovery", *quick, "checkpoint=recovery/checkpoint", "limit=1", "out=from_checkpoint")
+    assert again.code == 0, again.err
+    assert "Note" not in again.out
+
+
+def written(folder, **columns):
+    table = Dropwave(seed=0).observations()
+    rows = dict(zip(table.names, table.values.T.tolist(), strict=True)) | columns
+    kept = {name: values for name, values in rows.items() if values is not None}
+    with (folder / "experiments.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(kept)
+        writer.writerows(zip(*kept.values(), strict=True))
+    graph = {"parents": {"X": ["a0", "a1"], "Y": ["X"]}}
+    (folder / "task.yaml").write_text(yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"}))
+    return "+experiment=own_system", "path=experiments.csv", "dataset.task=task.yaml"
+
+
+def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
+    answer = typed(tmp_path, "decide", *written(tmp_path), "out=own")
+    assert answer.code == 0, answer.err
+    assert "Recommended now" in answer.out
+    (line,) = lines(tmp_path / "own")
+    assert all(0 <= value <= 1 for value in line["alteration"].values())
+    assert set(line["recommended"]) == {"a0", "a1"}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a0": [1.5] * 6}, "a0 may be set within [0, 1]; got 1.5"),
+        ({"Y": [float("nan")] * 6}, "Y: 6 of 6 values are missing or infinite"),
+        ({"X": None}, "no column 'X'"),
+        ({"Y": [2.0] * 6}, "Y: all 6 values are 2"),
+    ],
+)
+def test_what_cannot_be_learnt_from_is_refused_before_anything_is_fitted(tmp_path, columns, message):
+    answer = typed(tmp_path, "decide", *written(tmp_path, **columns), "out=own")
+    assert answer.code == 2
+    assert message in answer.err
+    assert not (tmp_path / "own/checkpoint").exists()
+
+
+def test_a_circle_is_refused(tmp_path):
+    typed_in = written(tmp_path)
+    graph = {"parents": {"X": ["a0", "a1", "Y"], "Y": ["X"]}}
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"}))
+    answer = typed(tmp_path, "decide", *typed_in, "out=own")
+    assert answer.code == 2
+    assert "circle" in answer.err
+
+
+def test_a_failed_fit_is_told(tmp_path):
+    huge = torch.linspace(1, 6, 6, dtype=torch.float64) * 1e200
+    answer = typed(tmp_path, "decide", *written(tmp_path, X=huge.tolist()), "out=own")
+    assert answer.code in (0, 2), answer.err
+    assert (answer.code == 0) == (tmp_path / "own/checkpoint").exists()
