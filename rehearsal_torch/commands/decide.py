@@ -60,15 +60,17 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
 
 
 def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:
-    """The same data decided in another way, to compare with: episodes with the same checkpoint; in foresight each decision fits a surrogate of its own."""
-    from rehearsal_torch.commands.building import FORESIGHT, HINDSIGHT
+    """The same data decided in another way, to compare with: episodes with the same checkpoint; otherwise each decision fits a surrogate of its own."""
+    from rehearsal_torch.commands.building import FORESIGHT, HINDSIGHT, TRIALS
+    from rehearsal_torch.datasets.causal_problem import CausalProblem
     from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
 
     run = folder.read_json("run.json")
     tried = run.get("choices", {}).get("decision")
     kept = [text for text in run["overrides"] if not text.startswith(("decision=", "search", "checkpoint=", "shard"))]
-    if isinstance(problem, RehearsalProblem):
-        other = next(name for name in ("care", *FORESIGHT) if name != tried)
+    if isinstance(problem, RehearsalProblem | CausalProblem):
+        others = ("care", *FORESIGHT) if isinstance(problem, RehearsalProblem) else ("ucb", *TRIALS)
+        other = next(name for name in others if name != tried)
         return [*(text for text in kept if not text.startswith(("surrogate", "objective"))), f"decision={other}"]
     other = next(name for name in ("greedy", *HINDSIGHT) if name != tried)
     return [*kept, f"decision={other}", f"checkpoint={checkpoint}"]

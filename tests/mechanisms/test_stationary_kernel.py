@@ -46,10 +46,8 @@ def test_each_regression_has_its_own():
 
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_slopes_of_the_evidence_are_those_of_differences(kind):
-    rows = Rows(
-        draws(1, 15, 2), draws(1, 15, seed=1) - 0.5, torch.ones(1, 15, dtype=torch.bool), torch.ones(1, 2, dtype=torch.bool), torch.ones(1, 15, dtype=DOUBLE)
-    )
-    rows = replace(rows, kinds=torch.tensor([kind]))
+    yes = torch.ones(1, 15, dtype=torch.bool)
+    rows = Rows(draws(1, 15, 2), draws(1, 15, seed=1) - 0.5, yes, yes[:, :2], yes.double(), torch.tensor([kind]))
     at = torch.tensor([[math.log(0.4), math.log(0.9)]], dtype=DOUBLE), torch.tensor([math.log(0.05)], dtype=DOUBLE)
     own = slopes(rows, factors(rows, *at), *at)
     lengths, noises = (each.clone().requires_grad_() for each in at)

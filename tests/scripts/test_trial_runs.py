@@ -36,6 +36,8 @@ def test_every_round_tells_action_reward_best_and_seconds(place):
         action = ", ".join(f"{name} {value:.3g}" for name, value in line["alteration"].items())
         assert f"round {number} of 4: {action}; reward {line['reward']:.4g}, best expected {best:.4g} of 0.6408" in told
     assert "Recommended now" in told
+    assert "Next: python scripts/decide.py +experiment=cbo" in told
+    assert told.rstrip().endswith("decision=ucb")
     assert {path.name for path in (place / "run/figures").glob("*.png")} == {"rounds.png", "recovered.png"}
     with (place / "run/table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
