@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from rehearsal_torch.commands.cbo_study import ABLATIONS, COMPARED, COMPONENTS, COUNTED, MAIN, METHODS, SETTINGS
+from rehearsal_torch.commands.study_command import origin
 from rehearsal_torch.history import RunFolder
 from rehearsal_torch.reporting import cbo_results
 from rehearsal_torch.reporting.drawing import drawing, save
@@ -61,13 +62,8 @@ def _ordered(rows: list[Row]) -> list[Row]:
 
 
 def _method(run: dict[str, Any], record: RoundsRecord) -> str:
-    commits = Counter(line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "") for line in record.jobs.values())
-    told = ", ".join(f"{name or 'unknown'} ({count} repeats)" for name, count in commits.items())
-    commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
-    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)
-    spent = sum(float(line["seconds"]) for line in record.jobs.values()) / 60
     return (
-        f"Made by {commands}; commits: {told or 'none'}; {versions}; {spent:.0f} minutes of one core. A repeat is what `scripts/decide.py +experiment=cbo "
+        f"{origin(run, record.jobs.values())} A repeat is what `scripts/decide.py +experiment=cbo "
         "dataset=PROBLEM decision=METHOD seed=SEED` does. Expected rewards are the worlds' own, exact or by fixed draws, and no method sees them. Repeats with "
         "the same seed share the start design and the noise of every round. traces.csv has a row a round, jobs.csv a line a repeat."
     )

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from rehearsal_torch.commands.qwz23_rl import rl_file
+from rehearsal_torch.commands.study_command import origin
 from rehearsal_torch.history import RunFolder
 from rehearsal_torch.reporting import qwz23_results
 from rehearsal_torch.reporting.drawing import drawing, save
@@ -54,13 +55,8 @@ def _longer(folder: Path) -> list[tuple[int, Path]]:
 
 
 def _method(run: dict[str, Any], record: RoundsRecord) -> str:
-    commits = Counter(line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "") for line in record.jobs.values())
-    told = ", ".join(f"{name or 'unknown'} ({count} repeats)" for name, count in commits.items())
-    commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
-    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)
-    spent = sum(float(line["seconds"]) for line in record.jobs.values()) / 60
     return (
-        f"Made by {commands}; commits: {told or 'none'}; {versions}; {spent:.0f} minutes of one core. A repeat is what `scripts/decide.py "
+        f"{origin(run, record.jobs.values())} A repeat is what `scripts/decide.py "
         f"+experiment=ride_hailing` or `+experiment=bermuda_online` does with `seed=REPEAT`: {run.get('rounds', '-')} rounds from 10 observations on, one "
         f"variable altered in each, learning from each; here with {run.get('scenarios', '-')} + {run.get('scenarios', '-')} scenarios. Probabilities are the "
         "worlds' own, exact; ± is the standard deviation over repeats; `best possible` is the most that one variable can reach. Repeats with the same "

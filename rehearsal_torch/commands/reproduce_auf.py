@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.commands.provenance import commit
-from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say
+from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say, study_parser
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 
@@ -40,21 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
+    parser = study_parser(__doc__, STAGES, "docs/results/auf", "job", "trainer.max_epochs=5")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], metavar="SEED", help="of worlds and methods (default: 0 1 2 3 4)")
     parser.add_argument("--contexts", type=int, default=20, help="contexts a seed (default: 20)")
     parser.add_argument("--worlds", nargs="+", default=None, metavar="WORLD", help="only these worlds, where a stage has several (default: all)")
     parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="only these methods, in table1 (default: all)")
     parser.add_argument("--most", type=int, default=None, metavar="ROWS", help="leave out jobs with more rows (default: none)")
-    parser.add_argument("--budget-minutes", type=float, default=None, help="no new job begins after so many minutes (default: no limit)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2); scalability always takes one")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/auf"), help="where results go (default: docs/results/auf)")
     parser.add_argument(
         "--nhanes", type=Path, default=None, metavar="FOLDER", help="what scripts/prepare.py nhanes wrote; its figures are taken over (Fig. 10)"
     )
-    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of all jobs, such as trainer.max_epochs=5")
     return parser
 
 

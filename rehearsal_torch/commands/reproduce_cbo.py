@@ -15,11 +15,10 @@ Source: Ren et al. (2025), Sec. 7 and 11.
 import argparse
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.commands.provenance import commit
-from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say
+from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say, study_parser
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 
@@ -38,17 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
+    parser = study_parser(__doc__, STAGES, "docs/results/cbo", "repeat", "search.starts=8")
     parser.add_argument("--settings", nargs="+", default=None, metavar="SETTING", help="such as 'dropwave lambda=1 sigma=0.1' (default: those of the stage)")
     parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="default: those of the stage")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3], metavar="SEED", help="default: 0 1 2 3")
     parser.add_argument("--rounds", type=int, default=None, help="at most so many a repeat (default: 100; 140 for pooled testing)")
-    parser.add_argument("--budget-minutes", type=float, default=None, help="no new repeat begins after so many minutes (default: no limit)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/cbo"), help="where results go (default: docs/results/cbo)")
-    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of all repeats, such as search.restarts=8")
     return parser
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.commands.provenance import commit
-from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say
+from rehearsal_torch.commands.study_command import agree, ended, known, note, one_thread, say, study_parser
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 
@@ -35,8 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
+    parser = study_parser(__doc__, STAGES, "docs/results/qwz23", "repeat", "objective.teach=100")
     parser.add_argument("--worlds", nargs="+", default=["ride_hailing", "bermuda"], metavar="WORLD", help="default: ride_hailing bermuda")
     parser.add_argument("--methods", nargs="+", default=["qwz23", "qwz23_success"], metavar="METHOD", help="default: qwz23 qwz23_success")
     parser.add_argument("--taus", nargs="+", default=["0.7"], metavar="TAU", help="probabilities asked for (default: 0.7)")
@@ -44,11 +43,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=100, help="of each repeat (default: 100)")
     parser.add_argument("--agents", nargs="+", default=["ddpg", "ppo", "sac", "cats"], metavar="AGENT", help="of stage rl (default: ddpg ppo sac cats)")
     parser.add_argument("--scenarios", type=int, default=4000, help="that a search sees, and that validate (default: 4000; the paper's text: 10000)")
-    parser.add_argument("--budget-minutes", type=float, default=None, help="no new repeat begins after so many minutes (default: no limit)")
-    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/qwz23"), help="where results go (default: docs/results/qwz23)")
-    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of all repeats, such as objective.teach=100")
     return parser
 
 

@@ -4,18 +4,41 @@
 rows share. Nothing here imports anything heavy, so that help and slips are answered at once.
 """
 
+import argparse
 import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rehearsal_torch.commands.provenance import provenance
 from rehearsal_torch.commands.user_error import UserError, exit_code
 from rehearsal_torch.history import RunFolder
 
 Asked = TypeVar("Asked")
+
+
+def study_parser(told: str | None, stages: Sequence[str], out: str, unit: str, example: str) -> argparse.ArgumentParser:
+    """A parser with the options that the commands share: stages, budget, workers, where results go, overrides.
+
+    Args:
+        told: The command's description.
+        stages: All stages, in order; all are run unless some are named.
+        out: Where results go.
+        unit: What begins no more after the budget, such as "repeat".
+        example: An override.
+    """
+    parser = argparse.ArgumentParser(description=told, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stages", nargs="+", choices=stages, default=list(stages), metavar="STAGE", help=f"any of {' '.join(stages)} (default: all)")
+    parser.add_argument("--budget-minutes", type=float, default=None, help=f"no new {unit} begins after so many minutes (default: no limit)")
+    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
+    parser.add_argument("--out", type=Path, default=Path(out), help=f"where results go (default: {out})")
+    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help=f"overrides of all {unit}s, such as {example}")
+    return parser
 
 
 def ended(run: Callable[[Asked, list[str]], int], asked: Asked, arguments: Sequence[str] | None) -> int:
@@ -66,6 +89,22 @@ def note(out: RunFolder, script: str, typed: Sequence[str], told: Mapping[str, o
     command = " ".join([f"python scripts/{script}.py", shlex.join(typed)]).strip()
     commands = list(dict.fromkeys([*before.get("commands", []), command]))
     out.write_json("run.json", before | provenance(script, [], seed) | {"command": command, "commands": commands, **told})
+
+
+def origin(run: Mapping[str, Any], jobs: Iterable[Mapping[str, str]]) -> str:
+    """Where a study's rows come from: commands, commits, versions, minutes.
+
+    Args:
+        run: Its run.json.
+        jobs: The lines of its jobs.csv.
+    """
+    lines = list(jobs)
+    commits = Counter(line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "") for line in lines)
+    told = ", ".join(f"{name or 'unknown'} ({count} repeats)" for name, count in commits.items())
+    commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
+    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)
+    spent = sum(float(line["seconds"]) for line in lines) / 60
+    return f"Made by {commands}; commits: {told or 'none'}; {versions}; {spent:.0f} minutes of one core."
 
 
 def say(began: float, text: str) -> None:
