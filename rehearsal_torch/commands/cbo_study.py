@@ -24,6 +24,9 @@ COMPARED = ("ucb", "eicf", "eifn", "mcbo", "excbo", "excbo_paper", "random")
 # What is changed of the default, a line of the ablation table each.
 ABLATIONS = {
     "excbo, phi homoskedastic": ("decision=excbo", "surrogate.phi=homoskedastic"),
+    "excbo, phi heteroskedastic": ("decision=excbo", "surrogate.phi=heteroskedastic"),
+    "excbo, kernel matern52": ("decision=excbo", "surrogate.kernel=matern52"),
+    "excbo, kernel by evidence": ("decision=excbo", "surrogate.kernel=evidence"),
     "excbo, decoder gp": ("decision=excbo", "surrogate.decoder=gp"),
     "excbo, 1 component": ("decision=excbo", "surrogate.components=1"),
     "excbo, 3 components": ("decision=excbo", "surrogate.components=3"),
@@ -31,10 +34,11 @@ ABLATIONS = {
     "excbo, components by bic": ("decision=excbo", "surrogate.components=bic"),
     "excbo, propagate mean": ("decision=excbo", "objective.propagate=mean"),
     "excbo, propagate sample": ("decision=excbo", "objective.propagate=sample"),
-    "excbo, propagate optimistic": ("decision=excbo", "objective.propagate=optimistic"),
+    "excbo, propagate linear": ("decision=excbo", "objective.propagate=linear"),
+    "excbo, propagate reached": ("decision=excbo", "objective.propagate=reached"),
     "excbo, beta 0.5": ("decision=excbo", "objective.beta=0.5"),
     "excbo, beta 1": ("decision=excbo", "objective.beta=1"),
-    "excbo, beta 3": ("decision=excbo", "objective.beta=3"),
+    "excbo, beta 4": ("decision=excbo", "objective.beta=4"),
 }
 
 

@@ -10,6 +10,8 @@ it are carried is `propagate`:
     mean        x_i = m_i: best guesses. What is not known of the nodes before the reward is ignored.
     linear      to first order, sigma(a)^2 = sum_i (d E[r] / d e_i)^2 with x_i = m_i + e_i s_i at e = 0: every node counts as far as it
                 moves the expected reward. The bound is the largest E[r] over |e| <= beta, linearised.
+    reached     the same direction of e, at its true value: the larger of E[r] at e = 0 and at e = beta g / |g|, g the slopes of `linear`. Unlike
+                the linearised bound it is the expected reward of a plausible system, and never above what rewards can be.
     sample      e ~ N(0, I), fixed draws; mean and standard deviation of E_u[r] over e.
     optimistic  the largest E[r] over e in [-beta, beta]^N: pushes eta_i = e_i / beta in [-1, 1] are further coordinates of the
                 candidate, the same for every draw of the noise. A node that the reward is a weighted sum of, and that causes nothing
@@ -19,7 +21,7 @@ beta multiplies the standard deviation, in every objective alike. With `growing`
 experiments with k actions.
 
 Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7, with constant eta as in their noise-free case (`optimistic`);
-Astudillo and Frazier (2021) (`sample`); Kandasamy et al. (2015), Sec. 4 (growth); `linear` is ours.
+Astudillo and Frazier (2021) (`sample`); Kandasamy et al. (2015), Sec. 4 (growth); `linear` and `reached` are ours.
 """
 
 import math
@@ -35,7 +37,7 @@ from rehearsal_torch.objectives.epistemic_draws import plausible_rewards, standa
 from rehearsal_torch.objectives.reward_spread import reward_spread, safe_root
 from rehearsal_torch.surrogates.causal_model import CausalModel, CausalNetwork
 
-PROPAGATE = ("mean", "linear", "sample", "optimistic")
+PROPAGATE = ("mean", "linear", "reached", "sample", "optimistic")
 
 
 @final
@@ -47,14 +49,14 @@ class ConfidenceBound(CausalObjective):
         situation: The round.
         beta: How many standard deviations are added.
         growing: Whether beta grows with the number of experiments.
-        propagate: ``mean``, ``linear``, ``sample`` or ``optimistic``.
+        propagate: ``mean``, ``linear``, ``reached``, ``sample`` or ``optimistic``.
         draws: S, fixed draws of the noise.
         plausible: E, draws of what is not known; for ``sample``, and for ``mean`` where the reward is no weighted sum.
         judged: Other draws, by which a recommendation is judged.
         seed: With the round's identity, decides the draws.
 
     Raises:
-        ValueError: if beta is negative, or `propagate` is none of the four.
+        ValueError: if beta is negative, or `propagate` is none of these.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class ConfidenceBound(CausalObjective):
         situation: Foresight,
         beta: float = 2.0,
         growing: bool = False,
-        propagate: str = "mean",
+        propagate: str = "optimistic",
         draws: int = 64,
         plausible: int = 16,
         judged: int = 256,
@@ -91,6 +93,8 @@ class ConfidenceBound(CausalObjective):
             return self._mean(points, noise)
         if self.propagate == "linear":
             return self._linear(points, noise)
+        if self.propagate == "reached":
+            return self._reached(points, noise)
         if self.propagate == "sample":
             rewards = plausible_rewards(self.network, points, noise[: max(1, len(noise) // SCREEN)], self.epistemic)
             middle = rewards.mean(-1)
@@ -115,13 +119,24 @@ class ConfidenceBound(CausalObjective):
         return reward(means).mean(-1) + self.beta * reward_spread(reward, means, deviations, self.epistemic[:, self.read]).mean(-1)
 
     def _linear(self, actions: Tensor, noise: Tensor) -> Tensor:
+        slopes = self._slopes(actions, noise)
+        return self.expected(actions, noise) + self.beta * safe_root(slopes.square().sum(-1))
+
+    def _reached(self, actions: Tensor, noise: Tensor) -> Tensor:
+        slopes = self._slopes(actions, noise)
+        push = self.beta * slopes / safe_root(slopes.square().sum(-1, keepdim=True))
+        both = torch.stack([torch.zeros_like(push), push])
+        return self._pushed(actions.expand(2, *actions.shape), noise, both).amax(0)
+
+    def _slopes(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """How E[r] changes with each node's push, (..., N), at none."""
         wanted = torch.is_grad_enabled()
-        # The spread varies less over the draws than the mean does, and costs more: a quarter of the draws has to do.
+        # The slopes vary less over the draws than the mean does, and cost more: a quarter of the draws has to do.
         few = noise[: max(1, len(noise) // SCREEN)]
         with torch.enable_grad():
             pushes = actions.new_zeros(*actions.shape[:-1], len(self.network.laws), requires_grad=True)
             (slopes,) = torch.autograd.grad(self._pushed(actions, few, pushes).sum(), pushes, create_graph=wanted)
-        return self.expected(actions, noise) + self.beta * safe_root(slopes.square().sum(-1))
+        return slopes if wanted else slopes.detach()
 
 
 def pushed_as_far_as_it_goes(network: CausalNetwork) -> tuple[float | None, ...]:
