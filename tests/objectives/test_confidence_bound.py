@@ -34,10 +34,22 @@ def test_the_mean_bound_of_a_linear_chain_is_exact():
     torch.testing.assert_close(objective(POINTS), expected(POINTS) + luck(objective) + 2 * deviations(POINTS)[1], rtol=0, atol=1e-12)
 
 
-def test_the_linear_bound_adds_what_every_node_contributes():
-    objective = bound("linear")
+@pytest.mark.parametrize("propagate", ["linear", "reached"])
+def test_the_linear_bound_adds_what_every_node_contributes(propagate):
+    objective = bound(propagate)
     upstream, own = deviations(POINTS)
     torch.testing.assert_close(objective(POINTS), expected(POINTS) + luck(objective) + 2 * (upstream**2 + own**2).sqrt(), rtol=0, atol=1e-12)
+
+
+def test_what_can_be_reached_is_never_above_what_rewards_can_be():
+    task = plain({"X": ["a"]}, {"a": [0, 1]}, {"targets": {"X": 0.2}})
+    model = WrittenModel(task, {"X": WrittenLaw(lambda w: w[..., 0], lambda w: 0.5 + 0 * w[..., 0])}, ((0.5,),))
+    points = torch.linspace(0, 1, 11, dtype=torch.float64).unsqueeze(-1)
+    with torch.no_grad():
+        reached, linear, middle = bound("reached", model=model)(points), bound("linear", model=model)(points), PosteriorMean(model, situation(task))(points)
+    assert bool((reached <= 0).all())
+    assert bool((reached >= middle - 1e-12).all())
+    assert float(linear.max()) > 0
 
 
 def test_the_sampled_bound_comes_near_the_exact_one():
@@ -63,7 +75,7 @@ def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
     assert bool((mean(POINTS) > plain_mean(POINTS)).all())
 
 
-@pytest.mark.parametrize("propagate", ["mean", "linear", "sample", "optimistic"])
+@pytest.mark.parametrize("propagate", ["mean", "linear", "reached", "sample", "optimistic"])
 def test_without_beta_every_bound_is_the_posterior_mean(propagate):
     objective = bound(propagate, beta=0.0)
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
@@ -74,14 +86,14 @@ def test_without_beta_every_bound_is_the_posterior_mean(propagate):
         torch.testing.assert_close(objective(points), objective.expected(POINTS), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("propagate", ["mean", "linear", "sample", "optimistic"])
+@pytest.mark.parametrize("propagate", ["mean", "linear", "reached", "sample", "optimistic"])
 def test_slopes_are_those_of_the_values(propagate):
     objective = bound(propagate)
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3).requires_grad_(True)
     assert torch.autograd.gradcheck(objective, (points,), atol=1e-6)
 
 
-@pytest.mark.parametrize("propagate", ["mean", "linear", "sample", "optimistic"])
+@pytest.mark.parametrize("propagate", ["mean", "linear", "reached", "sample", "optimistic"])
 def test_leading_dimensions_are_kept(propagate):
     objective = bound(propagate)
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
