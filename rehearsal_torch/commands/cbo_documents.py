@@ -75,11 +75,12 @@ def _cut(record: RoundsRecord) -> list[str]:
     fewer, missing = [], []
     for name in SETTINGS:
         line = {method: counts.get((name, method), 0) for method in COMPARED}
+        short = [f"{method} {count}" for method, count in line.items() if count < SEEDS]
         if not any(line.values()):
             missing.append(name)
-        else:
-            fewer += [f"{name}: {method} {count}" for method, count in line.items() if count < SEEDS]
+        elif short:
+            fewer.append(f"- {name}: {', '.join(short)}")
     text = ["## What was cut", ""]
-    text += [f"Of {SEEDS} seeds there are fewer for " + "; ".join(fewer) + "."] if fewer else []
+    text += [f"Of {SEEDS} seeds there are fewer here:", "", *fewer, ""] if fewer else []
     text += [f"Not run: {'; '.join(missing)}."] if missing else []
     return text if len(text) > 2 else ["Every setting has the paper's four seeds or more, for every method."]

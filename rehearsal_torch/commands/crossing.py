@@ -60,12 +60,12 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
             rows += trial_rows(world, "", method, seed, run.decisions)
     if not rows:
         return ""
-    folder, found = RunFolder(out), trial_table.cells(rows)
+    folder = RunFolder(out)
     folder.write("traces.csv", written(rows, COLUMNS))
-    folder.write("regret.md", "\n".join(trial_table.markdown(found)) + "\n")
+    folder.write("regret.md", "\n".join(trial_table.markdown(rows)) + "\n")
     with drawing():
         save(trial_panels.draw(trial_table.grouped_rows(rows)), out / "figures", "rounds")
-    return f"Written: traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, too)\n{trial_table.as_text(found)}"
+    return f"Written: traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, too)\n{trial_table.as_text(rows)}"
 
 
 def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def whole(rows: Sequence[Row], head: str, name: str) -> Section:
     told = (
         f"Expected reward of the recommended action after the last round ({_range(lengths)} rounds, {_range(seeds)} seeds), with the 95% interval over seeds."
     )
-    table = [f"## {head}", "", told, "", *trial_table.markdown(found)]
+    table = [f"## {head}", "", told, "", *trial_table.markdown(rows)]
     return table, {name: trial_panels.draw(trial_table.grouped_rows(rows))}
 
 

@@ -1,6 +1,6 @@
 """Problems by methods: what each method recommends in the end, beside the optimum, and the mean normalised regret.
 
-The mean normalised regret is over the problems that all methods of the table were tried on; its interval is over seeds.
+The mean normalised regret is over the problems and seeds that all methods of the table were tried on; its interval is over seeds.
 
 Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised regret is ours.
 """
@@ -37,14 +37,25 @@ def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
     return {problem: {method: trial_summary(some, round_) for method, some in line.items()} for problem, line in grouped_rows(rows).items()}
 
 
-def regret(found: Cells, method: str) -> Interval:
-    """The mean normalised regret of a method over the problems that all methods share, with an interval over seeds.
+def shared(rows: Sequence[Row]) -> list[Row]:
+    """The rows of problems and seeds that every method was tried on."""
+    tried: dict[tuple[str, int], set[str]] = {}
+    for row in rows:
+        tried.setdefault((problem_of(row), int(row["seed"])), set()).add(str(row["method"]))
+    every = {str(row["method"]) for row in rows}
+    return [row for row in rows if tried[problem_of(row), int(row["seed"])] == every]
 
-    A seed's regret is divided by the problem's mean gap between optimum and start design; seeds that not all problems have are left out of the
-    interval, not of the mean.
+
+def regret(found: Cells, method: str) -> Interval:
+    """The mean normalised regret of a method over problems that all methods share, with an interval over seeds.
+
+    A seed's regret is divided by the problem's mean gap between optimum and start design.
+
+    Args:
+        found: Of `shared` rows.
+        method: Which.
     """
-    shared = [line for line in found.values() if set(line) == set(methods(found))]
-    known = [(line[method], line[method].optimum - line[method].start) for line in shared if line[method].optimum > line[method].start]
+    known = [(line[method], line[method].optimum - line[method].start) for line in found.values() if line[method].optimum > line[method].start]
     if not known:
         return mean_interval([])
     whole = mean([one.normalised for one, _ in known])
@@ -58,9 +69,9 @@ def methods(found: Cells) -> list[str]:
     return list(dict.fromkeys(name for line in found.values() for name in line))
 
 
-def as_text(found: Cells) -> str:
+def as_text(rows: Sequence[Row]) -> str:
     """For a terminal."""
-    heads, body = _table(found)
+    heads, body = _table(rows)
     table = Table(title="Expected reward of the recommended action, mean over seeds", title_justify="left", title_style="")
     for place, head in enumerate(heads):
         table.add_column(head, justify="right" if place else "left", overflow="fold")
@@ -69,9 +80,9 @@ def as_text(found: Cells) -> str:
     return printed(table)
 
 
-def markdown(found: Cells) -> list[str]:
+def markdown(rows: Sequence[Row]) -> list[str]:
     """For a document."""
-    return as_markdown(*_table(found))
+    return as_markdown(*_table(rows))
 
 
 def shown(value: float) -> str:
@@ -79,14 +90,20 @@ def shown(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _table(found: Cells) -> tuple[list[str], list[list[str]]]:
-    names = methods(found)
-    body = []
+def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    found, fair = cells(rows), cells(shared(rows))
+    names, body = methods(found), []
     for problem, line in found.items():
         some = next(iter(line.values()))
         body.append([problem, shown(some.start), *(_cell(line.get(name)) for name in names), shown(some.optimum)])
-    body.append(["mean normalised regret", "1", *(_interval(regret(found, name)) for name in names), "0"])
+    if fair:
+        body.append([f"mean normalised regret, {_counted(fair)}", "1", *(_interval(regret(fair, name)) for name in names), "0"])
     return ["problem", "start", *names, "optimum"], body
+
+
+def _counted(fair: Cells) -> str:
+    several = len(fair)
+    return f"{several} problem{'s' if several > 1 else ''}"
 
 
 def _cell(one: TrialSummary | None) -> str:

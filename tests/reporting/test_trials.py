@@ -59,13 +59,16 @@ def test_regret_is_a_share_of_what_the_start_left():
 
 
 def test_the_table_averages_over_problems_that_all_methods_share():
-    found = trial_table.cells([*rows("p", "m"), *rows("p", "n", values=((2.0, 10.0),) * 3), *rows("q", "m"), *rows("q", "n"), *rows("r", "m")])
+    some = [*rows("p", "m"), *rows("p", "n", values=((2.0, 10.0),) * 3), *rows("q", "m"), *rows("q", "n"), *rows("r", "m"), *rows("q", "m", seed=1)]
+    fair = trial_table.shared(some)
+    assert {(row["problem"], row["method"], row["seed"]) for row in fair} == {(problem, method, 0) for problem in "pq" for method in "mn"}
+    found = trial_table.cells(fair)
     assert trial_table.methods(found) == ["m", "n"]
     assert trial_table.regret(found, "m").mean == pytest.approx(2 / 9)
     assert trial_table.regret(found, "n").mean == pytest.approx(1 / 9)
-    text = "\n".join(trial_table.markdown(found))
+    text = "\n".join(trial_table.markdown(some))
     assert "| r | 1 | 8 | - | 10 |" in text
-    assert "mean normalised regret" in trial_table.as_text(found)
+    assert "mean normalised regret, 2 problems" in trial_table.as_text(some)
 
 
 def test_an_average_ends_where_the_shortest_seed_does():
