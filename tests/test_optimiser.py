@@ -142,3 +142,9 @@ def test_other_faults_are_named(tmp_path):
     (tmp_path / "short.csv").write_text("a,b,X\n" + "0.1,0.2,0.3\n" * 6, encoding="utf-8")
     with pytest.raises(TableError, match="Y"):
         made.read(tmp_path / "short.csv")
+
+
+def test_a_model_before_enough_was_told_is_refused():
+    optimiser = CausalOptimiser({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"})
+    with pytest.raises(ValueError, match="expected at least 5 rows; got 0: try a few more actions first"):
+        optimiser.ask(6)

@@ -100,7 +100,7 @@ def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate
             begin=len(done),
             answers=[answered(decision) for decision in before] if learn else (),
         )
-        for _ in watched(folder.record(made), len(done), len(planned), sweep):
+        for _ in watched(folder.record(made), len(done), len(planned), None if sweep else Trials(before)):
             pass
     return len(planned)
 
@@ -140,12 +140,12 @@ def processes(workers: int | None, sweep: bool) -> int:
     return cpu_count()
 
 
-def watched(rounds: Iterator[Round], done: int, total: int, sweep: bool = False) -> Iterator[Round]:
+def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | None = None) -> Iterator[Round]:
     """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world answers, both count the successes.
 
-    Outside a sweep, trials are told round by round: action, observed reward, best expected reward so far, seconds.
+    With `trials`, these are told round by round: action, observed reward, best expected reward so far, seconds.
     """
-    console, wins, asked, trials = Console(), 0, 0, Trials()
+    console, wins, asked = Console(), 0, 0
 
     def so_far(each: Round) -> str:
         nonlocal wins, asked
@@ -158,7 +158,7 @@ def watched(rounds: Iterator[Round], done: int, total: int, sweep: bool = False)
         began = time.perf_counter()
         for number, each in enumerate(rounds, done + 1):
             said = so_far(each)
-            if each.reward is not None and not sweep:
+            if each.reward is not None and trials is not None:
                 print(trials.told(each, total), flush=True)
             elif number == total or number * 10 // total > (number - 1) * 10 // total:
                 print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{said}", flush=True)
@@ -168,7 +168,7 @@ def watched(rounds: Iterator[Round], done: int, total: int, sweep: bool = False)
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("deciding", total=total, completed=done)
         for each in rounds:
-            if each.reward is not None:
+            if each.reward is not None and trials is not None:
                 bar.console.print(trials.told(each, total), highlight=False, markup=False)
             bar.update(task, advance=1, description=f"deciding{so_far(each)}")
             yield each

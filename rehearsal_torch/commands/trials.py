@@ -1,15 +1,21 @@
 """Trials on a terminal: a line a round."""
 
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rehearsal_torch.history import Round
 
 
 class Trials:
-    """What has been tried so far in this run of the command."""
+    """What has been tried so far.
 
-    def __init__(self) -> None:
-        self._best = float("-inf")
+    Args:
+        before: Decisions of earlier rounds, as lines of ``decisions.jsonl``, where a run goes on.
+    """
+
+    def __init__(self, before: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._best = max((one["score"]["expected"] for one in before if "expected" in (one.get("score") or {})), default=float("-inf"))
         self._before = time.perf_counter()
 
     def told(self, each: Round, total: int) -> str:

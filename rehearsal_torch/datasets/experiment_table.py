@@ -20,7 +20,6 @@ from typing import Any
 
 import pandas as pd
 import torch
-import yaml
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision
@@ -28,6 +27,7 @@ from rehearsal_torch.data.situation import Foresight, Situation
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.causal_problem import CausalProblem
 from rehearsal_torch.datasets.number_columns import number_columns, table_file
+from rehearsal_torch.datasets.written_task import task_content
 
 SET = "set:"
 
@@ -38,20 +38,7 @@ def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
     Raises:
         ValueError: if there is none, it cannot be read, or a part is missing or wrong.
     """
-    if task is None:
-        raise ValueError("no task is named: set dataset.task=task.yaml, with graph, actions and reward")
-    if isinstance(task, Mapping):
-        return CausalTask.of(task)
-    file = Path(task)
-    if not file.is_file():
-        raise ValueError(f"there is no file {file}: check dataset.task=, which is relative to the folder the command is typed in")
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is no plain YAML: {str(error).splitlines()[0]}") from error
-    if not isinstance(content, Mapping):
-        raise ValueError(f"{file}: expected graph, actions and reward; got {type(content).__name__}")
-    return CausalTask.of(content)
+    return CausalTask.of(task_content(task, ("graph", "actions", "reward"))[1])
 
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:

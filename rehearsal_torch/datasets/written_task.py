@@ -44,7 +44,7 @@ def written_task(task: str | Path | Mapping[str, Any] | None, columns: Sequence[
     Raises:
         TaskError: if there is no such file, it is no YAML, a part is missing or wrong, or a variable is no column; all faults are listed.
     """
-    source, plain = _content(task)
+    source, plain = task_content(task, PARTS)
     faults = [f"unknown part {key!r}: {meant(key, PARTS)}" for key in plain if key not in PARTS]
     faults += [f"no part {key!r}: a task needs {', '.join(NEEDED)}" for key in NEEDED if key not in plain]
     named, graph = _graph(plain["graph"], faults) if "graph" in plain else ([], None)
@@ -86,9 +86,18 @@ def meant(word: str, choices: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
 
 
-def _content(task: str | Path | Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
+def task_content(task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """What a task is called in messages, and its content: that of a YAML file, or what was given.
+
+    Args:
+        task: A YAML file, or its content.
+        parts: What it should hold, for messages.
+
+    Raises:
+        TaskError: if none is named, there is no such file, or it is no YAML with parts.
+    """
     if task is None:
-        raise TaskError("no task is named: set dataset.task=task.yaml, a file with graph, context, box and region (see docs/rehearsal.md)")
+        raise TaskError(f"no task is named: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)")
     if isinstance(task, Mapping):
         return "the task", {str(key): value for key, value in task.items()}
     file = Path(task)
@@ -99,7 +108,7 @@ def _content(task: str | Path | Mapping[str, Any] | None) -> tuple[str, dict[str
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise TaskError(f"{file} cannot be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        raise TaskError(f"{file}: expected the parts {', '.join(PARTS)}; got {type(content).__name__}")
+        raise TaskError(f"{file}: expected the parts {', '.join(parts)}; got {type(content).__name__}")
     return str(file), {str(key): value for key, value in content.items()}
 
 

@@ -58,8 +58,8 @@ def test_a_missing_task_is_named(tmp_path, frame):
     path, _ = written(tmp_path, frame)
     with pytest.raises(ValueError, match=r"dataset\.task=task\.yaml"):
         ExperimentTable(path, None)
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(ValueError, match="there is no task file"):
         ExperimentTable(path, tmp_path / "none.yaml")
     (tmp_path / "list.yaml").write_text("- a\n")
-    with pytest.raises(ValueError, match="expected graph, actions and reward"):
+    with pytest.raises(ValueError, match="expected the parts graph, actions, reward"):
         ExperimentTable(path, tmp_path / "list.yaml")

@@ -51,6 +51,8 @@ def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
     answer = typed(place, "decide", "resume=run")
     assert answer.code == 0, answer.err
     assert lines(place / "run") == whole
+    best = max(whole[0]["score"]["start"], *(line["score"]["expected"] for line in whole[: kept + 1]))
+    assert f"best expected {best:.4g} of" in next(line for line in answer.out.splitlines() if line.startswith(f"round {kept + 1} of 4"))
     (place / "run/decisions.jsonl").write_text(text)
 
 
