@@ -3,6 +3,7 @@ PYTHON   ?= python3
 VENV     ?= .venv
 EXP      ?= sepsis
 ARGS     ?=
+JOBS     ?= 2
 PIP_ARGS ?=
 
 PY    := $(VENV)/bin/python
@@ -24,13 +25,15 @@ help:
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
 	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
+	@echo "JOBS=4                   how many processes run the tests"
 	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
 
 train: $(READY)
 	$(PY) scripts/train.py +experiment=$(EXP) $(ARGS)
 
+# One thread each: the tests' tensors are small, and processes do not take each other's cores away.
 test: $(READY)
-	$(PY) -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: $(LINT)
 	$(PY) -m ruff check .

@@ -25,8 +25,8 @@ COMPARED = ("ucb", "eicf", "eifn", "mcbo", "excbo", "excbo_paper", "random")
 ABLATIONS = {
     "excbo, phi homoskedastic": ("decision=excbo", "surrogate.phi=homoskedastic"),
     "excbo, phi heteroskedastic": ("decision=excbo", "surrogate.phi=heteroskedastic"),
+    "excbo, kernel rbf": ("decision=excbo", "surrogate.kernel=rbf"),
     "excbo, kernel matern52": ("decision=excbo", "surrogate.kernel=matern52"),
-    "excbo, kernel by evidence": ("decision=excbo", "surrogate.kernel=evidence"),
     "excbo, decoder gp": ("decision=excbo", "surrogate.decoder=gp"),
     "excbo, 1 component": ("decision=excbo", "surrogate.components=1"),
     "excbo, 3 components": ("decision=excbo", "surrogate.components=3"),
@@ -39,6 +39,8 @@ ABLATIONS = {
     "excbo, beta 0.5": ("decision=excbo", "objective.beta=0.5"),
     "excbo, beta 1": ("decision=excbo", "objective.beta=1"),
     "excbo, beta 4": ("decision=excbo", "objective.beta=4"),
+    # The baseline with the default's kernel, so that it can be told what the graph and the noise's law bring.
+    "mcbo, kernel learnt": ("decision=mcbo", "surrogate.kernel=learnt"),
 }
 
 

@@ -22,7 +22,7 @@ from rehearsal_torch.data.fitted import Part, Solved, Trained
 from rehearsal_torch.mechanisms.gaussian_process import LENGTH_FLOOR, NOISE_FLOOR, Factors, Rows, factors
 from rehearsal_torch.mechanisms.gaussian_process_map import LONGEST, NOISIEST, HyperParameters, Penalty, log_posterior, maximise, standing, starts
 from rehearsal_torch.mechanisms.gaussian_process_posterior import Posterior
-from rehearsal_torch.mechanisms.stationary_kernel import Kernel, places
+from rehearsal_torch.mechanisms.stationary_kernel import AHEAD, Kernel, places
 
 STARTS = 2
 
@@ -32,7 +32,7 @@ class GaussianProcesses(Part, ABC):
 
     Args:
         widths: How many inputs each has.
-        kernel: Of all of them; "evidence" leaves it to each regression's.
+        kernel: Of all of them; "learnt" leaves it to each regression's rows.
 
     Raises:
         ValueError: if there is no regression, or the kernel is unknown.
@@ -107,6 +107,22 @@ class GaussianProcesses(Part, ABC):
         """Takes over another's kernels."""
         self.kinds = other.kinds.clone()
 
+    def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
+        """Takes a kernel and its hyper-parameters for each regression, by its leave-one-out log density; the first, unless one is well ahead."""
+        (kind, kept), *others = made
+        self.kinds, lengths, noises = torch.full_like(self.kinds, kind), kept.log_lengths.clone(), kept.log_noises.clone()
+        best = self._foreseen(kind, kept) + AHEAD if others else noises
+        for kind, found in others:
+            value = self._foreseen(kind, found)
+            better = value > best
+            lengths[better], noises[better], self.kinds[better], best = found.log_lengths[better], found.log_noises[better], kind, value.maximum(best)
+        self.settle(HyperParameters(lengths, noises))
+
+    def _foreseen(self, kind: int, at: HyperParameters) -> Tensor:
+        """Log density of all rows, each foreseen from the others, but for a constant, (N,)."""
+        residual, variance = factors(replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises).left_out()
+        return -0.5 * ((residual.square() / variance + variance.log()) * self.rows.kept).sum(-1)
+
     def factors(self) -> Factors:
         """Factors under the hyper-parameters as they are."""
         return factors(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
@@ -143,7 +159,7 @@ class SolvedProcesses(GaussianProcesses, Solved):
     Args:
         widths: How many inputs each has.
         penalty: What is taken off the log posterior; None for nothing.
-        kernel: Of all of them; "evidence" leaves it to each regression's.
+        kernel: Of all of them; "learnt" leaves it to each regression's rows.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -153,24 +169,12 @@ class SolvedProcesses(GaussianProcesses, Solved):
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, N, p), targets (n, N) and kept rows (n, N), from the last hyper-parameters and from the priors' modes."""
         last = self.hyper if self.inputs.numel() else None
-        held, best = self.hold(*examples), torch.full((len(self.widths),), -math.inf, dtype=torch.float64, device=self.log_lengths.device)
-        lengths, noises, kinds = self.log_lengths.clone(), self.log_noises.clone(), self.kinds.clone()
+        held = self.hold(*examples)
+        made = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind))
-            found = maximise(rows, starts(rows, last), penalty=self.penalty)
-            value = self._worth(rows, found)
-            better = value > best
-            lengths[better], noises[better], kinds[better], best[better] = found.log_lengths[better], found.log_noises[better], kind, value[better]
-        self.kinds = kinds
-        self.settle(HyperParameters(lengths, noises))
-
-    def _worth(self, rows: Rows, found: HyperParameters) -> Tensor:
-        """What is maximised, (N,); it need not be known where there is nothing to choose."""
-        if len(self.choice) == 1:
-            return torch.zeros_like(found.log_noises)
-        made = factors(rows, found.log_lengths, found.log_noises)
-        value = log_posterior(rows, made, found)
-        return value if self.penalty is None else value - self.penalty(rows, made, found).detach()
+            made.append((kind, maximise(rows, starts(rows, last), penalty=self.penalty)))
+        self._choose(made)
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
@@ -179,7 +183,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
     Args:
         widths: How many inputs each has.
         penalty: What is taken off the log posterior; None for nothing.
-        kernel: Of all of them; "evidence" leaves it to each regression's.
+        kernel: Of all of them; "learnt" leaves it to each regression's rows.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -221,12 +225,13 @@ class TrainedProcesses(GaussianProcesses, Trained):
     def finish(self) -> None:
         """Keeps the best end of each regression; its rows are those of the last step."""
         self._project()
-        best = self._posteriors(self.rows).argmax(0)
-        place = torch.arange(len(best), device=best.device)
-        used = self.used
-        lengths = torch.where(used, self.trial_lengths[best, place], 0.0)
-        self.kinds = self.trial_kinds[best, place].clone()
-        self.settle(HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0)))
+        values, place, used = self._posteriors(self.rows), torch.arange(len(self.widths), device=self.log_lengths.device), self.used
+        made = []
+        for order, kind in enumerate(self.choice):
+            best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
+            lengths = torch.where(used, self.trial_lengths[best, place], 0.0)
+            made.append((kind, HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0))))
+        self._choose(made)
 
     def _begin(self, rows: Rows) -> None:
         for order, kind in enumerate(self.choice):

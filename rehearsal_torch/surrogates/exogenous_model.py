@@ -51,7 +51,7 @@ class ExogenousModel(CausalModel):
         scale: What is divided by: the noise's own deviation, or the predictive one, which includes what is not known of the mean.
         fitting: "solve" (L-BFGS-B, warm-started) or "train" (by gradients, which needs a trainer).
         independence: How strongly recovered noise that depends on the inputs is held against an encoder, in nats a row; 0 for not at all.
-        kernel: Of the encoders and of decoders: "rbf", "matern52", "matern32", or "evidence", which chooses for each node.
+        kernel: Of the encoders and of decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32, as each node's rows say.
 
     Raises:
         ValueError: if an option is unknown, or a number out of its range.
@@ -67,7 +67,7 @@ class ExogenousModel(CausalModel):
         scale: Scale = "noise",
         fitting: Fitting = "solve",
         independence: float = 0.0,
-        kernel: Kernel = "rbf",
+        kernel: Kernel = "learnt",
     ) -> None:
         super().__init__(task)
         if not 0 <= independence < float("inf"):

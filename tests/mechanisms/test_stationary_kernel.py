@@ -63,15 +63,15 @@ def examples(function, count=60, noise=0.01):
 
 
 @pytest.mark.parametrize(("function", "smooth"), [(lambda w: (w - 0.4).abs(), False), (lambda w: torch.sin(6 * w), True)])
-def test_the_evidence_tells_a_kink_from_a_wave(function, smooth):
-    part = SolvedProcesses([1], kernel="evidence")
+def test_the_rows_tell_a_kink_from_a_wave(function, smooth):
+    part = SolvedProcesses([1], kernel="learnt")
     part.solve(*examples(function))
     assert (int(part.kinds[0]) == 0) == smooth
 
 
 def test_both_ways_of_fitting_choose_the_same():
     given = examples(lambda w: (w - 0.4).abs())
-    solved, other = SolvedProcesses([1], kernel="evidence"), TrainedProcesses([1], kernel="evidence")
+    solved, other = SolvedProcesses([1], kernel="learnt"), TrainedProcesses([1], kernel="learnt")
     solved.solve(*given)
     Descent(max_epochs=300, batch_size=1000, learning_rate=0.05, patience=None, precision="64-true", progress=False).train(
         other, (*given, torch.full((60,), 60))
@@ -81,9 +81,9 @@ def test_both_ways_of_fitting_choose_the_same():
 
 
 def test_the_kernel_is_kept_in_the_state():
-    part = SolvedProcesses([1], kernel="evidence")
+    part = SolvedProcesses([1], kernel="learnt")
     part.solve(*examples(lambda w: (w - 0.4).abs()))
-    again = SolvedProcesses([1], kernel="evidence")
+    again = SolvedProcesses([1], kernel="learnt")
     again.load_state_dict(part.state_dict())
     scaled = draws(5, 1, seed=9)
     for one, other in zip(part.posteriors()[0].believed(scaled), again.posteriors()[0].believed(scaled), strict=True):
