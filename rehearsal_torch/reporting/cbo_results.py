@@ -6,6 +6,7 @@ Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 and Tab. 2-3 (layout).
 """
 
 from collections.abc import Sequence
+from statistics import median
 
 from matplotlib.figure import Figure
 
@@ -40,18 +41,44 @@ def whole(rows: Sequence[Row], head: str, name: str) -> Section:
 
 
 def beaten(rows: Sequence[Row]) -> list[str]:
-    """Problem by problem, how much more the default's recommendation is worth than each other method's, seed by seed."""
+    """Problem by problem, how much more the default's recommendation is worth than each other method's, seed by seed; and the mean of all problems."""
     body, others = [], [method for method in trial_table.methods(trial_table.cells(rows)) if method != OURS]
+    found: dict[str, list[dict[int, float]]] = {method: [] for method in others}
     for problem, line in trial_table.grouped_rows(rows).items():
         if OURS in line:
-            body.append([problem, *(_difference(line[OURS], line[method]) if method in line else "-" for method in others)])
+            each = {method: _differences(line[OURS], line[method]) for method in others if method in line}
+            body.append([problem, *(_signed(list(each.get(method, {}).values())) for method in others)])
+            for method, differences in each.items():
+                found[method] += [differences] if differences else []
     if not body or not others:
         return []
+    body.append(["mean of the problems above", *(_signed(_means(found[method])) for method in others)])
     said = (
         "Expected reward of the default's recommendation minus that of each other method, as a share of what the start design left to the optimum; mean "
-        "over seeds and 95% interval. A plus is in favour of the default; intervals that hold 0 are no difference."
+        "over seeds and 95% interval. A plus is in favour of the default; intervals that hold 0 are no difference. The last line is over the seeds that "
+        "both methods have on every problem."
     )
     return [f"## `{OURS}` beside each method", "", said, "", *as_markdown(["problem", *(f"`{method}`" for method in others)], body)]
+
+
+def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
+    """The median over seeds of what each method recommends in the end, for methods with at least so many seeds.
+
+    Args:
+        rows: Of one problem.
+        head: The section's title.
+        least: How many seeds a method needs.
+    """
+    body = []
+    for problem, line in trial_table.grouped_rows(rows).items():
+        for method, some in line.items():
+            runs = by_seed(some)
+            ends = sorted(run[-1]["recommended_expected"] for run in runs.values())
+            if len(ends) >= least:
+                optimum = runs[min(runs)][0]["optimum"]
+                body.append([problem, f"`{method}`", str(len(ends)), *(f"{value:.4g}" for value in (median(ends), ends[0], ends[-1], optimum))])
+    said = "Expected reward of the recommended action after the last round."
+    return [f"## {head}", "", said, "", *as_markdown(["problem", "method", "seeds", "median", "lowest", "highest", "optimum"], body)] if body else []
 
 
 def tables23(rows: Sequence[Row]) -> list[str]:
@@ -109,19 +136,27 @@ def seconds(rows: Sequence[Row]) -> list[str]:
     return ["## Seconds a round", "", "Median processor seconds, one thread, fitting and scoring included.", "", *as_markdown(["problem", *names], body)]
 
 
-def _difference(ours: Sequence[Row], theirs: Sequence[Row]) -> str:
+def _differences(ours: Sequence[Row], theirs: Sequence[Row]) -> dict[int, float]:
+    """Seed to the difference of what is recommended, as a share of the mean gap that the start design leaves; none where it leaves none."""
     mine, other = by_seed(ours), by_seed(theirs)
     seeds = sorted(set(mine) & set(other))
-    if not seeds:
-        return "-"
-    last = {seed: min(len(mine[seed]), len(other[seed])) - 1 for seed in seeds}
-    gaps = [mine[seed][0]["optimum"] - mine[seed][0]["start"] for seed in seeds]
-    gap = sum(gaps) / len(gaps)
+    gap = sum(mine[seed][0]["optimum"] - mine[seed][0]["start"] for seed in seeds) / max(len(seeds), 1)
     if gap <= 0:
+        return {}
+    last = {seed: min(len(mine[seed]), len(other[seed])) - 1 for seed in seeds}
+    return {seed: (mine[seed][last[seed]]["recommended_expected"] - other[seed][last[seed]]["recommended_expected"]) / gap for seed in seeds}
+
+
+def _means(differences: Sequence[dict[int, float]]) -> list[float]:
+    """The mean over problems of each seed that all of them have."""
+    seeds = sorted(set.intersection(*map(set, differences))) if differences else []
+    return [sum(each[seed] for each in differences) / len(differences) for seed in seeds]
+
+
+def _signed(values: Sequence[float]) -> str:
+    if not values:
         return "-"
-    found: Interval = mean_interval(
-        [(mine[seed][last[seed]]["recommended_expected"] - other[seed][last[seed]]["recommended_expected"]) / gap for seed in seeds]
-    )
+    found: Interval = mean_interval(values)
     sides = "" if found.low != found.low else f" [{found.low:+.3f}, {found.high:+.3f}]"
     return f"{found.mean:+.3f}{sides}"
 
