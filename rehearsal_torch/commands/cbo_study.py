@@ -104,6 +104,8 @@ MAIN = tuple(name for name, each in SETTINGS.items() if each.main)
 # Fig. 14 compares numbers of components on these.
 COMPONENTS = ("dropwave lambda=1 sigma=0.1", "alpine2 non_dgm sigma=0.1", "chemostat ode")
 COUNTED = ("excbo, 1 component", "excbo", "excbo, 3 components", "excbo, 4 components")
+# Whether a method owes its place to the kernel.
+KERNELS = ("excbo", "excbo, kernel rbf", "mcbo", "mcbo, kernel learnt")
 
 
 @dataclass(frozen=True)
