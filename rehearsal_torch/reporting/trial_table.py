@@ -1,6 +1,7 @@
 """Problems by methods: what each method recommends in the end, beside the optimum, and the mean normalised regret.
 
-The mean normalised regret is over the problems and seeds that all methods of the table were tried on; its interval is over seeds.
+The mean normalised regret is over the problems that all methods of the table were tried on, and the seeds that all of them have there; its
+interval is over seeds.
 
 Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised regret is ours.
 """
@@ -38,12 +39,19 @@ def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
 
 
 def shared(rows: Sequence[Row]) -> list[Row]:
-    """The rows of problems and seeds that every method was tried on."""
+    """The rows of problems that every method was tried on, with the seeds that all methods have on all of these problems.
+
+    Where the problems have no seed in common, each keeps its own.
+    """
     tried: dict[tuple[str, int], set[str]] = {}
     for row in rows:
         tried.setdefault((problem_of(row), int(row["seed"])), set()).add(str(row["method"]))
-    every = {str(row["method"]) for row in rows}
-    return [row for row in rows if tried[problem_of(row), int(row["seed"])] == every]
+    every, seeds = {str(row["method"]) for row in rows}, dict[str, set[int]]()
+    for (problem, seed), names in tried.items():
+        if names == every:
+            seeds.setdefault(problem, set()).add(seed)
+    common = set.intersection(*seeds.values()) if seeds else set()
+    return [row for row in rows if int(row["seed"]) in (common or seeds.get(problem_of(row), set())) and problem_of(row) in seeds]
 
 
 def regret(found: Cells, method: str) -> Interval:
@@ -103,7 +111,8 @@ def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 def _counted(fair: Cells) -> str:
     several = len(fair)
-    return f"{several} problem{'s' if several > 1 else ''}"
+    seeds = min(one.seeds for line in fair.values() for one in line.values())
+    return f"{several} problem{'s' if several > 1 else ''}, {seeds} seed{'s' if seeds > 1 else ''}"
 
 
 def _cell(one: TrialSummary | None) -> str:

@@ -68,7 +68,20 @@ def test_the_table_averages_over_problems_that_all_methods_share():
     assert trial_table.regret(found, "n").mean == pytest.approx(1 / 9)
     text = "\n".join(trial_table.markdown(some))
     assert "| r | 1 | 8 | - | 10 |" in text
-    assert "mean normalised regret, 2 problems" in trial_table.as_text(some)
+    assert "mean normalised regret, 2 problems, 1 seed" in " ".join(trial_table.markdown(some))
+
+
+def test_its_interval_is_over_seeds_that_all_problems_have():
+    some = [row for seed in range(4) for method in "mn" for row in rows("p", method, seed, values=((0.0, 2.0 + seed),))]
+    some += [row for seed in (1, 3) for method in "mn" for row in rows("q", method, seed, values=((0.0, 4.0 + seed),))]
+    fair = trial_table.shared(some)
+    assert {(row["problem"], row["seed"]) for row in fair} == {(problem, seed) for problem in "pq" for seed in (1, 3)}
+    found = trial_table.regret(trial_table.cells(fair), "m")
+    assert found.low <= found.mean <= found.high
+    assert found.mean == pytest.approx((6 + 4) / 2 / 9)
+    # Without a seed in common each problem keeps its own.
+    apart = [row for row in some if (row["problem"], row["seed"]) in (("p", 0), ("q", 1))]
+    assert trial_table.shared(apart) == apart
 
 
 def test_an_average_ends_where_the_shortest_seed_does():
