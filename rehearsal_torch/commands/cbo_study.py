@@ -39,9 +39,10 @@ ABLATIONS = {
     "excbo, beta 0.5": ("decision=excbo", "objective.beta=0.5"),
     "excbo, beta 1": ("decision=excbo", "objective.beta=1"),
     "excbo, beta 4": ("decision=excbo", "objective.beta=4"),
-    # The baseline with the default's kernel, so that it can be told what the graph and the noise's law bring.
-    "mcbo, kernel learnt": ("decision=mcbo", "surrogate.kernel=learnt"),
 }
+# A baseline with the default's kernel, so that it can be told what the noise's law brings.
+SWAPPED = {"mcbo, kernel learnt": ("decision=mcbo", "surrogate.kernel=learnt")}
+VARIANTS = {**METHODS, **ABLATIONS, **SWAPPED}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ MAIN = tuple(name for name, each in SETTINGS.items() if each.main)
 # Fig. 14 compares numbers of components on these.
 COMPONENTS = ("dropwave lambda=1 sigma=0.1", "alpine2 non_dgm sigma=0.1", "chemostat ode")
 COUNTED = ("excbo, 1 component", "excbo", "excbo, 3 components", "excbo, 4 components")
-# Whether a method owes its place to the kernel.
+# Whether a method owes its place to the kernel, where a node has a kink.
+KINKED = ("dropwave lambda=1 sigma=0.1", "dropwave unit")
 KERNELS = ("excbo", "excbo, kernel rbf", "mcbo", "mcbo, kernel learnt")
 
 
@@ -137,16 +139,16 @@ def trials(settings: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
 
     Args:
         settings: Names of `SETTINGS`.
-        methods: Names of `METHODS` or `ABLATIONS`.
+        methods: Names of `VARIANTS`.
         seeds: Which seeds.
         rounds: T; None for that of each setting.
     """
-    found, known = [], {**METHODS, **ABLATIONS}
+    found = []
     for seed in seeds:
         for name in settings:
             one = SETTINGS[name]
             for method in methods:
                 length = one.rounds if rounds is None else min(rounds, one.rounds)
-                told = ("+experiment=cbo", f"dataset={one.problem}", *one.overrides, f"dataset.rounds={length}", *known[method], f"seed={seed}")
+                told = ("+experiment=cbo", f"dataset={one.problem}", *one.overrides, f"dataset.rounds={length}", *VARIANTS[method], f"seed={seed}")
                 found.append(Trial(one.problem, one.name, method, seed, told))
     return found

@@ -3,6 +3,7 @@
     main         every method on the main setting of each problem, four seeds
     panels       the other settings of the paper's figures
     components   numbers of mixture components (Fig. 14)
+    kernels      the default with the baselines' kernel, and a baseline with the default's, on Dropwave
     ablation     the default changed in one thing, on the main settings
     figures      README.md and figures/, from traces.csv
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.commands.cbo_study import Trial
     from rehearsal_torch.commands.study_rounds import Outcome
 
-STAGES = ("main", "panels", "components", "ablation", "figures")
+STAGES = ("main", "panels", "components", "kernels", "ablation", "figures")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,12 +85,13 @@ def _planned(stage: str, asked: argparse.Namespace) -> "list[Trial]":
         "main": (cbo_study.MAIN, cbo_study.COMPARED),
         "panels": (others, cbo_study.COMPARED),
         "components": (cbo_study.COMPONENTS, cbo_study.COUNTED),
+        "kernels": (cbo_study.KINKED, cbo_study.KERNELS),
         "ablation": (cbo_study.MAIN, tuple(cbo_study.ABLATIONS)),
     }[stage]
     if asked.settings is not None:
         settings = tuple(known(asked.settings, list(cbo_study.SETTINGS), "--settings"))
     if asked.methods is not None:
-        methods = tuple(known(asked.methods, [*cbo_study.METHODS, *cbo_study.ABLATIONS], "--methods"))
+        methods = tuple(known(asked.methods, list(cbo_study.VARIANTS), "--methods"))
     return cbo_study.trials(settings, methods, asked.seeds, asked.rounds)
 
 

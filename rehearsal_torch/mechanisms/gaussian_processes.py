@@ -109,13 +109,14 @@ class GaussianProcesses(Part, ABC):
 
     def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
         """Takes a kernel and its hyper-parameters for each regression, by its leave-one-out log density; the first, unless one is well ahead."""
-        (kind, kept), *others = made
-        self.kinds, lengths, noises = torch.full_like(self.kinds, kind), kept.log_lengths.clone(), kept.log_noises.clone()
-        best = self._foreseen(kind, kept) + AHEAD if others else noises
-        for kind, found in others:
-            value = self._foreseen(kind, found)
-            better = value > best
-            lengths[better], noises[better], self.kinds[better], best = found.log_lengths[better], found.log_noises[better], kind, value.maximum(best)
+        best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
+        place = torch.arange(len(best), device=best.device)
+        if len(made) > 1:
+            worth = torch.stack([self._foreseen(kind, found) for kind, found in made])
+            worth[0] += AHEAD
+            best = worth.argmax(0)
+        self.kinds = torch.tensor([kind for kind, _ in made], device=best.device)[best]
+        lengths, noises = (torch.stack(each)[best, place] for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True))
         self.settle(HyperParameters(lengths, noises))
 
     def _foreseen(self, kind: int, at: HyperParameters) -> Tensor:
