@@ -124,7 +124,7 @@ def changed(rows: Sequence[Row], methods: Sequence[str], head: str, said: str) -
         each = [f"{found[problem][method].normalised:.3f}" for problem in problems]
         body.append([method, *each, str(trial_table.regret(found, method)), f"{max(found[problem][method].seconds for problem in problems):.2g}"])
     seeds = min(one.seeds for line in found.values() for one in line.values())
-    told = f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), {seeds} seeds."
+    told = f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), {seeds} seed{'s' if seeds > 1 else ''}."
     return [f"## {head}", "", told, "", *as_markdown(["", *problems, "mean", "seconds a round, at most"], body)]
 
 

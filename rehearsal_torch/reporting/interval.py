@@ -37,7 +37,8 @@ class Interval:
         return Interval(self.mean * factor, self.low * factor, self.high * factor, self.count)
 
     def __str__(self) -> str:
-        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        ends = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
+        return f"{self.mean:.3g}{ends}"
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int = 2000) -> Interval:

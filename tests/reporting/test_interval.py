@@ -27,6 +27,8 @@ def test_equal_values_have_a_point_and_one_value_has_no_interval():
     assert same.low == same.mean == same.high == pytest.approx(0.3)
     assert math.isnan(mean_interval([4.0]).low)
     assert math.isnan(mean_interval([]).mean)
+    assert str(mean_interval([4.0])) == "4"
+    assert str(mean_interval([4.0, 4.0])) == "4 [4, 4]"
 
 
 def test_the_same_values_have_the_same_interval_and_missing_ones_are_refused():
