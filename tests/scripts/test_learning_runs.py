@@ -11,7 +11,7 @@ from rehearsal_torch.commands.building import problem_of
 from rehearsal_torch.commands.command_line import CONF
 from rehearsal_torch.commands.deciding import again, learning
 from rehearsal_torch.commands.user_error import UserError
-from tests.scripts.typing_in import typed
+from tests.scripts.typing_in import lines, typed
 
 SMALL = ("+experiment=ride_hailing", "limit=6", "objective.seek=200", "objective.choose=200")
 
@@ -24,10 +24,6 @@ def place(tmp_path_factory):
     assert answer.code == 0, answer.err
     (folder / "answer.txt").write_text(answer.out)
     return folder
-
-
-def lines(run):
-    return [json.loads(line) for line in (run / "decisions.jsonl").read_text().splitlines()]
 
 
 def test_a_run_says_round_by_round_what_came_of_it(place):

@@ -1,7 +1,5 @@
 """A table of one's own, from the command line: decided for, or answered in words before anything is fitted."""
 
-import json
-
 import pandas as pd
 import pytest
 import torch
@@ -10,6 +8,7 @@ import yaml
 from rehearsal_torch.commands.command_line import main
 from rehearsal_torch.commands.decide import decide
 from rehearsal_torch.datasets.loan import Loan
+from tests.scripts.typing_in import lines
 
 TASK = {
     "graph": {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"], "Y2": ["U1", "A2"]}},
@@ -37,7 +36,7 @@ def write(folder, task):
 
 def test_cases_of_ones_own_are_decided_for(folder):
     assert main(decide, [*TYPED, *SMALL, "dataset.identity=who"]) == 0
-    answers = [json.loads(line) for line in (folder / "run/decisions.jsonl").read_text().splitlines()]
+    answers = lines(folder / "run")
     assert [answer["identity"] for answer in answers] == ["ann", "bob"]
     world = Loan()
     for answer in answers:
@@ -55,7 +54,7 @@ def test_cases_of_ones_own_are_decided_for(folder):
 def test_a_box_without_support_is_refused_with_the_reason(folder):
     write(folder, TASK | {"box": {"A2": [5, 6]}})
     assert main(decide, [*TYPED, *SMALL]) == 0
-    answer = json.loads((folder / "run/decisions.jsonl").read_text().splitlines()[0])
+    answer = lines(folder / "run")[0]
     assert answer["alteration"] is None
     assert answer["reason"].startswith("no support")
     assert "no row lies" in (folder / "run/data.yaml").read_text()

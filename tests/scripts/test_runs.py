@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from tests.scripts.typing_in import ROOT, TOY, typed, typed_and_killed
+from tests.scripts.typing_in import ROOT, TOY, lines, typed, typed_and_killed
 
 FILES = ["config.yaml", "run.json", "status.json", "metrics.csv", "decisions.jsonl", "table.csv", "checkpoint/config.yaml", "checkpoint/weights.safetensors"]
 
@@ -43,9 +43,9 @@ def test_training_leaves_a_whole_run_folder(place):
     assert record["seconds"] > 0
     assert len(record["data_fingerprint"]) == 64
     assert json.loads((run / "status.json").read_text())["state"] == "ok"
-    lines = [json.loads(line) for line in (run / "decisions.jsonl").read_text().splitlines()]
-    assert [line["index"] for line in lines] == list(range(5))
-    assert all(line["identity"] == f"patient-{line['index']}" and line["score"]["unknown"] is None for line in lines)
+    made = lines(run)
+    assert [line["index"] for line in made] == list(range(5))
+    assert all(line["identity"] == f"patient-{line['index']}" and line["score"]["unknown"] is None for line in made)
     names = {name for _, name, _ in metrics(run)}
     assert {name for name in names if not name.startswith("lipschitz/")} == {"mechanism/train_loss", "mechanism/held_out_loss", "decision/seconds"}
     assert {"lipschitz/bound_largest", "lipschitz/jacobian_largest"} <= names
@@ -86,15 +86,15 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
 
 
 def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, cohort):
-    lines = place / "stopped/decisions.jsonl"
+    path = place / "stopped/decisions.jsonl"
     slow = (*TOY, "checkpoint=trained", "dataset.pause=0.05", "out=stopped")
-    typed_and_killed(place, "decide", *slow, "workers=2", once=lambda: lines.is_file() and lines.read_bytes().count(b"\n") >= 6)
-    assert 6 <= lines.read_bytes().count(b"\n") < 20
-    with lines.open("a") as file:
+    typed_and_killed(place, "decide", *slow, "workers=2", once=lambda: path.is_file() and path.read_bytes().count(b"\n") >= 6)
+    assert 6 <= path.read_bytes().count(b"\n") < 20
+    with path.open("a") as file:
         file.write('{"index": 17, "ident')
     answer = typed(place, "decide", *TOY[:2], "resume=stopped", "workers=1")
     assert answer.code == 0, answer.err
-    assert lines.read_bytes() == cohort
+    assert path.read_bytes() == cohort
     assert sorted(int(step) for step, _, _ in metrics(place / "stopped")) == list(range(20))
 
 
@@ -159,7 +159,7 @@ def test_a_newcomers_command_on_a_small_cohort(place):
     assert answer.code == 0, answer.err
     with (place / "sepsis/truth.csv").open() as file:
         assert {row["quantity"] for row in csv.DictReader(file)} >= {"rmse", "improvement", "return"}
-    decided = [json.loads(line) for line in (place / "sepsis/decisions.jsonl").read_text().splitlines()]
+    decided = lines(place / "sepsis")
     assert [line["search"] for line in decided] == ["branch_and_bound"] * 2
     assert all("true_improvement" in line["score"] for line in decided)
 

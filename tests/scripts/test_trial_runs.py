@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from rehearsal_torch.datasets.dropwave import Dropwave
-from tests.scripts.typing_in import typed
+from tests.scripts.typing_in import lines, typed
 
 SMALL = ("+experiment=cbo", "limit=4", "search.raw=64", "search.starts=6", "search.steps=15")
 
@@ -21,10 +21,6 @@ def place(tmp_path_factory):
     assert answer.code == 0, answer.err
     (folder / "answer.txt").write_text(answer.out)
     return folder
-
-
-def lines(run):
-    return [json.loads(line) for line in (run / "decisions.jsonl").read_text().splitlines()]
 
 
 def test_every_round_tells_action_reward_best_and_seconds(place):

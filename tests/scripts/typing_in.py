@@ -1,5 +1,6 @@
 """Commands as somebody types them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def typed(folder, script, *arguments, **more):
     """Runs a script in a folder."""
     done = subprocess.run(command(script, *arguments), cwd=folder, env=surroundings(**more), capture_output=True, text=True, timeout=300, check=False)
     return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def lines(run):
+    """What a run decided, round by round."""
+    return [json.loads(line) for line in (run / "decisions.jsonl").read_text().splitlines()]
 
 
 def typed_and_killed(folder, script, *arguments, once):
