@@ -44,6 +44,8 @@ def documents(out: RunFolder) -> None:
             some = [row for row in compared if SETTINGS[problem_of(row)].figure == figure]
             if any(problem_of(row) not in MAIN for row in some):
                 sections.append(cbo_results.whole(_ordered(some), f"{figure} of the paper", figure.lower().replace(". ", "")))
+        others = [row for row in compared if problem_of(row) not in MAIN]
+        sections.append((cbo_results.across(_ordered(others), "The settings beside the main ones, together"), {}))
         counted = [row for row in rows if problem_of(row) in COMPONENTS]
         sections.append((cbo_results.changed(counted, COUNTED, "Fig. 14: numbers of mixture components", "The default has two."), {}))
         ablated = [row for row in rows if problem_of(row) in MAIN]

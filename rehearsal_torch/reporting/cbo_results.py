@@ -61,6 +61,28 @@ def beaten(rows: Sequence[Row]) -> list[str]:
     return [f"## `{OURS}` beside each method", "", said, "", *as_markdown(["problem", *(f"`{method}`" for method in others)], body)]
 
 
+def across(rows: Sequence[Row], head: str) -> list[str]:
+    """The default beside each other method over many settings, each of which counts as one, however many seeds it has.
+
+    Args:
+        rows: Of the settings.
+        head: The section's title.
+    """
+    found: dict[str, list[float]] = {}
+    for line in trial_table.grouped_rows(rows).values():
+        for method, some in line.items():
+            each = list(_differences(line[OURS], some).values()) if OURS in line and method != OURS else []
+            found.setdefault(method, []).extend([sum(each) / len(each)] if each else [])
+    body = [[f"`{name}`", str(len(each)), str(sum(one > 0 for one in each)), _signed(each)] for name, each in found.items() if each]
+    if not body:
+        return []
+    said = (
+        "Expected reward of the default's recommendation minus that of each other method, as a share of what the start design left to the optimum: mean over "
+        "settings, 95% interval over settings, and in how many of them the default is ahead."
+    )
+    return [f"## {head}", "", said, "", *as_markdown(["method", "settings", "default ahead in", "difference"], body)]
+
+
 def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
     """The median over seeds of what each method recommends in the end, for methods with at least so many seeds.
 

@@ -56,6 +56,15 @@ def test_without_another_method_there_is_nothing_to_compare():
     assert cbo_results.beaten(rows("p", "excbo", 0, [1.0])) == []
 
 
+def test_across_settings_each_counts_as_one():
+    text = cbo_results.across(some(), "Together")
+    assert text[0] == "## Together"
+    # p: (.2 + .4 + 0) / 3, q: (-.2 + 0) / 2; r has nothing to compare with.
+    assert line(text, "`ucb`")[:3] == ["`ucb`", "2", "1"]
+    assert line(text, "`ucb`")[3].startswith("+0.050 [")
+    assert cbo_results.across(rows("p", "excbo", 0, [1.0]), "Together") == []
+
+
 def test_medians_are_of_methods_with_enough_seeds():
     ours_and_theirs = [row for row in some() if row["problem"] == "p"]
     text = cbo_results.medians(ours_and_theirs, "Medians", least=3)
