@@ -1,7 +1,6 @@
 """README.md and the figures of the study of causal Bayesian optimisation, from its rows."""
 
 from collections import Counter
-from typing import Any
 
 from rehearsal_torch.commands.cbo_study import ABLATIONS, COMPARED, COMPONENTS, COUNTED, KERNELS, MAIN, METHODS, SETTINGS
 from rehearsal_torch.commands.study_command import origin
@@ -18,6 +17,11 @@ TOLD = (
     "released code of MCBO is told the true one. `excbo` is the default of this package, one configuration for all problems; `excbo_paper` has the paper's "
     "settings to the letter. `random` draws actions uniformly; what it recommends is the best by the model of `ucb`."
 )
+HOW = (
+    "A repeat is what `scripts/decide.py +experiment=cbo dataset=PROBLEM decision=METHOD seed=SEED` does. Expected rewards are the worlds' own, exact or by "
+    "fixed draws, and no method sees them. Repeats with the same seed share the start design and the noise of every round. traces.csv has a row a round, "
+    "jobs.csv a line a repeat."
+)
 SEEDS = 4
 # Run with more seeds than the others, so that a median says something.
 MANY = ("dropwave lambda=1 sigma=0.1", "dropwave unit")
@@ -33,7 +37,7 @@ def documents(out: RunFolder) -> None:
     rows = record.rows()
     compared = [row for row in rows if row["method"] in METHODS]
     main = [row for row in compared if problem_of(row) in MAIN]
-    text = ["# Causal Bayesian optimisation: the paper's problems", "", _method(out.read_json("run.json"), record), "", TOLD]
+    text = ["# Causal Bayesian optimisation: the paper's problems", "", TOLD, "", HOW]
     with drawing():
         sections = [cbo_results.whole(_ordered(main), "Every method on the main setting of each problem", "main")]
         sections.append((cbo_results.beaten(_ordered(main)), {}))
@@ -60,21 +64,14 @@ def documents(out: RunFolder) -> None:
             for name, figure_ in figures.items():
                 save(figure_, out.path / "figures", name)
                 text += ["", f"![{name}](figures/{name}.svg)"]
-    out.write("README.md", "\n".join([*text, "", *_cut(record)]) + "\n")
+    made = ["## Where the rows come from", "", origin(out.read_json("run.json"), record.jobs.values())]
+    out.write("README.md", "\n".join([*text, "", *_cut(record), "", *made]) + "\n")
 
 
 def _ordered(rows: list[Row]) -> list[Row]:
     """Rows in the study's order of settings and methods."""
     settings, methods = list(SETTINGS), list(METHODS)
     return sorted(rows, key=lambda row: (settings.index(problem_of(row)), methods.index(str(row["method"])), row["seed"], row["round"]))
-
-
-def _method(run: dict[str, Any], record: RoundsRecord) -> str:
-    return (
-        f"{origin(run, record.jobs.values())} A repeat is what `scripts/decide.py +experiment=cbo "
-        "dataset=PROBLEM decision=METHOD seed=SEED` does. Expected rewards are the worlds' own, exact or by fixed draws, and no method sees them. Repeats with "
-        "the same seed share the start design and the noise of every round. traces.csv has a row a round, jobs.csv a line a repeat."
-    )
 
 
 def _cut(record: RoundsRecord) -> list[str]:

@@ -33,9 +33,8 @@ def whole(rows: Sequence[Row], head: str, name: str) -> Section:
     found = trial_table.cells(rows)
     seeds = sorted({one.seeds for line in found.values() for one in line.values()})
     lengths = sorted({one.rounds for line in found.values() for one in line.values()})
-    told = (
-        f"Expected reward of the recommended action after the last round ({_range(lengths)} rounds, {_range(seeds)} seeds), with the 95% interval over seeds."
-    )
+    counted = f"{_range(lengths)} rounds, {_range(seeds)} seed{'' if seeds == [1] else 's'}"
+    told = f"Expected reward of the recommended action after the last round ({counted}), with the 95% interval over seeds."
     table = [f"## {head}", "", told, "", *trial_table.markdown(rows)]
     return table, {name: trial_panels.draw(trial_table.grouped_rows(rows))}
 
