@@ -84,8 +84,8 @@ def _cut(record: RoundsRecord) -> list[str]:
         if not any(line.values()):
             missing.append(name)
         elif short:
-            fewer.append(f"- {name}: {', '.join(short)}")
+            fewer.append(f"- {name}: {f'every method {min(line.values())}' if len(set(line.values())) == 1 else ', '.join(short)}")
     text = ["## What was cut", ""]
-    text += [f"Of {SEEDS} seeds there are fewer here:", "", *fewer, ""] if fewer else []
-    text += [f"Not run: {'; '.join(missing)}."] if missing else []
+    text += [f"Of {SEEDS} seeds there are fewer here:", "", *fewer] if fewer else []
+    text += [*([""] if fewer else []), f"Not run: {'; '.join(missing)}."] if missing else []
     return text if len(text) > 2 else ["Every setting has the paper's four seeds or more, for every method."]
