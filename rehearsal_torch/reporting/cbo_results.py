@@ -33,7 +33,7 @@ def whole(rows: Sequence[Row], head: str, name: str) -> Section:
     found = trial_table.cells(rows)
     seeds = sorted({one.seeds for line in found.values() for one in line.values()})
     lengths = sorted({one.rounds for line in found.values() for one in line.values()})
-    counted = f"{_range(lengths)} rounds, {_range(seeds)} seed{'' if seeds == [1] else 's'}"
+    counted = f"{_range(lengths)} rounds, {_seeds(seeds)}"
     told = f"Expected reward of the recommended action after the last round ({counted}), with the 95% interval over seeds."
     table = [f"## {head}", "", told, "", *trial_table.markdown(rows)]
     return table, {name: trial_panels.draw(trial_table.grouped_rows(rows))}
@@ -144,8 +144,8 @@ def changed(rows: Sequence[Row], methods: Sequence[str], head: str, said: str) -
     for method in present:
         each = [f"{found[problem][method].normalised:.3f}" for problem in problems]
         body.append([method, *each, str(trial_table.regret(found, method)), f"{max(found[problem][method].seconds for problem in problems):.2g}"])
-    seeds = min(one.seeds for line in found.values() for one in line.values())
-    told = f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), {seeds} seed{'s' if seeds > 1 else ''}."
+    counts = sorted({one.seeds for line in found.values() for one in line.values()})
+    told = f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), {_seeds(counts)}."
     return [f"## {head}", "", told, "", *as_markdown(["", *problems, "mean", "seconds a round, at most"], body)]
 
 
@@ -191,6 +191,10 @@ def _best(rows: Sequence[Row], round_: int) -> str:
 
 def _long(rows: Sequence[Row]) -> int:
     return min(len(run) for run in by_seed(rows).values())
+
+
+def _seeds(counts: Sequence[int]) -> str:
+    return f"{_range(counts)} seed{'' if counts[-1] == 1 else 's'}"
 
 
 def _range(values: Sequence[int]) -> str:

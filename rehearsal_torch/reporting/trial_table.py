@@ -6,6 +6,7 @@ interval is over seeds.
 Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised regret is ours.
 """
 
+import math
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -57,17 +58,21 @@ def shared(rows: Sequence[Row]) -> list[Row]:
 def regret(found: Cells, method: str) -> Interval:
     """The mean normalised regret of a method over problems that all methods share, with an interval over seeds.
 
-    A seed's regret is divided by the problem's mean gap between optimum and start design.
+    A seed's regret is divided by the problem's mean gap between optimum and start design. Where problems have different numbers of seeds, the mean
+    is over all of them and there is no interval: one over some seeds would not belong to it.
 
     Args:
-        found: Of `shared` rows.
+        found: Of `shared` rows, for an interval.
         method: Which.
     """
     known = [(line[method], line[method].optimum - line[method].start) for line in found.values() if line[method].optimum > line[method].start]
     if not known:
         return mean_interval([])
     whole = mean([one.normalised for one, _ in known])
-    seeds = min(one.seeds for one, _ in known)
+    counts = {one.seeds for one, _ in known}
+    seeds = min(counts)
+    if len(counts) > 1:
+        return Interval(whole, math.nan, math.nan, seeds)
     each = mean_interval([mean([one.regrets[seed] / gap for one, gap in known]) for seed in range(seeds)])
     return Interval(whole, each.low, each.high, seeds)
 

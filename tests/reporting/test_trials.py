@@ -79,6 +79,10 @@ def test_its_interval_is_over_seeds_that_all_problems_have():
     found = trial_table.regret(trial_table.cells(fair), "m")
     assert found.low <= found.mean <= found.high
     assert found.mean == pytest.approx((6 + 4) / 2 / 9)
+    # A mean over seeds that not all problems have stands without an interval.
+    every = trial_table.regret(trial_table.cells(some), "m")
+    assert every.mean == pytest.approx(((8 + 7 + 6 + 5) / 4 + (5 + 3) / 2) / 2 / 9)
+    assert math.isnan(every.low)
     # Without a seed in common each problem keeps its own.
     apart = [row for row in some if (row["problem"], row["seed"]) in (("p", 0), ("q", 1))]
     assert trial_table.shared(apart) == apart
