@@ -108,6 +108,9 @@ COUNTED = ("excbo, 1 component", "excbo", "excbo, 3 components", "excbo, 4 compo
 # Whether a method owes its place to the kernel, where a node has a kink.
 KINKED = ("dropwave lambda=1 sigma=0.1", "dropwave unit")
 KERNELS = ("excbo", "excbo, kernel rbf", "mcbo", "mcbo, kernel learnt")
+# What may be the default: all that did better than it in the ablation. Compared on seeds of their own, by which nothing else is told.
+CONTENDERS = ("excbo", "excbo, propagate sample", "excbo, 4 components", "excbo, components by bic", "excbo, propagate linear", "excbo, decoder gp")
+SEEDS, FRESH_SEEDS = (0, 1, 2, 3), (200, 201, 202, 203)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
     components   numbers of mixture components (Fig. 14)
     kernels      the default with the baselines' kernel, and a baseline with the default's, on Dropwave
     ablation     the default changed in one thing, on the main settings
+    choice       which configuration is the default: the ablation's best on the main settings, on other seeds
     figures      README.md and figures/, from traces.csv
 
 traces.csv has a row a round, jobs.csv a line a repeat. A repeat (problem, setting, method, seed) that is done is not done again; one that
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.commands.cbo_study import Trial
     from rehearsal_torch.commands.study_rounds import Outcome
 
-STAGES = ("main", "panels", "components", "kernels", "ablation", "figures")
+STAGES = ("main", "panels", "components", "kernels", "ablation", "choice", "figures")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = study_parser(__doc__, STAGES, "docs/results/cbo", "repeat", "search.starts=8")
     parser.add_argument("--settings", nargs="+", default=None, metavar="SETTING", help="such as 'dropwave lambda=1 sigma=0.1' (default: those of the stage)")
     parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="default: those of the stage")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3], metavar="SEED", help="default: 0 1 2 3")
+    parser.add_argument("--seeds", nargs="+", type=int, default=None, metavar="SEED", help="default: 0 1 2 3; for choice 200 201 202 203")
     parser.add_argument("--rounds", type=int, default=None, help="at most so many a repeat (default: 100; 140 for pooled testing)")
     return parser
 
@@ -87,12 +88,14 @@ def _planned(stage: str, asked: argparse.Namespace) -> "list[Trial]":
         "components": (cbo_study.COMPONENTS, cbo_study.COUNTED),
         "kernels": (cbo_study.KINKED, cbo_study.KERNELS),
         "ablation": (cbo_study.MAIN, tuple(cbo_study.ABLATIONS)),
+        "choice": (cbo_study.MAIN, cbo_study.CONTENDERS),
     }[stage]
+    seeds = cbo_study.FRESH_SEEDS if stage == "choice" else cbo_study.SEEDS
     if asked.settings is not None:
         settings = tuple(known(asked.settings, list(cbo_study.SETTINGS), "--settings"))
     if asked.methods is not None:
         methods = tuple(known(asked.methods, list(cbo_study.VARIANTS), "--methods"))
-    return cbo_study.trials(settings, methods, asked.seeds, asked.rounds)
+    return cbo_study.trials(settings, methods, seeds if asked.seeds is None else asked.seeds, asked.rounds)
 
 
 def _told(outcome: "Outcome[Trial]") -> str:

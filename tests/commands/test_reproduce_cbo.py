@@ -40,6 +40,15 @@ def test_trials_go_seed_by_seed():
     assert found[0].key == ("ackley", "sigma=0.1", "ucb", "3")
 
 
+def test_the_choice_of_the_default_has_seeds_of_its_own(tmp_path, monkeypatch):
+    planned = []
+    monkeypatch.setattr("rehearsal_torch.commands.study_rounds.carried_out", lambda record, do, protocol, trials, *rest: planned.extend(trials) or 0)
+    assert main(["--stages", "main", "choice", "--settings", "ackley sigma=0.1", "--out", str(tmp_path)]) == 0
+    assert {each.seed for each in planned if each.method == "excbo, decoder gp"} == set(cbo_study.FRESH_SEEDS)
+    assert {each.seed for each in planned if each.method == "ucb"} == set(cbo_study.SEEDS)
+    assert set(cbo_study.CONTENDERS) <= {"excbo", *cbo_study.ABLATIONS}
+
+
 def test_a_study_is_recorded_and_taken_up_again(tmp_path, capsys):
     assert main(["--stages", "main", *SMALL, "--out", str(tmp_path)]) == 0
     rows = read(tmp_path / "traces.csv")
@@ -85,6 +94,10 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
             for trial in cbo_study.trials([name], [method], [0, 1]):
                 rows = made(trial.problem, trial.setting, method, trial.seed, [0.3, 0.4 + 0.1 * place + 0.01 * trial.seed] * 50, 1.0)
                 record.add(trial, rows, {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""})
+    for place, method in enumerate(["excbo", "excbo, propagate sample"]):
+        trial = cbo_study.trials(["dropwave unit"], [method], [200])[0]
+        rows = made(trial.problem, trial.setting, method, trial.seed, [0.2, 0.8 + 0.1 * place] * 50, 1.0)
+        record.add(trial, rows, {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""})
     documents(RunFolder(tmp_path))
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     heads = (
@@ -101,5 +114,11 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
         assert head in text
     assert "excbo, published | 0.76 ± 0.04" in text
     assert "dropwave unit: ucb 2" in text
+    assert "excbo 2" in text
+    assert "| excbo | 0.267 | 0.267 |" in text
+    assert "| excbo, propagate sample | 0.133 | 0.133 |" in text
+    assert "| `excbo, propagate sample` | 1 | 0 | -0.133 |" in text
+    assert "| dropwave unit | 0.25 | " in text
+    assert "| 0.605 [" in text
     assert (tmp_path / "figures" / "main.svg").is_file()
     assert (tmp_path / "figures" / "fig4.png").is_file()
