@@ -67,19 +67,22 @@ def across(rows: Sequence[Row], head: str) -> list[str]:
         rows: Of the settings.
         head: The section's title.
     """
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[list[float]]] = {}
     for line in trial_table.grouped_rows(rows).values():
         for method, some in line.items():
             each = list(_differences(line[OURS], some).values()) if OURS in line and method != OURS else []
-            found.setdefault(method, []).extend([sum(each) / len(each)] if each else [])
-    body = [[f"`{name}`", str(len(each)), str(sum(one > 0 for one in each)), _signed(each)] for name, each in found.items() if each]
+            found.setdefault(method, []).extend([each] if each else [])
+    body = []
+    for name, pairs in found.items():
+        means = [sum(each) / len(each) for each in pairs]
+        body += [[f"`{name}`", str(len(means)), str(sum(map(len, pairs))), str(sum(one > 0 for one in means)), _signed(means)]] if means else []
     if not body:
         return []
     said = (
         "Expected reward of the default's recommendation minus that of each other method, as a share of what the start design left to the optimum: mean over "
-        "settings, 95% interval over settings, and in how many of them the default is ahead."
+        "settings, 95% interval over settings, and in how many of them the default is ahead. A pair is a setting with a seed that both have."
     )
-    return [f"## {head}", "", said, "", *as_markdown(["method", "settings", "default ahead in", "difference"], body)]
+    return [f"## {head}", "", said, "", *as_markdown(["method", "settings", "pairs", "default ahead in", "difference"], body)]
 
 
 def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:

@@ -117,7 +117,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     assert "excbo 2" in text
     assert "| excbo | 0.267 | 0.267 |" in text
     assert "| excbo, propagate sample | 0.133 | 0.133 |" in text
-    assert "| `excbo, propagate sample` | 1 | 0 | -0.133 |" in text
+    assert "| `excbo, propagate sample` | 1 | 1 | 0 | -0.133 |" in text
     assert "| dropwave unit | 0.25 | " in text
     assert "| 0.605 [" in text
     assert (tmp_path / "figures" / "main.svg").is_file()

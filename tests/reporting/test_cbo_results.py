@@ -60,8 +60,8 @@ def test_across_settings_each_counts_as_one():
     text = cbo_results.across(some(), "Together")
     assert text[0] == "## Together"
     # p: (.2 + .4 + 0) / 3, q: (-.2 + 0) / 2; r has nothing to compare with.
-    assert line(text, "`ucb`")[:3] == ["`ucb`", "2", "1"]
-    assert line(text, "`ucb`")[3].startswith("+0.050 [")
+    assert line(text, "`ucb`")[:4] == ["`ucb`", "2", "5", "1"]
+    assert line(text, "`ucb`")[4].startswith("+0.050 [")
     assert cbo_results.across(rows("p", "excbo", 0, [1.0]), "Together") == []
 
 
