@@ -59,7 +59,7 @@ def documents(out: RunFolder) -> None:
         sections.append((cbo_results.changed(ablated, KERNELS, "Kernels", told), {}))
         told = "The default, changed in one thing at a time, on the problems and seeds that all variants were run on."
         sections.append((cbo_results.changed(ablated, (cbo_results.OURS, *ABLATIONS), "Ablation", told), {}))
-        told = "What did better than the default in the ablation, on seeds by which nothing else here is told."
+        told = "What did better than the default in the ablation, on seeds by which nothing was chosen before."
         sections.append((cbo_results.changed(fresh, CONTENDERS, "Which configuration is the default", told), {}))
         for head, some in {"on fresh seeds": fresh, "on all seeds": [*ablated, *fresh]}.items():
             contending = [row for row in some if row["method"] in CONTENDERS]

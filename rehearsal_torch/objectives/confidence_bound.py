@@ -16,12 +16,15 @@ it are carried is `propagate`:
     optimistic  the largest E[r] over e in [-beta, beta]^N: pushes eta_i = e_i / beta in [-1, 1] are further coordinates of the
                 candidate, the same for every draw of the noise. A node that the reward is a weighted sum of, and that causes nothing
                 else, is pushed as far as it goes.
+    separate    mu + (sum_i g_i^2)^(1/2), g_i being what E[r] gains where node i alone is pushed, e_i in [-beta, beta], a coordinate as above.
+                Where all is straight this is `linear`; elsewhere gains are true values, which slopes are not at a crest or in a valley. Products
+                of what is not known of several nodes do not count, as they do in `optimistic`, by more the longer a chain is.
 
 beta multiplies the standard deviation, in every objective alike. With `growing`, beta_t = beta (0.2 k log 2n)^(1/2) after n
 experiments with k actions.
 
 Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7, with constant eta as in their noise-free case (`optimistic`);
-Astudillo and Frazier (2021) (`sample`); Kandasamy et al. (2015), Sec. 4 (growth); `linear` and `reached` are ours.
+Astudillo and Frazier (2021) (`sample`); Kandasamy et al. (2015), Sec. 4 (growth); `linear`, `reached` and `separate` are ours.
 """
 
 import math
@@ -37,7 +40,8 @@ from rehearsal_torch.objectives.epistemic_draws import plausible_rewards, standa
 from rehearsal_torch.objectives.reward_spread import reward_spread, safe_root
 from rehearsal_torch.surrogates.causal_model import CausalModel, CausalNetwork
 
-PROPAGATE = ("mean", "linear", "reached", "sample", "optimistic")
+PROPAGATE = ("mean", "linear", "reached", "sample", "optimistic", "separate")
+PUSHED = ("optimistic", "separate")
 
 
 @final
@@ -49,7 +53,7 @@ class ConfidenceBound(CausalObjective):
         situation: The round.
         beta: How many standard deviations are added.
         growing: Whether beta grows with the number of experiments.
-        propagate: ``mean``, ``linear``, ``reached``, ``sample`` or ``optimistic``.
+        propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``.
         draws: S, fixed draws of the noise.
         plausible: E, draws of what is not known; for ``sample``, and for ``mean`` where the reward is no weighted sum.
         judged: Other draws, by which a recommendation is judged.
@@ -83,8 +87,8 @@ class ConfidenceBound(CausalObjective):
 
     @property
     def further(self) -> int:
-        """One push for each node that is not pushed as far as it goes; none unless ``optimistic``."""
-        return sum(push is None for push in self.pushes) if self.propagate == "optimistic" else 0
+        """One push for each node that is not pushed as far as it goes; none unless ``optimistic`` or ``separate``."""
+        return sum(push is None for push in self.pushes) if self.propagate in PUSHED else 0
 
     def worth(self, points: Tensor, draws: int) -> Tensor:
         """(..., k + further) -> (...)."""
@@ -96,10 +100,11 @@ class ConfidenceBound(CausalObjective):
         if self.propagate == "reached":
             return self._reached(points, noise)
         if self.propagate == "sample":
-            rewards = plausible_rewards(self.network, points, noise[: max(1, len(noise) // SCREEN)], self.epistemic)
+            rewards = plausible_rewards(self.network, points, self._few(noise), self.epistemic)
             middle = rewards.mean(-1)
             return middle + self.beta * safe_root((rewards - middle.unsqueeze(-1)).square().mean(-1))
-        return self._pushed(points[..., :width], noise, self.beta * self._eta(points[..., width:]))
+        pushes = self.beta * self._eta(points[..., width:])
+        return (self._separate if self.propagate == "separate" else self._pushed)(points[..., :width], noise, pushes)
 
     def _eta(self, free: Tensor) -> Tensor:
         """The pushes of all nodes, (..., N), of those that are free."""
@@ -110,6 +115,13 @@ class ConfidenceBound(CausalObjective):
     def _pushed(self, actions: Tensor, noise: Tensor, pushes: Tensor) -> Tensor:
         values, _ = self.network.propagate(actions, noise, lambda place, _: pushes[..., place, None])
         return self.network.reward(values).mean(-1)
+
+    def _separate(self, actions: Tensor, noise: Tensor, pushes: Tensor) -> Tensor:
+        alone = torch.cat([torch.zeros_like(pushes).unsqueeze(0), torch.diag_embed(pushes).movedim(-2, 0)])
+        rewards = self._pushed(actions.expand(len(alone), *actions.shape), self._few(noise), alone)
+        gains = rewards[1:] - rewards[0]
+        # A push that loses counts against the candidate, so that the search takes it back: the largest bound has none.
+        return self.expected(actions, noise) + safe_root(gains.clamp_min(0).square().sum(0)) + gains.clamp_max(0).sum(0)
 
     def _mean(self, actions: Tensor, noise: Tensor) -> Tensor:
         reward = self.network.task.reward
@@ -128,11 +140,15 @@ class ConfidenceBound(CausalObjective):
         both = torch.stack([torch.zeros_like(push), push])
         return self._pushed(actions.expand(2, *actions.shape), noise, both).amax(0)
 
+    @staticmethod
+    def _few(noise: Tensor) -> Tensor:
+        """A quarter of the draws: what is not known varies less over them than the mean does, and costs more."""
+        return noise[: max(1, len(noise) // SCREEN)]
+
     def _slopes(self, actions: Tensor, noise: Tensor) -> Tensor:
         """How E[r] changes with each node's push, (..., N), at none."""
         wanted = torch.is_grad_enabled()
-        # The slopes vary less over the draws than the mean does, and cost more: a quarter of the draws has to do.
-        few = noise[: max(1, len(noise) // SCREEN)]
+        few = self._few(noise)
         with torch.enable_grad():
             pushes = actions.new_zeros(*actions.shape[:-1], len(self.network.laws), requires_grad=True)
             (slopes,) = torch.autograd.grad(self._pushed(actions, few, pushes).sum(), pushes, create_graph=wanted)

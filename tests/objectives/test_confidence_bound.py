@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound, pushed_as_far_as_it_goes
+from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.objectives.confidence_bound import PROPAGATE, ConfidenceBound, pushed_as_far_as_it_goes
 from rehearsal_torch.objectives.posterior_mean import PosteriorMean
 from tests.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
 
@@ -67,6 +68,35 @@ def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
         torch.testing.assert_close(objective(points), expected(POINTS) + luck(objective) + 2 * (push * upstream + own), rtol=0, atol=1e-12)
 
 
+def test_the_separate_bound_of_a_linear_chain_adds_what_every_node_contributes():
+    objective = bound("separate")
+    assert objective.further == 1
+    upstream, own = deviations(POINTS)
+    middle = expected(POINTS) + luck(objective)
+    for push, worth in ((1.0, (upstream**2 + own**2).sqrt()), (0.0, own), (-1.0, own - upstream)):
+        points = torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)
+        torch.testing.assert_close(objective(points), middle + 2 * worth, rtol=0, atol=1e-12)
+
+
+def test_separate_pushes_see_over_a_crest_where_slopes_see_nothing():
+    # X is believed to be 0, in a valley between two crests of height 1/4.
+    task = plain({"X": ["a"]}, {"a": [0, 1]}, FunctionReward(("X",), lambda x: x[..., 0] ** 2 - x[..., 0] ** 4))
+    model = WrittenModel(task, {"X": WrittenLaw(lambda w: 0 * w[..., 0], lambda w: 0.5 + 0 * w[..., 0], 0.0)}, ((0.5,),))
+    points = torch.stack([torch.full((41,), 0.5, dtype=torch.float64), torch.linspace(-1, 1, 41, dtype=torch.float64)], -1)
+    with torch.no_grad():
+        assert float(bound("linear", model=model)(points[:1, :1]).max()) < 1e-6
+    assert float(bound("separate", model=model)(points).max()) == pytest.approx(0.25, abs=1e-3)
+
+
+def test_separate_pushes_do_not_multiply_what_is_not_known():
+    task = plain({"X": ["a"], "Y": ["a"]}, {"a": [0, 1]}, FunctionReward(("X", "Y"), lambda x: x[..., 0] * x[..., 1]))
+    laws = {name: WrittenLaw(lambda w: 0 * w[..., 0], lambda w: 0.3 + 0 * w[..., 0], 0.0) for name in ("X", "Y")}
+    model = WrittenModel(task, laws, ((0.5,),))
+    point = torch.tensor([[0.5, 1.0, 1.0]], dtype=torch.float64)
+    assert bound("optimistic", model=model)(point).item() == pytest.approx(0.36)
+    assert bound("separate", model=model)(point).item() == pytest.approx(0.0, abs=1e-9)
+
+
 def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
     model = linear_chain()
     mean, optimistic, plain_mean = bound("mean", model=model), bound("optimistic", model=model), PosteriorMean(model, situation(model.task))
@@ -75,7 +105,7 @@ def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
     assert bool((mean(POINTS) > plain_mean(POINTS)).all())
 
 
-@pytest.mark.parametrize("propagate", ["mean", "linear", "reached", "sample", "optimistic"])
+@pytest.mark.parametrize("propagate", PROPAGATE)
 def test_without_beta_every_bound_is_the_posterior_mean(propagate):
     objective = bound(propagate, beta=0.0)
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
@@ -86,14 +116,14 @@ def test_without_beta_every_bound_is_the_posterior_mean(propagate):
         torch.testing.assert_close(objective(points), objective.expected(POINTS), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("propagate", ["mean", "linear", "reached", "sample", "optimistic"])
+@pytest.mark.parametrize("propagate", PROPAGATE)
 def test_slopes_are_those_of_the_values(propagate):
     objective = bound(propagate)
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3).requires_grad_(True)
     assert torch.autograd.gradcheck(objective, (points,), atol=1e-6)
 
 
-@pytest.mark.parametrize("propagate", ["mean", "linear", "reached", "sample", "optimistic"])
+@pytest.mark.parametrize("propagate", PROPAGATE)
 def test_leading_dimensions_are_kept(propagate):
     objective = bound(propagate)
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
