@@ -119,9 +119,9 @@ class ConfidenceBound(CausalObjective):
     def _separate(self, actions: Tensor, noise: Tensor, pushes: Tensor) -> Tensor:
         alone = torch.cat([torch.zeros_like(pushes).unsqueeze(0), torch.diag_embed(pushes).movedim(-2, 0)])
         rewards = self._pushed(actions.expand(len(alone), *actions.shape), self._few(noise), alone)
-        gains = rewards[1:] - rewards[0]
-        # A push that loses counts against the candidate, so that the search takes it back: the largest bound has none.
-        return self.expected(actions, noise) + safe_root(gains.clamp_min(0).square().sum(0)) + gains.clamp_max(0).sum(0)
+        # A push that loses counts as none: were it held against an action, the search would pass over actions whose start has the wrong sign.
+        gains = (rewards[1:] - rewards[0]).clamp_min(0)
+        return self.expected(actions, noise) + safe_root(gains.square().sum(0))
 
     def _mean(self, actions: Tensor, noise: Tensor) -> Tensor:
         reward = self.network.task.reward
