@@ -86,7 +86,7 @@ def across(rows: Sequence[Row], head: str) -> list[str]:
 
 
 def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
-    """The median over seeds of what each method recommends in the end, for methods with at least so many seeds.
+    """The median over seeds of what each method recommends in the end, and the mean of the best it tried, for methods with at least so many seeds.
 
     Args:
         rows: Of one problem.
@@ -100,9 +100,12 @@ def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
             ends = sorted(run[-1]["recommended_expected"] for run in runs.values())
             if len(ends) >= least:
                 optimum = runs[min(runs)][0]["optimum"]
-                body.append([problem, f"`{method}`", str(len(ends)), *(f"{value:.4g}" for value in (median(ends), ends[0], ends[-1], optimum))])
-    said = "Expected reward of the recommended action after the last round."
-    return [f"## {head}", "", said, "", *as_markdown(["problem", "method", "seeds", "median", "lowest", "highest", "optimum"], body)] if body else []
+                tried = sum(run[-1]["best_expected"] for run in runs.values()) / len(runs)
+                values = (median(ends), ends[0], ends[-1], tried, optimum)
+                body.append([problem, f"`{method}`", str(len(ends)), *(f"{value:.4g}" for value in values)])
+    said = "Expected reward of the recommended action after the last round; beside it that of the best action tried, mean over seeds."
+    columns = ["problem", "method", "seeds", "median", "lowest", "highest", "best tried", "optimum"]
+    return [f"## {head}", "", said, "", *as_markdown(columns, body)] if body else []
 
 
 def tables23(rows: Sequence[Row]) -> list[str]:

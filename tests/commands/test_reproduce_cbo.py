@@ -90,12 +90,12 @@ def made(problem, setting, method, seed, ends, optimum):
 def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     record = RoundsRecord(tmp_path, TRIALS)
     for name in ("dropwave lambda=1 sigma=0.1", "dropwave unit", "dropwave lambda=2 sigma=0.1"):
-        for place, method in enumerate(["ucb", "mcbo", "excbo", "excbo, 3 components", "excbo, beta 1"]):
+        for place, method in enumerate(["ucb", "mcbo", "excbo", "excbo, 3 components", "excbo, beta 1", "excbo, components by bic"]):
             for trial in cbo_study.trials([name], [method], [0, 1]):
                 rows = made(trial.problem, trial.setting, method, trial.seed, [0.3, 0.4 + 0.1 * place + 0.01 * trial.seed] * 50, 1.0)
                 record.add(trial, rows, {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""})
-    for place, method in enumerate(["excbo", "excbo, propagate sample", "excbo, decoder gp"]):
-        # The last is run on another problem, and so not as often as the default.
+    for place, method in enumerate(["excbo", "excbo, propagate sample", "excbo, decoder gp", "excbo, components by bic"]):
+        # The third is run on another problem, and so not as often as the default; on all seeds only the fourth is.
         name = "ackley sigma=0.1" if place == 2 else "dropwave unit"
         trial = cbo_study.trials([name], [method], [200])[0]
         rows = made(trial.problem, trial.setting, method, trial.seed, [0.2, 0.8 + 0.1 * place] * 50, 1.0)
@@ -120,6 +120,10 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     assert "| excbo | 0.267 | 0.267 |" in text
     assert "| excbo, propagate sample | 0.133 | 0.133 |" in text
     assert "| excbo, decoder gp |" not in text
+    contending = text.split("## Which configuration is the default, on all seeds")[1].split("##")[0]
+    assert [line.split(" | ")[0] for line in contending.splitlines() if line.startswith("| excbo")] == ["| excbo", "| excbo, components by bic"]
+    alone = text.split("## Configurations run about as often as the default, by themselves")[1].split("##")[0]
+    assert "| dropwave unit | `excbo, components by bic` | 2 | 0.905 | 0.9 | 0.91 | 0.905 | 1 |" in alone
     assert "| `excbo, propagate sample` | 1 | 1 | 0 | -0.133 |" in text
     assert "| dropwave unit | 0.25 | " in text
     assert "| 0.605 [" in text
