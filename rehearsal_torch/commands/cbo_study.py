@@ -110,7 +110,7 @@ COUNTED = ("excbo, 1 component", "excbo", "excbo, 3 components", "excbo, 4 compo
 KINKED = ("dropwave lambda=1 sigma=0.1", "dropwave unit")
 KERNELS = ("excbo", "excbo, kernel rbf", "mcbo", "mcbo, kernel learnt")
 # What may be the default: all that did better than it in the ablation, and `separate`, which came later. Compared on seeds of their own, by
-# which nothing was chosen before.
+# which nothing was chosen before but the form of `separate`.
 CONTENDERS = (
     "excbo",
     "excbo, propagate sample",
