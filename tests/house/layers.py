@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "rehearsal_torch"
 
 LAYERS = (
+    {"files"},
     {"spaces", "graphs"},
     {"data"},
     {"networks"},

@@ -46,7 +46,7 @@ def test_layers_name_each_folder_once():
 @pytest.mark.parametrize("path", modules(), ids=NAMES)
 def test_files_are_short_and_well_named(path):
     lines = path.read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 300, f"{len(lines)} lines: split it by ideas"
+    assert len(lines) <= 400, f"{len(lines)} lines: split it by ideas"
     assert not FORBIDDEN & {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}, "named after no idea"
 
 
