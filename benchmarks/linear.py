@@ -156,7 +156,7 @@ def measured(name: str, method: str, surrogate: LinearStructural, situations: li
             seconds, values = timed(other)
             theirs.append(1e3 * seconds / len(values))
             pairs = [
-                (np.log(decision.evidence["plug_in"]) if method == "care" else decision.value, value)
+                (np.log(decision.trace["plug_in"]) if method == "care" else decision.value, value)
                 for decision, value in zip(decisions, values, strict=False)
                 if np.isfinite(value)
             ]

@@ -61,7 +61,7 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
         certify(model, objective, decision)
         marks.append(time.process_time())
         parts = [1e3 * (after - before) for before, after in pairwise(marks)]
-        told = {"qualifying": len(decision.evidence["qualifying"]), "evaluations": decision.evidence["evaluations"]}
+        told = {"qualifying": len(decision.trace["qualifying"]), "evaluations": decision.trace["evaluations"]}
         names = ("fit", "scenarios", "search", "certificate")
         found.append({"what": "round", "tau": tau, "index": index, **dict(zip(names, parts, strict=True)), "ms": sum(parts), **told})
         table = table + world.respond(situation, decision)

@@ -60,10 +60,12 @@ def measured(method: str, search: Search[CounterfactualReturn], objectives: Sequ
 
 def row(method: str, objective: CounterfactualReturn, decision: Decision, seconds: float) -> Row:
     """What is written down of one search."""
-    evidence = decision.evidence
-    kept = {name: evidence.get(name) for name in FIELDS if name in evidence}
+    trace = decision.trace
+    kept = {name: trace.get(name) for name in FIELDS if name in trace}
+    if decision.baseline is not None:
+        kept["observed"] = decision.baseline.point
     found = {"method": method, "T": objective.horizon, "k": objective.changes, "episode": objective.situation.identity}
-    return {**kept, **found, "seconds": seconds, "value": decision.value, "fallback": evidence.get("fallback")}
+    return {**kept, **found, "seconds": seconds, "value": decision.value, "fallback": trace.get("fallback")}
 
 
 def median(values: Sequence[float]) -> str:

@@ -19,7 +19,7 @@ import csv
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +47,8 @@ class Round:
         answer: The row(s) that followed, where the world was asked for them to learn from.
         success: Whether they are what was wanted; None where nobody was asked, or the world has no word on it.
         reward: What they are worth, the mean where there are several; None where nobody was asked, or the world has no reward.
+        trajectory: For an episode, what the decision means step by step (`CounterfactualReturn.trajectory`); empty otherwise.
+        kind: What the problem asks (`Problem.kind`).
     """
 
     index: int
@@ -57,11 +59,22 @@ class Round:
     answer: "Table | None" = None
     success: bool | None = None
     reward: float | None = None
+    trajectory: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
 
     def line(self) -> str:
         """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
         certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
-        whole = {"index": self.index, **self.situation.facts(), **self.decision.to_dict(), **certificate, "score": dict(self.score)}
+        trajectory = {"trajectory": dict(self.trajectory)} if self.trajectory else {}
+        whole = {
+            "index": self.index,
+            "kind": self.kind,
+            **self.situation.facts(),
+            **self.decision.to_dict(),
+            **trajectory,
+            **certificate,
+            "score": dict(self.score),
+        }
         if self.answer is not None:
             rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
             whole |= {
@@ -70,6 +83,40 @@ class Round:
                 "answer": {"rows": rows, "altered": _cells(self.answer)},
             }
         return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False)
+
+
+def decision_of(line: Mapping[str, Any]) -> "Decision":
+    """The decision that a line recorded; what JSON lacks (nan, the infinities) comes back as nan.
+
+    Raises:
+        KeyError: if the line holds none.
+        ValueError: if its parts contradict each other.
+    """
+    import torch
+
+    from rehearsal_torch.data.decision import Decision, Estimate
+    from rehearsal_torch.spaces.alteration import Alteration
+
+    def alteration(key: str) -> Alteration | None:
+        plain = line.get(key)
+        return None if plain is None else Alteration(tuple(plain), torch.tensor(list(plain.values()), dtype=torch.float64).mT)
+
+    def estimate(key: str) -> Estimate | None:
+        plain = line.get(key)
+        return None if plain is None else Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
+
+    return Decision(
+        alteration("alteration"),
+        math.nan if line["value"] is None else float(line["value"]),
+        status=line["status"],
+        estimate=estimate("estimate"),
+        baseline=estimate("baseline"),
+        recommendation=alteration("recommendation"),
+        doses={name: tuple(doses) for name, doses in line.get("doses", {}).items()},
+        warnings=tuple(line["warnings"]),
+        reason=line["reason"],
+        trace=dict(line["trace"]),
+    )
 
 
 def answered(line: Mapping[str, Any]) -> "Table":

@@ -23,6 +23,7 @@ Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodr
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -38,7 +39,9 @@ from rehearsal_torch.datasets.changing_world import ChangingWorld
 from rehearsal_torch.datasets.problem import Problem, World
 from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
 from rehearsal_torch.history import Round
+from rehearsal_torch.objectives.alternatives import Alternatives
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.search.guard import guarded
 from rehearsal_torch.search.many import ManySearch
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -70,9 +73,16 @@ class _Method:
             else:
                 objective = self.objective(self.surrogate, situations[0])
                 decisions = [self.search(objective)]
+            if isinstance(objective, Alternatives):
+                # A search of somebody else's may not have asked.
+                decisions = guarded(objective, decisions, self.search.declines)
+                trajectories: list[dict[str, Any]] = [{} for _ in decisions]
+            else:
+                trajectories = [objective.trajectory(decision) for decision in decisions]
             certificates = [None if self.certify is None else self.certify(self.surrogate, objective, decision) for decision in decisions]
             scores = [self.problem.score(situation, decision) for situation, decision in zip(situations, decisions, strict=True)]
-        return [Round(*each) for each in zip(indices, situations, decisions, certificates, scores, strict=True)]
+        rows = zip(indices, situations, decisions, certificates, scores, strict=True)
+        return [Round(*row, trajectory=each, kind=self.problem.kind) for row, each in zip(rows, trajectories, strict=True)]
 
     def together(self, indices: Sequence[int]) -> list[Sequence[int]]:
         """The indices in groups that are decided together, in order."""
@@ -130,6 +140,9 @@ def rounds(
             raise ValueError(f"each round of a loop that learns needs those before: {told}")
         if not isinstance(problem, World):
             raise TypeError(f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False")
+        # A round that learns is told what speaks against acting, and acts: what it teaches is not in the estimate.
+        method = replace(method, search=copy(search))
+        method.search.declines = False
         return _learning(method, problem, chosen, trainer, answers)
     groups = method.together(chosen)
     while groups and len(groups[0]) <= begin:

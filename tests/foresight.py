@@ -15,7 +15,7 @@ from rehearsal_torch.data.fitted import Solved
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.problem import World
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.search.many import ManySearch, chosen
 from rehearsal_torch.search.search import Search
@@ -97,8 +97,8 @@ class NearOneTogether(AlterationObjective):
         low, high = self.lower, self.upper
         return low + torch.linspace(0, 1, count, dtype=torch.float64)[:, None, None] * (high - low)
 
-    def evidence(self, actions):
-        return [{"probability": 0.5, "before": 0.5} for _ in actions]
+    def appraise(self, actions):
+        return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
 class NearOnes(Alternatives):

@@ -12,7 +12,7 @@ from rehearsal_torch.spaces.alteration import Alteration
 
 
 def round_(index, seconds=0.5):
-    decision = Decision(Alteration(("a",), torch.tensor([1.0])), 2.0, {"gap": float("inf"), "actions": [1, 0]}, "é", seconds)
+    decision = Decision(Alteration(("a",), torch.tensor([1.0])), 2.0, reason="é", trace={"gap": float("inf"), "actions": [1, 0]}, seconds=seconds)
     return Round(index, Foresight(f"case-{index}", {"age": torch.tensor(60.0)}, {}), decision, None, {"regret": float("nan")})
 
 
@@ -22,12 +22,16 @@ def test_a_line_is_plain_json_without_clock_times():
     assert json.loads(line) == {
         "index": 3,
         "identity": "case-3",
+        "kind": "",
         "given": {"age": 60.0},
+        "status": "recommended",
         "alteration": {"a": 1.0},
         "value": 2.0,
+        "estimate": None,
+        "baseline": None,
+        "warnings": [],
         "reason": "é",
-        "gap": None,
-        "actions": [1, 0],
+        "trace": {"gap": None, "actions": [1, 0]},
         "score": {"regret": None},
     }
 

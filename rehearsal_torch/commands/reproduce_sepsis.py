@@ -72,7 +72,7 @@ def judged(study: Study, task: tuple[int, Case]) -> list[dict[str, object]]:
     """What the truth says of one episode's recommended sequence; the true optimum is enumerated up to k = 2."""
     situation, case = study.situations[task[0]], task[1]
     decision = _decide(study, situation, case)
-    return [{"k": case.changes, **asdict(row)} for row in truth_rows(study.models[case.constant], study.problem, [(situation, decision)], 2)]
+    return [{"k": case.changes, **asdict(row)} for row in truth_rows(study.models[case.constant], study.problem, [(situation, decision)], case.changes, 2)]
 
 
 def _decide(study: Study, situation: Hindsight, case: Case) -> Decision:

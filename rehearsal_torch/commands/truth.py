@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.commands.closing import written
-from rehearsal_torch.history import RunFolder
+from rehearsal_torch.history import RunFolder, decision_of
 
 if TYPE_CHECKING:
     from rehearsal_torch.datasets.problem import Problem
@@ -22,7 +22,6 @@ def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> i
     Returns:
         How many rows were written; 0 where nothing is known.
     """
-    from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.data.situation import Hindsight
     from rehearsal_torch.datasets.causal_world import CausalWorld
     from rehearsal_torch.datasets.recovery_panel import recovery_rows
@@ -38,12 +37,13 @@ def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> i
         return len(recovered)
     if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, TransitionModel):
         return 0
-    decisions = []
+    decisions, changes = [], 0
     for line in folder.decisions():
         situation = problem.situation(line["index"])
         assert isinstance(situation, Hindsight)
-        decisions.append((situation, Decision(None, line["value"], line)))
-    rows = [asdict(row) for row in truth_rows(surrogate, problem, decisions)]
+        decisions.append((situation, decision_of(line)))
+        changes = max(changes, int(line["trajectory"]["changes"]))
+    rows = [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes)]
     if rows:
         folder.write("truth.csv", written(rows))
     return len(rows)

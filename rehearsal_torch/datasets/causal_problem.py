@@ -1,7 +1,7 @@
 """Problems of causal Bayesian optimisation: where experiments come from."""
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.datasets.problem import Problem
+from rehearsal_torch.datasets.problem import Kind, Problem
 
 
 class CausalProblem(Problem):
@@ -11,4 +11,5 @@ class CausalProblem(Problem):
         task: Who follows from whom, what may be set, what is wanted.
     """
 
+    kind: Kind = "optimise"
     task: CausalTask

@@ -26,7 +26,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.causal_problem import CausalProblem
 from rehearsal_torch.datasets.mixture_noise import MixtureNoise
 from rehearsal_torch.datasets.problem import World
-from rehearsal_torch.search.recommendation import RECOMMENDED
+from rehearsal_torch.spaces.alteration import Alteration
 
 CHUNK = 20_000
 
@@ -181,18 +181,24 @@ class CausalWorld(World, CausalProblem):
         if self._start is None:
             self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
         tried = float(self.expected(self._actions(decision)).mean())
-        advised = decision.evidence.get(RECOMMENDED)
-        value = tried if advised is None else float(self.expected(torch.tensor([[float(advised[name]) for name in self.task.actions]], dtype=torch.float64)))
+        kept = decision.recommendation
+        value = tried if kept is None else float(self.expected(self._values(kept)).mean())
         return {"expected": tried, "recommended": value, "optimum": self.optimal_value, "regret": self.optimal_value - value, "start": self._start}
 
     def _actions(self, decision: Decision) -> Tensor:
-        if decision.alteration is None or set(decision.alteration.names) != set(self.task.actions):
-            raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got {decision.alteration}")
-        order = [decision.alteration.names.index(name) for name in self.task.actions]
-        actions = decision.alteration.values.double().reshape(-1, len(order))[:, order]
+        if decision.alteration is None:
+            raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got none ({decision.status}: {decision.reason})")
+        actions = self._values(decision.alteration)
         for each in actions:
             self.task.check_action(each)
         return actions
+
+    def _values(self, alteration: Alteration) -> Tensor:
+        """The actions of an alteration in the task's order, (q, k)."""
+        if set(alteration.names) != set(self.task.actions):
+            raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got {alteration}")
+        order = [alteration.names.index(name) for name in self.task.actions]
+        return alteration.values.double().reshape(-1, len(order))[:, order]
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, equations' noise, ranges, the optimum, and the fingerprint of the start design."""

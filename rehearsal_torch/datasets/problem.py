@@ -7,15 +7,24 @@ episode of the past); a simulator is a world.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.situation import Situation
 from rehearsal_torch.data.table import Table
 
+Kind = Literal["rehearse", "optimise", "look_back"]
+
 
 class Problem(ABC):
-    """Observations, situations and scores."""
+    """Observations, situations and scores.
+
+    Attributes:
+        kind: What is asked: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next, round by round) or
+            ``look_back`` (what should have been done in an episode).
+    """
+
+    kind: Kind = "look_back"
 
     @abstractmethod
     def observations(self) -> Table:

@@ -69,7 +69,8 @@ class RehearsalEnvironment(gymnasium.Env):
         if self._round < 0:
             raise RuntimeError("an episode has one step: call reset() before the next")
         situation = self.world.situation(self._round)
-        decision = Decision(self.code.decode(torch.as_tensor(action, dtype=torch.float64)), float("nan"))
+        alteration = self.code.decode(torch.as_tensor(action, dtype=torch.float64))
+        decision = Decision(alteration, float("nan"), status="no_action" if alteration is None else "recommended")
         row = self.world.respond(situation, decision)
         info: dict[str, Any] = {"round": self._round, "altered": list(decision.alteration.names) if decision.alteration else []}
         if self.scored:

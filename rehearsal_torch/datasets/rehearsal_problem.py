@@ -8,7 +8,7 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1.
 from abc import ABC
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.datasets.problem import Problem
+from rehearsal_torch.datasets.problem import Kind, Problem
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 
 
@@ -20,5 +20,6 @@ class RehearsalProblem(Problem, ABC):
         hypotheses: Graphs that a method is told of where it is not told the true one; empty where nothing is left open.
     """
 
+    kind: Kind = "rehearse"
     task: RehearsalTask
     hypotheses: tuple[RehearsalGraph, ...] = ()

@@ -21,6 +21,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.number_columns import number_columns, table_file
 from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
 from rehearsal_torch.datasets.written_task import written_task
+from rehearsal_torch.surrogates.overlap import untrue_graph
 
 CAUTION = "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
 SHARE = 0.2
@@ -105,12 +106,12 @@ class RehearsalTable(RehearsalProblem):
 
         Nothing for a case of a second file, and nothing of the alteration: nobody knows what it would have brought.
         """
-        before = decision.evidence.get("before")
-        if not self.recorded or self.aside is None or before is None:
+        if not self.recorded or self.aside is None or decision.baseline is None:
             return {}
+        before = decision.baseline.point
         row = self.aside.columns(self.task.outcomes)[self.identities.index(situation.identity)]
         desired = float(self.task.region.contains(row))
-        return {"desired_untouched": desired, "foretold_untouched": float(before), "brier_untouched": (float(before) - desired) ** 2}
+        return {"desired_untouched": desired, "foretold_untouched": before, "brier_untouched": (before - desired) ** 2}
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the share of desired outcomes, cautions and the fingerprint."""
@@ -120,6 +121,8 @@ class RehearsalTable(RehearsalProblem):
         cautions = {"caution": CAUTION}
         if desired in (0.0, 1.0):
             cautions["caution: outcomes"] = f"{'no' if desired == 0 else 'every'} row has a desired outcome: what makes the difference is not seen"
+        for number, sentence in enumerate(untrue_graph(table, self.task), 1):
+            cautions[f"caution: graph {number}"] = sentence
         for name, (lower, upper) in self.task.box.bounds().items():
             low, high = ranges[name]
             if lower > high or upper < low:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.levels import DoseLevels
 from rehearsal_torch.data.situation import Hindsight, Situation
@@ -147,13 +147,24 @@ class SepsisSimulated(World):
         return torch.cat([emit(latent), scores.unsqueeze(-1)], -1)[self.action_lag :]
 
     def courses_of_doses(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
-        """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was given."""
+        """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was given.
+
+        A changed step takes the doses that the decision names, or else its action number by this data set's levels,
+        where the number of the level that was given changes nothing.
+
+        Raises:
+            ValueError: if the decision changes a time step that the episode does not have.
+        """
         observed = self.cohort.doses[int(episode.identity), : episode.horizon + self.action_lag]
         altered = observed.clone()
-        steps = zip(decision.evidence.get("actions", ()), decision.evidence.get("observed_actions", ()), decision.evidence.get("doses", ()), strict=True)
-        for step, (chosen, done, dose) in enumerate(steps):
-            if chosen != done:
-                altered[step] = torch.tensor(dose, dtype=altered.dtype)
+        for step, action in decision.actions().items():
+            if not 0 <= step < episode.horizon:
+                raise ValueError(f"{episode.identity}: action[{step}] is none of its {episode.horizon} time steps")
+            doses = decision.doses.get(action_name(step))
+            if doses is not None:
+                altered[step] = torch.tensor(doses, dtype=altered.dtype)
+            elif action != int(self.levels.digitise(observed[step])):
+                altered[step] = self.levels.doses(torch.tensor(action)).to(altered)
         return observed, altered
 
     def card(self) -> Mapping[str, Any]:

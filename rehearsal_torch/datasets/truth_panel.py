@@ -13,13 +13,14 @@ stays behind the best sequence under the true law.
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
@@ -27,6 +28,7 @@ from rehearsal_torch.datasets.sepsis_simulator import STATES
 from rehearsal_torch.datasets.sepsis_truth import true_return
 from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.search.exhaustive import Exhaustive
+from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 
 FEATURES = (*STATES, "SOFA")
@@ -75,7 +77,7 @@ class StepError:
 
 
 def truth_rows(
-    surrogate: TransitionModel, problem: SepsisSimulated, decisions: Sequence[tuple[Hindsight, Decision]], optimum: int | None = 2
+    surrogate: TransitionModel, problem: SepsisSimulated, decisions: Sequence[tuple[Hindsight, Decision]], changes: int, optimum: int | None = 2
 ) -> Iterator[TruthRow]:
     """Compares a learnt model with the truth, patient by patient.
 
@@ -83,6 +85,7 @@ def truth_rows(
         surrogate: What was learnt.
         problem: Who knows the truth.
         decisions: Situations of the problem with what was recommended.
+        changes: k, how many changes a decision was allowed.
         optimum: Finds the true optimum, by enumeration over the model's dose levels, of decisions with at most so many changes; None
             never does. Of 12 steps, a patient takes about 0.1 s at two changes and 5 s at three.
 
@@ -93,7 +96,7 @@ def truth_rows(
         episode = situation.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
         yield from _errors(surrogate, problem, episode, random_change(surrogate, problem, episode), "random change")
-        yield from _gains(surrogate, problem, situation, decision, optimum)
+        yield from _gains(surrogate, problem, situation, decision, changes, optimum)
 
 
 def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -104,8 +107,8 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
     other = int(torch.randint(1, surrogate.levels.actions, (), generator=generator))
     chosen = observed.clone()
     chosen[step] = (chosen[step] + other) % surrogate.levels.actions
-    evidence = {"actions": chosen.tolist(), "observed_actions": observed.tolist(), "doses": surrogate.doses(chosen).tolist()}
-    return Decision(None, 0.0, evidence)
+    doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
+    return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
 
 
 def step_errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str) -> Iterator[StepError]:
@@ -133,13 +136,14 @@ def _errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episo
 @torch.no_grad()
 def _differences(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision) -> dict[str, Tensor]:
     """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty where nothing changes."""
-    chosen, done = torch.tensor(decision.evidence["actions"]), torch.tensor(decision.evidence["observed_actions"])
-    changed = (chosen != done).nonzero()[:, 0]
-    if not len(changed):
+    changed = decision.actions()
+    if not changed:
         return {}
-    after = int(changed[0]) + 1
-    truth = problem.true_states(episode, decision)[after:]
     course = surrogate.course(episode)
+    chosen = course.observed[:-1].clone()
+    chosen[list(changed)] = torch.tensor(list(changed.values()))
+    after = min(changed) + 1
+    truth = problem.true_states(episode, decision)[after:]
     said = {
         "learnt": surrogate.units(replay(course, chosen.unsqueeze(0))[0]),
         "observed course": surrogate.units(course.states),
@@ -163,14 +167,15 @@ def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Ten
     return torch.stack(states).to(torch.float64)
 
 
-def _gains(surrogate: TransitionModel, problem: SepsisSimulated, situation: Hindsight, decision: Decision, optimum: int | None) -> Iterator[TruthRow]:
-    row = TruthRow(situation.identity, "recommended", "improvement", "SOFA", "claimed", float(decision.evidence["improvement"]))
+def _gains(
+    surrogate: TransitionModel, problem: SepsisSimulated, situation: Hindsight, decision: Decision, changes: int, optimum: int | None
+) -> Iterator[TruthRow]:
+    row = TruthRow(situation.identity, "recommended", "improvement", "SOFA", "claimed", decision.improvement)
     truth = problem.score(situation, decision)
     yield row
     yield replace(row, estimator="true", value=truth["true_improvement"])
     yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
-    changes = int(decision.evidence["changes"])
     if optimum is None or changes > optimum or problem.action_lag:
         return
     best = Exhaustive()(true_return(problem.cohort, surrogate.levels, situation.episode, changes)).value

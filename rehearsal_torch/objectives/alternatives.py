@@ -10,15 +10,64 @@ chance constraint, the distance to the region's centre, the count of sampled mod
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.data.decision import Estimate
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+CHANCE = "probability of a desired outcome"
+
+
+@dataclass(frozen=True)
+class Appraisal:
+    """What a method says of one action in one situation.
+
+    Attributes:
+        estimate: The probability that the outcomes become desired; None where the method has no number.
+        baseline: The same with nothing altered.
+        warnings: What the reader must know before acting, a sentence each.
+        refused: Why the method takes the recommendation back because it cannot judge it; empty where it stands.
+        declined: Why doing nothing is better by the method's own rule; empty where it is not.
+        trace: Further plain numbers and texts.
+    """
+
+    estimate: Estimate | None
+    baseline: Estimate | None
+    warnings: tuple[str, ...] = ()
+    refused: str = ""
+    declined: str = ""
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+def chance(point: float, lower: float | None = None, upper: float | None = None, level: float = 0.95) -> Estimate | None:
+    """A probability with its interval; None where the point is no finite number, no interval where an end is none."""
+    if not math.isfinite(point):
+        return None
+    if lower is None or upper is None or not (math.isfinite(lower) and math.isfinite(upper)):
+        return Estimate(point, CHANCE)
+    return Estimate(point, CHANCE, min(lower, point), max(upper, point), level)
+
+
+def gradient(values: Tensor, at: Tensor) -> Tensor:
+    """The gradient of the values' sum at actions; zero where values do not depend on them at all, as where no path leads from action to outcome."""
+    if not values.requires_grad:
+        return torch.zeros_like(at)
+    (found,) = torch.autograd.grad(values.sum(), at)
+    return found
+
+
+def no_help(done: float, undone: float) -> str:
+    """What is said where no alteration helps."""
+    return f"no alteration helps: {done:.3f} at best, {undone:.3f} with nothing altered"
 
 
 class AlterationObjective(Objective, ABC):
@@ -67,17 +116,12 @@ class AlterationObjective(Objective, ABC):
         with torch.enable_grad():
             at = actions.detach().requires_grad_(True)
             values = self(at)
-            (slope,) = torch.autograd.grad(values.sum(), at)
+            slope = gradient(values, at)
         return values.detach(), slope
 
     @abstractmethod
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
-        """For each situation, plain facts about its action, (B, k) -> B dictionaries.
-
-        Every method says ``probability``, its own estimate that the outcomes become desired, and ``before``, the same with nothing altered; ``lower``
-        and ``upper`` where it has an interval for ``probability``; ``warnings``, a list of sentences, where there is something to warn of; and ``refused``,
-        a sentence, where it takes the recommendation back.
-        """
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """For each situation, what the method claims of its action: (B, k) -> B appraisals."""
 
 
 class Alternatives(nn.Module, ABC):
@@ -86,11 +130,13 @@ class Alternatives(nn.Module, ABC):
     Args:
         situations: The B situations.
         sets: An objective for each candidate set, over the same situations.
+        surrogate: What they rest on: its graphs and the rows that it was fitted to say which answers have to be refused or warned of.
+            None gives up those checks.
     """
 
-    def __init__(self, situations: Sequence[Foresight], sets: Sequence[AlterationObjective]) -> None:
+    def __init__(self, situations: Sequence[Foresight], sets: Sequence[AlterationObjective], surrogate: RehearsalSurrogate | None = None) -> None:
         super().__init__()
-        self.situations = tuple(situations)
+        self.situations, self.surrogate = tuple(situations), surrogate
         self.sets = nn.ModuleList(sets)
 
     def objectives(self) -> list[AlterationObjective]:

@@ -18,13 +18,13 @@ Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball); Du et al. (2026), App
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance, no_help
 from rehearsal_torch.objectives.region_centre import centre_and_radius
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.flow_structural import FlowStructural
@@ -114,24 +114,10 @@ class CentreDistance(AlterationObjective):
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
-        """The share of fresh draws that become desired, and of those with nothing altered; whether the action was ever seen."""
-        after = self.share(actions, JUDGE)
-        lowest, highest = self.surrogate.scaler.ranges(self.names)
-        facts = []
-        for index, (probability, before) in enumerate(zip(after.tolist(), self.before.tolist(), strict=True)):
-            fact: dict[str, Any] = {"probability": probability, "before": before}
-            outside = [
-                f"{name} is set to {value:.4g}, beyond anything observed ({low:.4g} to {high:.4g})"
-                for name, value, low, high in zip(self.names, actions[index].tolist(), lowest.tolist(), highest.tolist(), strict=True)
-                if not low <= value <= high
-            ]
-            if outside:
-                fact["warnings"] = outside
-            if probability < before:
-                fact["refused"] = f"no alteration helps: {probability:.3f} at best, {before:.3f} with nothing altered"
-            facts.append(fact)
-        return facts
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """The share of fresh draws that become desired, and of those with nothing altered."""
+        rows = zip(self.share(actions, JUDGE).tolist(), self.before.tolist(), strict=True)
+        return [Appraisal(chance(done), chance(undone), declined=no_help(done, undone) if done < undone else "") for done, undone in rows]
 
     def _outcomes(self, pushed: PushForward, actions: Tensor) -> Tensor:
         """Standardised outcomes, (..., B, n, |Y|)."""
@@ -171,7 +157,7 @@ class CentreDistances(Alternatives):
         with torch.no_grad():
             before = region.contains(idle(noise[JUDGE].new_empty(len(given), 0))).double().mean(-1)
         pushed = {names: [surrogate.pushed(each, names, given, task.outcomes) for each in noise] for names in task.candidates}
-        super().__init__(situations, [CentreDistance(surrogate, situations, names, aim, pushed[names], before) for names in task.candidates])
+        super().__init__(situations, [CentreDistance(surrogate, situations, names, aim, pushed[names], before) for names in task.candidates], surrogate)
 
     def distances(self) -> list[CentreDistance]:
         """The objectives, typed."""

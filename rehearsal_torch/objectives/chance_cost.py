@@ -22,14 +22,14 @@ of tau: Qin et al. (2025b), Sec. 5.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import torch
 from scipy.stats import chi2
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal
 from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
 from rehearsal_torch.spaces.projection import Projected, project
 from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
@@ -79,15 +79,14 @@ class ChanceCost(AlterationObjective):
         free = self.project(self.reference.expand(len(self.situations), -1))
         return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
 
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
-        """What the success probability says, with the cost and the level asked for."""
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """What the success probability says. Trace: ``cost``, ``level`` (asked for), ``qualifies`` (whether it is met)."""
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
-        facts = self.success.evidence(actions)
-        for fact, cost, met in zip(facts, costs, qualifies, strict=True):
-            fact.update(cost=cost, level=self.level, qualifies=met)
-            if not met:
-                fact["warnings"] = [f"the chance constraint cannot be met at level {self.level:g}"]
-        return facts
+        unmet = f"the chance constraint cannot be met at level {self.level:g}"
+        return [
+            replace(said, trace=said.trace | {"cost": cost, "level": self.level, "qualifies": met}, warnings=said.warnings if met else (*said.warnings, unmet))
+            for said, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
+        ]
 
 
 class ChanceCosts(Alternatives):
@@ -126,7 +125,7 @@ class ChanceCosts(Alternatives):
             w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
             z = [reference.get(name, float(mean[place[name]])) for name in success.names]
             made.append(ChanceCost(success, success.base.new_tensor(w), success.base.new_tensor(z), 0.5 if level is None else float(level)))
-        super().__init__(situations, made)
+        super().__init__(situations, made, surrogate)
         if level is None:
             chosen = best_level(surrogate, made)
             for one in made:

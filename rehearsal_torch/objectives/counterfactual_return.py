@@ -11,10 +11,12 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.objectives.objective import Objective
@@ -102,6 +104,57 @@ class CounterfactualReturn(Objective):
             return float(rewards.gather(-1, self.observed.unsqueeze(-1)).sum())
         return float(rewards.sum())
 
+    def sequence(self, decision: Decision) -> Tensor:
+        """The whole action sequence under a decision, (H,) long.
+
+        Raises:
+            ValueError: if the decision changes an action that is not open here, or to a number that is none.
+        """
+        chosen, open_steps = self.observed.clone(), self.open.tolist()
+        for step, action in decision.actions().items():
+            if step not in open_steps or not 0 <= action < self.actions:
+                known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
+                raise ValueError(f"{self.situation.identity}: action[{step}] = {action} is not open to change: expected {known}")
+            chosen[step] = action
+        return chosen
+
+    @torch.no_grad()
+    def trajectory(self, decision: Decision) -> dict[str, Any]:
+        """What a decision means step by step, as plain data.
+
+        Returns:
+            ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and ``observed_rewards`` (T numbers each), ``doses`` and
+            ``observed_doses`` by step, the returns ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|.
+        """
+        sequence, observed, outcome = self.sequence(decision), self.observed, self.outcome()
+        changed = bool((sequence != observed).any())
+        value = float(self(sequence)) if changed else outcome
+        states = self.replay(sequence.unsqueeze(0))[0] if changed else self.course.states
+        return {
+            "horizon": self.horizon,
+            "changes": self.changes,
+            "actions": sequence.tolist(),
+            "observed_actions": observed.tolist(),
+            "rewards": _along(self.rewards(states), sequence),
+            "observed_rewards": _along(self.rewards(self.course.states), observed),
+            "doses": self.surrogate.doses(sequence).tolist(),
+            "observed_doses": self.surrogate.doses(observed).tolist(),
+            "value": value,
+            "observed": outcome,
+            "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
+        }
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader must know of the episode: where it leaves the range of the observations."""
+        return self.surrogate.outside(self.situation.episode)
+
     def starts(self, count: int) -> Tensor:
         """The observed sequence, (1, H)."""
         return self.observed.unsqueeze(0)[:count]
+
+
+def _along(rewards: Tensor, actions: Tensor) -> list[float]:
+    """The reward at each step, (T, A) or (T, 1) and (H,) -> T numbers."""
+    if rewards.shape[-1] > 1:
+        rewards = rewards.gather(-1, actions.unsqueeze(-1))
+    return [float(reward) for reward in rewards[:, 0]]

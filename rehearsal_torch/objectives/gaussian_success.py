@@ -16,13 +16,12 @@ Source: Qin et al. (2025b), Eq. 8 and Thm. 3.2; Prekopa (1971) for convex region
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance, no_help
 from rehearsal_torch.objectives.polygon_probability import PolygonLaw, probability, vertices_of
 from rehearsal_torch.objectives.polytope_probability import PolytopeLaw
 from rehearsal_torch.objectives.rectangle_probability import log_interval, rectangle_of
@@ -31,7 +30,8 @@ from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.linear_law import AffineResponse
 from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
 
-LEVEL = 1.959964
+# Standard deviations on either side of the middle that hold this share of a normal law.
+LEVEL, COVERED = 1.959964, 0.95
 
 
 class SuccessObjective(AlterationObjective):
@@ -111,7 +111,7 @@ class SuccessObjective(AlterationObjective):
         """P under each draw of the parameters, (B, k) -> (draws, B); None where there are none."""
         if self.likely is None:
             return None
-        # A search asks twice of the actions that it found: to compare sets, and for the evidence.
+        # A search asks twice of the actions that it found: to compare sets, and to appraise them.
         if self._asked is None or self._asked[0] is not actions:
             self._asked = (actions, chances(self.likely, self.region, self.origin, self.root, self.contexts, actions))
         return self._asked[1]
@@ -124,25 +124,22 @@ class SuccessObjective(AlterationObjective):
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
 
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
-        """The predictive probability with its interval, the plug-in one, and what is expected with nothing altered."""
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """The predictive probability with its interval, and what is expected with nothing altered. Trace: ``plug_in``, the plug-in probability."""
         plug_in = self(actions).exp()
         drawn = self.chances(actions)
         expected = plug_in if drawn is None else drawn.mean(0)
         before = torch.full_like(plug_in, math.nan) if self.nothing is None else self.nothing
-        facts: list[dict[str, Any]] = [
-            {"probability": p, "before": q, "plug_in": r} for p, q, r in zip(expected.tolist(), before.tolist(), plug_in.tolist(), strict=True)
-        ]
+        low, high = [None] * len(expected), [None] * len(expected)
         if drawn is not None:
             logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
             middle, spread = logit.mean(0), logit.std(0)
             low, high = torch.sigmoid(middle - LEVEL * spread).tolist(), torch.sigmoid(middle + LEVEL * spread).tolist()
-            for fact, lower, upper in zip(facts, low, high, strict=True):
-                fact.update(lower=min(lower, fact["probability"]), upper=max(upper, fact["probability"]))
-        for fact, done, undone in zip(facts, expected.tolist(), before.tolist(), strict=True):
-            if done < undone:
-                fact["refused"] = f"no alteration helps: {done:.3f} at best, {undone:.3f} with nothing altered"
-        return facts
+        rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
+        return [
+            Appraisal(chance(done, lower, upper, COVERED), chance(undone), declined=no_help(done, undone) if done < undone else "", trace={"plug_in": plain})
+            for done, undone, lower, upper, plain in rows
+        ]
 
 
 class GaussianSuccess(Alternatives):
@@ -154,7 +151,7 @@ class GaussianSuccess(Alternatives):
     """
 
     def __init__(self, surrogate: LinearSurrogate, situations: Sequence[Foresight]) -> None:
-        super().__init__(situations, success_objectives(surrogate, situations))
+        super().__init__(situations, success_objectives(surrogate, situations), surrogate)
 
     def successes(self) -> list[SuccessObjective]:
         """The objectives, typed."""

@@ -7,22 +7,21 @@ An ascent climbs the estimate J(a; x). What it finds is then judged with caution
 because the largest of many uncertain values is likely to be large by chance, and most uncertain where no row lies.
 What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the indicator with the same kernel, with
 an interval from its posterior, and the number of rows that lie near the decision. A decision that no row comes near is
-refused, and so is one that is predicted to be no better than doing nothing; one that few rows come near, or whose
-adjustment is not valid, bears a warning.
+refused; one whose whole interval lies below the estimate for doing nothing is declined (`search.guard` declines every one whose
+estimate is not above it); one that few rows come near, or whose adjustment is not valid, bears a warning.
 
 Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.graphs.adjustment import Adjustment
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance
 from rehearsal_torch.surrogates.alteration_value import AlterationValue
 from rehearsal_torch.surrogates.nested_ridge import NestedRidge
 
@@ -112,8 +111,8 @@ class AlteredValue(AlterationObjective):
         best = weights.topk(min(count, weights.shape[1]), dim=1).indices
         return self.project(self.surrogate.scaler.units(self.names, actions[best].transpose(0, 1)))
 
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
-        """See `AlterationObjective.evidence`; also ``support``, rows near the decision."""
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """See `AlterationObjective.appraise`. Trace: ``support``, rows near the decision under the fitted kernel."""
         shown = self.shown(actions)
         probability = self.estimator.value(self.prepared, shown, 1)
         deviation = self.estimator.deviation(self.prepared, shown, 1)
@@ -121,25 +120,17 @@ class AlteredValue(AlterationObjective):
         support = self.estimator.support(self.prepared, shown)
         said = []
         for index in range(len(self.situations)):
-            one: dict[str, Any] = {
-                "probability": _clipped(probability[index]),
-                "before": _clipped(self.before[0][index]),
-                "lower": _clipped(probability[index] - reach[index]),
-                "upper": _clipped(probability[index] + reach[index]),
-                "support": round(float(support[index]), 2),
-            }
-            warnings = [f"adjustment: {reason}" for reason in self.adjustment.reasons]
-            if one["support"] < self.few:
-                warnings.append(f"support: only {one['support']:g} of the rows lie near this decision")
-            if one["support"] < self.least:
-                one["refused"] = (
-                    f"no support: {one['support']:g} rows lie near the best alteration found, fewer than {self.least:g}; collect data there or widen the task"
-                )
-            elif one["probability"] <= one["before"] and one["upper"] < one["before"]:
-                one["refused"] = f"predicted worse than doing nothing ({one['probability']:.3f} against {one['before']:.3f})"
-            if warnings:
-                one["warnings"] = warnings
-            said.append(one)
+            done, undone = _clipped(probability[index]), _clipped(self.before[0][index])
+            lower, upper = _clipped(probability[index] - reach[index]), _clipped(probability[index] + reach[index])
+            near = round(float(support[index]), 2)
+            warnings, refused, declined = [f"adjustment: {reason}" for reason in self.adjustment.reasons], "", ""
+            if near < self.few:
+                warnings.append(f"support: only {near:g} of the rows lie near this decision")
+            if near < self.least:
+                refused = f"no support: {near:g} rows lie near the best alteration found, fewer than {self.least:g}; collect data there or widen the task"
+            elif done <= undone and upper < undone:
+                declined = f"predicted worse than doing nothing ({done:.3f} against {undone:.3f})"
+            said.append(Appraisal(chance(done, lower, upper, self.level), chance(undone), tuple(warnings), refused, declined, {"support": near}))
         return said
 
 
@@ -166,7 +157,7 @@ class KernelValue(Alternatives):
         before = surrogate.untouched(_contexts(surrogate, situations))[:, 1]
         unsure = torch.zeros_like(before)
         sets = [AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few) for which in range(len(surrogate.task.candidates))]
-        super().__init__(situations, sets)
+        super().__init__(situations, sets, surrogate)
 
 
 def _contexts(surrogate: NestedRidge, situations: Sequence[Foresight]) -> Tensor:
@@ -175,4 +166,5 @@ def _contexts(surrogate: NestedRidge, situations: Sequence[Foresight]) -> Tensor
 
 
 def _clipped(probability: Tensor) -> float:
-    return round(min(max(float(probability), 0.0), 1.0), 6)
+    value = float(probability)
+    return round(min(max(value, 0.0), 1.0), 6) if math.isfinite(value) else math.nan

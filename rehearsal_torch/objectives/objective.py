@@ -4,8 +4,11 @@ Given a surrogate and a situation, an objective maps candidate actions to values
 """
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from torch import Tensor, nn
+
+from rehearsal_torch.data.decision import Decision
 
 
 class Objective(nn.Module, ABC):
@@ -18,3 +21,7 @@ class Objective(nn.Module, ABC):
     @abstractmethod
     def starts(self, count: int) -> Tensor:
         """At most `count` candidates worth looking at first, (<= count, k)."""
+
+    def trajectory(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
+        """What a decision means step by step, as plain data; empty where there are no steps."""
+        return {}

@@ -16,12 +16,12 @@ Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the gra
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.alternatives import Appraisal, chance, no_help
 from rehearsal_torch.objectives.gaussian_success import chances
 from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios, rowwise
 from rehearsal_torch.spaces.polytope import Polytope
@@ -73,17 +73,15 @@ class ScenarioCount(CountObjective):
         super().__init__(situations, names, seek, choose)
         self.judge, self.contexts, self.region, self.before = judge, contexts, region, before
 
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability, its interval, and the probability with nothing altered."""
         drawn = success(self.judge, self.region, self.contexts, actions)
         low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
         rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
-        facts: list[dict[str, Any]] = []
-        for chance, before, lower, upper in rows:
-            facts.append({"probability": chance, "before": before, "lower": min(lower, chance), "upper": max(upper, chance)})
-            if chance < before:
-                facts[-1]["refused"] = f"no alteration helps: {chance:.3f} at best, {before:.3f} with nothing altered"
-        return facts
+        return [
+            Appraisal(chance(done, lower, upper), chance(undone), declined=no_help(done, undone) if done < undone else "")
+            for done, undone, lower, upper in rows
+        ]
 
 
 class ScenarioCounts(CountAlternatives):
@@ -122,7 +120,7 @@ class ScenarioCounts(CountAlternatives):
             stream = torch.Generator().manual_seed(1_000_003 * seed + 17)
             seen, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
             found.append(ScenarioCount(situations, names, seen, other, parts[2], contexts, task.region, before))
-        super().__init__(situations, found)
+        super().__init__(situations, found, surrogate)
 
     def counts(self) -> list[ScenarioCount]:
         """The objectives, typed."""

@@ -12,12 +12,12 @@ Source: Qin et al. (2023), Eq. 5-6 and Sec. 4.2-4.3; the third sample is ours.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.objectives.alternatives import Appraisal, chance
 from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios, rowwise
 from rehearsal_torch.surrogates.scenario_model import SampledModels, ScenarioModel
@@ -56,14 +56,9 @@ class SuccessProbability(CountObjective):
         part = self.choose if validating else self.seek
         return Scenarios(part.gains, part.room[:, [index]]).share(actions.unsqueeze(-2)).squeeze(-1)
 
-    def evidence(self, actions: Tensor) -> list[dict[str, Any]]:
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability, and the probability with nothing altered."""
-        facts: list[dict[str, Any]] = []
-        for chance, before in zip(self.judge.share(actions).tolist(), self.before.tolist(), strict=True):
-            facts.append({"probability": chance, "before": before})
-            if chance < before:
-                facts[-1]["warnings"] = [f"altering nothing is at least as probable to succeed: {before:.3f} against {chance:.3f}"]
-        return facts
+        return [Appraisal(chance(done), chance(undone)) for done, undone in zip(self.judge.share(actions).tolist(), self.before.tolist(), strict=True)]
 
 
 class SuccessProbabilities(CountAlternatives):
@@ -104,7 +99,7 @@ class SuccessProbabilities(CountAlternatives):
             seen, other, last = (scenarios_of(surrogate, each, contexts, names) for each in models[:TEACH])
             information = Information(surrogate, models[TEACH], contexts, names, entropy)
             found.append(SuccessProbability(situations, names, mixed(seen, seed), other, last, before, information))
-        super().__init__(situations, found)
+        super().__init__(situations, found, surrogate)
 
     def counts(self) -> list[SuccessProbability]:
         """The objectives, typed."""

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rehearsal_torch.reporting.method_summary import MethodSummary
-from rehearsal_torch.reporting.recorded import Decided
-from rehearsal_torch.reporting.rehearsal_rows import judged, number, row
+from rehearsal_torch.reporting.recorded import Decided, claim, effort
+from rehearsal_torch.reporting.rehearsal_rows import interval_of, judged, number, row
 
 SHOWN, WIDTH = 10, 110
 FEW_NAMES, FEW_SETTINGS = 4, 5
@@ -42,7 +42,13 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     if notes:
         table.add_column("note", overflow="fold")
     for one in some:
-        line = [str(one.get("identity", "")), known(one), change(one), _from_to(one.get("before"), _claim(one)), interval(one)]
+        line = [
+            str(one.get("identity", "")),
+            known(one),
+            change(one),
+            _from_to(claim(one, of="baseline"), claim(one) if one.get("alteration") is not None else None),
+            interval(one),
+        ]
         if truth:
             score = one.get("score") or {}
             line.append(f"{_from_to(score.get('no_action'), score.get('probability'))} ({figure(score.get('oracle'))})")
@@ -86,8 +92,19 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
         base = row(dataset, method, seed, one)
         given = {f"given/{name}": value for name, value in one["given"].items()}
         setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
-        own = {"before": number(one.get("before")), "share": number((one.get("score") or {}).get("share")), "support": number(one.get("support"))}
-        lines.append(base | own | given | setting | {"declined": one.get("alteration") is None, "reason": one.get("reason", "")})
+        own = {"before": number(claim(one, of="baseline")), "share": number((one.get("score") or {}).get("share")), "support": number(effort(one, "support"))}
+        lines.append(
+            base
+            | own
+            | given
+            | setting
+            | {
+                "status": one.get("status", ""),
+                "declined": one.get("alteration") is None,
+                "reason": one.get("reason", ""),
+                "warnings": "; ".join(one.get("warnings") or ()),
+            }
+        )
     return lines
 
 
@@ -113,16 +130,17 @@ def change(one: Decided) -> str:
 
 def interval(one: Decided) -> str:
     """The interval of the claim, where something is altered and the method has one."""
-    told = {**(one.get("certificate") or {}), **one}
-    if one.get("alteration") is None or told.get("lower") is None or told.get("upper") is None:
+    lower, upper = interval_of(one)
+    if one.get("alteration") is None or lower is None or upper is None:
         return "-"
-    return f"{figure(told['lower'])} to {figure(told['upper'])}"
+    return f"{figure(lower)} to {figure(upper)}"
 
 
 def note(one: Decided) -> str:
     """Why nothing is altered and what would have been, or what to beware of."""
-    would = _pairs(one.get("would_set") or {}, FEW_SETTINGS)
-    return "; ".join(text for text in (str(one.get("reason") or ""), f"else: {would}" if would else "") if text)
+    would = _pairs(effort(one, "would_set") or {}, FEW_SETTINGS)
+    parts = (str(one.get("reason") or ""), f"else: {would}" if would else "", *(one.get("warnings") or ()))
+    return "; ".join(text for text in parts if text)
 
 
 def figure(value: object) -> str:
@@ -141,10 +159,6 @@ def printed(table: Table) -> str:
     text = StringIO()
     Console(file=text, width=WIDTH, color_system=None, force_terminal=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
-
-
-def _claim(one: Decided) -> object:
-    return one.get("probability") if one.get("alteration") is not None else None
 
 
 def _from_to(before: object, after: object) -> str:

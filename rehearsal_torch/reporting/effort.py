@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.reporting.drawing import COLOURS, DASHES, panels
-from rehearsal_torch.reporting.recorded import Decided
+from rehearsal_torch.reporting.recorded import Decided, effort
 
 _PANELS = (("expanded", "Nodes expanded"), ("seconds", "Wall-clock time (s)"))
 
@@ -24,7 +24,8 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     figure, [line] = panels(1, 2, width=4.6)
     for axes, (key, label) in zip(line, _PANELS, strict=True):
         for index, (name, decided) in enumerate(groups.items()):
-            done = sorted(max(float(one[key]), 1e-4) for one in decided if one.get(key) is not None and one.get("proven"))
+            spent = [one.get(key) if key == "seconds" else effort(one, key) for one in decided if effort(one, "proven")]
+            done = sorted(max(float(each), 1e-4) for each in spent if each is not None)
             share = 100 * len(done) / len(decided)
             _steps(axes, done, len(decided), f"{name} ({share:.0f}% proven)", index)
         axes.set(xscale="log", xlabel=label, ylabel="Patients with a proven optimum (%)", ylim=(0, 103))

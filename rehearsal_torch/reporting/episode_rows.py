@@ -5,6 +5,7 @@ episode, horizon, k, search, anchors, M and L_h, and is never computed twice. A 
 """
 
 import csv
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,8 +46,9 @@ class Case:
 
     def row(self, episode: str, decision: Decision) -> dict[str, object]:
         """The row of one episode's decision; `seconds` are wall-clock seconds of the search."""
-        found = decision.evidence
-        told = {name: found[name] for name in ("observed", "improvement", "expanded", "generated", "network_evaluations")}
+        found = decision.trace
+        told: dict[str, object] = {"observed": decision.baseline.point if decision.baseline else math.nan, "improvement": decision.improvement}
+        told |= {name: found[name] for name in ("expanded", "generated", "network_evaluations")}
         told |= {"value": decision.value, "ebf": found["effective_branching_factor"], "seconds": round(decision.seconds, 4), "proven": found["proven"]}
         return dict(zip(KEY, self.key(episode), strict=True)) | told
 

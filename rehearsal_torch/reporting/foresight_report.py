@@ -8,7 +8,7 @@ from rehearsal_torch.reporting import decision_table, online_panels, probability
 from rehearsal_torch.reporting.method_summary import MethodSummary, summed
 from rehearsal_torch.reporting.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.reporting.online_summary import LAST, online_summary
-from rehearsal_torch.reporting.recorded import Decided, Recorded
+from rehearsal_torch.reporting.recorded import Decided, Recorded, search_of
 from rehearsal_torch.reporting.rehearsal_rows import in_foresight, judged, row
 from rehearsal_torch.reporting.rehearsal_rows import written as as_csv
 
@@ -95,7 +95,7 @@ def _groups(run: Recorded) -> dict[str, list[Decided]]:
     """Decisions by what decided: the decision chosen, or the search where the run does not say."""
     found: dict[str, list[Decided]] = {}
     for one in run.decisions:
-        found.setdefault(run.choices.get("decision", str(one.get("search", "decision"))), []).append(one)
+        found.setdefault(run.choices.get("decision", search_of(one)), []).append(one)
     return found
 
 

@@ -11,7 +11,7 @@ Source: Qin et al. (2023), Sec. 6 and Fig. 4.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.reporting.recorded import Decided
+from rehearsal_torch.reporting.recorded import Decided, effort
 from rehearsal_torch.reporting.rehearsal_rows import number
 
 COLUMNS = ("world", "method", "tau", "repeat", "round", "target", "value", "success", "p_true", "oracle", "information", "lower", "upper", "seconds")
@@ -40,7 +40,7 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
         "success": None if decided.get("success") is None else int(decided["success"]),
         "p_true": score.get("probability"),
         "oracle": score.get("oracle"),
-        "information": decided.get("value") if decided.get("search") == "informative" else None,
+        "information": decided.get("value") if effort(decided, "search") == "informative" else None,
         "lower": bound.get("lower"),
         "upper": bound.get("upper"),
         "seconds": decided.get("seconds"),

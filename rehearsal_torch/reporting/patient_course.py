@@ -19,7 +19,7 @@ _COLOURS = (VERMILION, BLUE, PURPLE)
 def changed(decided: Decided) -> list[tuple[int, int, bool]]:
     """(time, dose number, raised) for every dose that differs from the observed one."""
     found: list[tuple[int, int, bool]] = []
-    for time, (new, old) in enumerate(zip(decided["doses"], decided["observed_doses"], strict=True)):
+    for time, (new, old) in enumerate(zip(decided["trajectory"]["doses"], decided["trajectory"]["observed_doses"], strict=True)):
         found.extend((time, index, after > before) for index, (after, before) in enumerate(zip(new, old, strict=True)) if after != before)
     return found
 
@@ -27,7 +27,7 @@ def changed(decided: Decided) -> list[tuple[int, int, bool]]:
 def draw(decided: Decided, words: Wording) -> Figure:
     """The observed and the counterfactual course of one sequence decision."""
     figure, [[axes]] = panels(width=6.2, height=4.0)
-    observed, replayed = ([words.sign * value for value in decided[key]] for key in ("observed_rewards", "rewards"))
+    observed, replayed = ([words.sign * value for value in decided["trajectory"][key]] for key in ("observed_rewards", "rewards"))
     times = range(len(observed))
     axes.plot(times, observed, "-o", color=BLACK, markersize=4, label="observed")
     axes.plot(times, replayed, "--s", color=BLUE, markersize=4, label="counterfactual")
@@ -45,7 +45,9 @@ def draw(decided: Decided, words: Wording) -> Figure:
         dose = words.dose(index)
         axes.plot([], [], " ", label=f"{dose.letter}: {dose.name} changed (arrow up: more)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    name, percent = decided.get("identity", decided.get("index", "")), 100 * decided["improvement"]
-    axes.set(xlabel=words.time, ylabel=words.level, title=f"Patient {name}: {percent:.1f}% better with at most {decided['changes']} changed actions")
+    name, percent = decided.get("identity", decided.get("index", "")), 100 * decided["trajectory"]["improvement"]
+    axes.set(
+        xlabel=words.time, ylabel=words.level, title=f"Patient {name}: {percent:.1f}% better with at most {decided['trajectory']['changes']} changed actions"
+    )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

@@ -6,6 +6,7 @@ truth says of the decisions (``truth.csv``); any of them may be missing. A last 
 
 import csv
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 from rehearsal_torch.history import SECONDS, RunFolder
 
 Decided = dict[str, Any]
-_SEQUENCE = ("changes", "observed", "improvement", "actions", "observed_actions", "rewards", "observed_rewards", "doses", "observed_doses")
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,30 @@ class Recorded:
         """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions that are no sequences."""
         found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
-            found[str(decided.get("search", "decision")), decided["changes"] if is_sequence(decided) else None].append(decided)
+            found[search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None].append(decided)
         return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
 
 
 def is_sequence(decided: Decided) -> bool:
     """Whether a decision is an action sequence of an episode."""
-    return all(decided.get(key) is not None for key in _SEQUENCE)
+    return isinstance(decided.get("trajectory"), Mapping)
+
+
+def search_of(decided: Decided) -> str:
+    """The search's name, where its trace says it."""
+    return str(effort(decided, "search") or "decision")
+
+
+def effort(decided: Decided, name: str) -> Any:
+    """What the trace says of the search, such as ``expanded``; None where it does not."""
+    trace = decided.get("trace")
+    return trace.get(name) if isinstance(trace, Mapping) else None
+
+
+def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
+    """A part of the estimate (``point``, ``lower``, ``upper``), or of the baseline; None where there is none."""
+    stated = decided.get(of)
+    return stated.get(part) if isinstance(stated, Mapping) else None
 
 
 def read(path: str | Path) -> Recorded:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.reporting.recorded import Decided
+from rehearsal_torch.reporting.recorded import Decided, claim
 
 COLUMNS = ("dataset", "method", "seed", "context", "auf", "oracle", "no_action", "estimate", "lower", "upper", "seconds")
 NUMBERS = COLUMNS[4:]
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 def in_foresight(decided: Decided) -> bool:
     """Whether a decision is one of what to alter now."""
-    return isinstance(decided.get("given"), Mapping)
+    return decided.get("kind") == "rehearse"
 
 
 def judged(decided: Decided) -> bool:
@@ -39,15 +39,22 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
         dataset: The world's name.
         method: The method's name.
         seed: Of the world and the method.
-        decided: A line of ``decisions.jsonl``, with `seconds`; its interval may stand in its certificate.
+        decided: A line of ``decisions.jsonl``, with `seconds`.
     """
     score = decided.get("score") or {}
     acted = decided.get("alteration") is not None
     true = {"auf": score.get("probability"), "oracle": score.get("oracle"), "no_action": score.get("no_action")}
-    told = {**(decided.get("certificate") or {}), **decided}
-    claimed = {"estimate": decided.get("probability" if acted else "before"), "lower": told.get("lower"), "upper": told.get("upper")}
+    lower, upper = interval_of(decided)
+    claimed = {"estimate": claim(decided, of="estimate" if acted else "baseline"), "lower": lower, "upper": upper}
     numbers = true | (claimed if acted else claimed | {"lower": None, "upper": None}) | {"seconds": decided.get("seconds")}
     return {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")} | {key: number(numbers[key]) for key in NUMBERS}
+
+
+def interval_of(decided: Decided) -> tuple[Any, Any]:
+    """Lower and upper end of what is claimed: the estimate's, or else the certificate's; None where there is none."""
+    certificate = decided.get("certificate") or {}
+    lower, upper = claim(decided, "lower"), claim(decided, "upper")
+    return (certificate.get("lower"), certificate.get("upper")) if lower is None else (lower, upper)
 
 
 def number(value: object) -> float:

@@ -23,6 +23,7 @@ from rehearsal_torch.reporting import (
 )
 from rehearsal_torch.reporting.drawing import drawing, save
 from rehearsal_torch.reporting.recorded import Decided, Recorded, read
+from rehearsal_torch.reporting.recorded import effort as effort_of
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
 from rehearsal_torch.reporting.wording import Wording, wording
 
@@ -79,9 +80,11 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     groups = {f"{search}, k = {changes}": decided for (search, changes), decided in run.groups().items() if changes is not None}
     if not groups:
         return found
-    found["improvement"] = improvement_distribution.draw({label: finite([one["improvement"] for one in decided]) for label, decided in groups.items()})
+    found["improvement"] = improvement_distribution.draw(
+        {label: finite([one["trajectory"]["improvement"] for one in decided]) for label, decided in groups.items()}
+    )
     found["outcomes"] = outcomes.draw(groups, words)
-    if any(one.get("proven") and one.get("seconds") is not None for decided in groups.values() for one in decided):
+    if any(effort_of(one, "proven") and one.get("seconds") is not None for decided in groups.values() for one in decided):
         found["effort"] = effort.draw(groups)
     found["patient"] = patient_course.draw(_telling(list(groups.values())[-1]), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
@@ -94,12 +97,12 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
 
 def _telling(decided: list[Decided]) -> Decided:
     """The patient whose course is shown: the one with the largest improvement, the first of equals."""
-    return max(decided, key=lambda one: one["improvement"])
+    return max(decided, key=lambda one: one["trajectory"]["improvement"])
 
 
 def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:
     both = [
-        (one["improvement"], one["score"][TRUE_IMPROVEMENT])
+        (one["trajectory"]["improvement"], one["score"][TRUE_IMPROVEMENT])
         for one in decided
         if isinstance(one.get("score"), dict) and finite([one["score"].get(TRUE_IMPROVEMENT)])
     ]

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from rehearsal_torch.reporting import truth_errors
 from rehearsal_torch.reporting.interval import mean_interval
-from rehearsal_torch.reporting.recorded import Decided, Recorded
+from rehearsal_torch.reporting.recorded import Decided, Recorded, effort
 from rehearsal_torch.reporting.wording import Wording
 
 Row = dict[str, float | int | str]
@@ -118,19 +118,19 @@ def _truth(run: Recorded, words: Wording) -> Row:
 
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
     row: Row = {"search": search, "k": changes, "patients": len(decided)}
-    row["observed"] = _mean([words.sign * one["observed"] for one in decided])
-    improvements = finite([one["improvement"] for one in decided])
+    row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
+    improvements = finite([one["trajectory"]["improvement"] for one in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)
-    row["proven"] = _mean([float(bool(one.get("proven"))) for one in decided])
+    row["proven"] = _mean([float(bool(effort(one, "proven"))) for one in decided])
     row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
-    row["expanded_median"] = _median(finite([one.get("expanded") for one in decided]))
-    row["ebf"] = _mean(finite([one.get("effective_branching_factor") for one in decided]))
+    row["expanded_median"] = _median(finite([effort(one, "expanded") for one in decided]))
+    row["ebf"] = _mean(finite([effort(one, "effective_branching_factor") for one in decided]))
     return row
 
 
 def _plain(search: str, decided: Sequence[Decided]) -> Row:
-    row: Row = {"search": search, "decisions": len(decided), "refused": sum(one.get("alteration") is None for one in decided)}
+    row: Row = {"search": search, "decisions": len(decided), "refused": sum(one.get("status") == "refused" for one in decided)}
     row |= _with_interval("value", finite([one.get("value") for one in decided]))
     row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
     return row

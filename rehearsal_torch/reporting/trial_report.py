@@ -9,7 +9,7 @@ from rich.table import Table
 
 from rehearsal_torch.reporting import trial_panels
 from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
-from rehearsal_torch.reporting.recorded import Decided, Recorded
+from rehearsal_torch.reporting.recorded import Decided, Recorded, claim
 from rehearsal_torch.reporting.trial_rows import Row, scored, trial_rows, tried
 from rehearsal_torch.reporting.trial_summary import trial_summary
 
@@ -32,11 +32,11 @@ def tables(run: Recorded) -> str:
     for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
         true = (figure(row["expected"]), figure(row["best_expected"])) if judged else ()
         observed = "" if one.get("reward") is None else figure(one["reward"])
-        table.add_row(str(int(one["index"]) + 1), settings(one.get("alteration") or {}), observed, *true, figure(one.get("predicted")), _seconds(one))
+        table.add_row(str(int(one["index"]) + 1), settings(one.get("alteration") or {}), observed, *true, figure(claim(one)), _seconds(one))
     last = run.decisions[-1]
-    said = f"Recommended now: {settings(last['recommended'])}"
-    if last.get("predicted") is not None:
-        said += f"; predicted reward {figure(last['predicted'])}"
+    said = f"Recommended now: {settings(kept(last))}"
+    if claim(last) is not None:
+        said += f"; predicted reward {figure(claim(last))}"
     lines = [f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:", printed(table), said]
     if judged:
         found = trial_summary(rows)
@@ -55,8 +55,8 @@ def written(run: Recorded) -> list[Path]:
     rows: Sequence[Mapping[str, Any]] = _rows(run) if all(scored(one) for one in run.decisions) else [{} for _ in run.decisions]
     for one, row in zip(run.decisions, rows, strict=True):
         setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
-        advised = {f"recommended/{name}": value for name, value in one["recommended"].items()}
-        own = {"round": int(one["index"]) + 1, "reward": one.get("reward"), "predicted": one.get("predicted"), "seconds": one.get("seconds")}
+        advised = {f"recommended/{name}": value for name, value in kept(one).items()}
+        own = {"round": int(one["index"]) + 1, "reward": one.get("reward"), "predicted": claim(one), "seconds": one.get("seconds")}
         lines.append({**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}})
     path = run.path / "table.csv"
     path.write_text(with_all_columns(lines), encoding="utf-8")
@@ -68,6 +68,11 @@ def figures(run: Recorded) -> dict[str, Figure]:
     if not all(scored(one) for one in run.decisions):
         return {}
     return {"rounds": trial_panels.draw({named(run, "dataset"): {named(run, "decision"): _rows(run)}})}
+
+
+def kept(one: Decided) -> Mapping[str, float]:
+    """What would be kept for good after a trial: its recommendation, or else what it tried."""
+    return one.get("recommendation") or one.get("alteration") or {}
 
 
 def named(run: Recorded, group: str) -> str:

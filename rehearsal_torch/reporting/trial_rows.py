@@ -22,8 +22,8 @@ Row = dict[str, Any]
 
 
 def tried(decided: Decided) -> bool:
-    """Whether a decision is a trial: it says what it would recommend for good."""
-    return isinstance(decided.get("recommended"), Mapping)
+    """Whether a decision is a trial."""
+    return decided.get("kind") == "optimise"
 
 
 def scored(decided: Decided) -> bool:

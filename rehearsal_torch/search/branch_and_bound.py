@@ -120,7 +120,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         except UnboundedError as error:
             decision = GreedyChanges()(objective)
             why = f"{why}; {error}"
-        used = decision.evidence["search"]
+        used = decision.trace["search"]
         reason = f"branch_and_bound fell back to {used}: {why}" + (f"; {decision.reason}" if decision.reason else "")
-        evidence = {**decision.evidence, "search": "branch_and_bound", "fallback": used}
-        return replace(decision, evidence=evidence, reason=reason, seconds=clock.perf_counter() - began)
+        trace = {**decision.trace, "search": "branch_and_bound", "fallback": used}
+        return replace(decision, trace=trace, reason=reason, seconds=clock.perf_counter() - began)

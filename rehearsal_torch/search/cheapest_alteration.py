@@ -32,7 +32,7 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
     def many(self, objective: ChanceCosts) -> list[Decision]:
         """The cheapest set and action for each situation.
 
-        A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the evidence says ``qualifies: false``.
+        A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the trace says ``qualifies: false``.
         """
         began = time.perf_counter()
         sets = objective.costs()
@@ -46,4 +46,4 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
                 best = self.otherwise.best(one.success)
                 actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
                 values[row] = torch.where(stuck, self.otherwise.worth(one.success, best), values[row])
-        return chosen(objective, actions, values, "cheapest_alteration", began)
+        return chosen(objective, actions, values, "cheapest_alteration", began, declines=self.declines)

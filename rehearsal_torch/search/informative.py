@@ -51,6 +51,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         seconds: At most how long a program runs.
         budget: What an alteration may cost, as {limit, costs, reference} (see `AlterationBudget`); None for anything.
         together: How many situations the loop hands over at once; a certificate needs 1.
+        declines: See `Search`; False for the paper's own behaviour.
 
     Raises:
         ValueError: if a number is out of range or a name unknown.
@@ -72,6 +73,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         seconds: float = 10.0,
         budget: Mapping[str, Any] | None = None,
         together: int = 1,
+        declines: bool = True,
     ) -> None:
         if not 0 < tau <= 1:
             raise ValueError(f"expected 0 < tau <= 1; got {tau}: it is a probability")
@@ -81,7 +83,7 @@ class Informative(ManySearch[SuccessProbabilities]):
             given = f"pool={pool}, probes={probes}, iterations={iterations}, programs={programs}, scenarios={scenarios}, nodes={nodes}"
             raise ValueError(f"expected positive numbers; got {given}, seconds={seconds}, kappa={kappa}, indifference={indifference}, together={together}")
         self.tau, self.fallback, self.indifference, self.acquisition, self.kappa = tau, fallback, indifference, acquisition, kappa
-        self.probes, self.iterations, self.together = probes, iterations, together
+        self.probes, self.iterations, self.together, self.declines = probes, iterations, together, declines
         cost = None if budget is None else AlterationBudget.of(budget)
         self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes, seconds))
 
@@ -106,7 +108,7 @@ class Informative(ManySearch[SuccessProbabilities]):
                 pools = self._fallen_back(sets, index, told)
             self._take(sets, pools, index, actions, values, told)
             facts.append(told)
-        return chosen(objective, actions, values, "informative", began, facts)
+        return chosen(objective, actions, values, "informative", began, facts, self.declines)
 
     def _fallen_back(self, sets: list[SuccessProbability], index: int, told: dict[str, Any]) -> list[Tensor]:
         """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it would have set."""

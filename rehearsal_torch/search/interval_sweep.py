@@ -52,7 +52,7 @@ class IntervalSweep(ManySearch[CountAlternatives]):
         sets = objective.counts()
         actions = [swept(one, self.begin, self.rounds, self.glance) for one in sets]
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=True)])
-        return chosen(objective, actions, values, "interval_sweep", began)
+        return chosen(objective, actions, values, "interval_sweep", began, declines=self.declines)
 
 
 def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> Tensor:

@@ -6,15 +6,18 @@ with (up to the last bits of floating-point sums).
 Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts.
 """
 
+import math
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.alternatives import Alternatives
+from rehearsal_torch.search.guard import declined, guarded, linked, no_path
 from rehearsal_torch.search.search import Search, Sought
 from rehearsal_torch.spaces.alteration import Alteration
 
@@ -38,33 +41,66 @@ class ManySearch(Search[Sought]):
         return decision
 
 
-def chosen(objective: Alternatives, actions: Sequence[Tensor], values: Tensor, name: str, began: float, facts: Sequence[dict] | None = None) -> list[Decision]:
-    """Decisions of the best set for each situation.
+def chosen(
+    objective: Alternatives,
+    actions: Sequence[Tensor],
+    values: Tensor,
+    name: str,
+    began: float,
+    facts: Sequence[dict[str, Any]] | None = None,
+    declines: bool = True,
+) -> list[Decision]:
+    """Decisions of the best set for each situation, after the rule of `search.guard`.
 
     Args:
         objective: What was searched.
         actions: For each set its best actions, (B, k) each.
-        values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus infinity throughout refuses.
-        name: The search's name, for the evidence.
+        values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus infinity throughout refuses, and
+            so does one whose values are no numbers.
+        name: The search's name, for the trace.
         began: `time.perf_counter()` at the start.
-        facts: More evidence, one dictionary a situation.
+        facts: More for the trace, one dictionary a situation; a sentence under ``refused`` takes the recommendation back.
+        declines: See `Search`.
 
     Returns:
-        B decisions. Evidence: ``search``, ``altered``, what the objective says of the action, `facts`.
+        B decisions. Trace: ``search``, ``altered``, what the objective adds, `facts`.
     """
-    best = values.argmax(0).tolist()
     sets = objective.objectives()
-    said = [one.evidence(each) for one, each in zip(sets, actions, strict=True)]
+    reaching = [linked(objective, one.names) for one in sets]
+    values = values.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+    if declines and any(reaching):
+        values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
+    best = values.argmax(0).tolist()
+    said = [one.appraise(each) for one, each in zip(sets, actions, strict=True)]
     seconds = (time.perf_counter() - began) / max(len(objective.situations), 1)
     decisions = []
     for index, which in enumerate(best):
-        value = float(values[which, index])
-        evidence = {"search": name, "altered": list(sets[which].names), **said[which][index], **(facts[index] if facts else {})}
-        refused = str(evidence.pop("refused", ""))
-        if value == -float("inf") and not refused:
+        value, found = float(values[which, index]), said[which][index]
+        trace = {"search": name, "altered": list(sets[which].names), **found.trace, **(facts[index] if facts else {})}
+        refused = str(trace.pop("refused", "")) or found.refused
+        if value == -math.inf and not refused:
             refused = "no candidate alteration qualifies"
-        alteration = None if refused else Alteration(sets[which].names, actions[which][index].detach().to("cpu", torch.float64))
-        if refused:
-            evidence["would_set"] = dict(zip(sets[which].names, actions[which][index].tolist(), strict=True))
-        decisions.append(Decision(alteration, value, evidence, refused or "; ".join(evidence.get("warnings", [])), seconds))
-    return decisions
+        where = actions[which][index].detach().to("cpu", torch.float64)
+        if not bool(where.isfinite().all()):
+            refused, where = refused or "the search found no finite alteration", torch.zeros_like(where)
+        decision = Decision(
+            Alteration(sets[which].names, where),
+            value,
+            estimate=found.estimate,
+            baseline=found.baseline,
+            warnings=found.warnings,
+            reason=str(trace.pop("note", "")),
+            trace=trace,
+            seconds=seconds,
+        )
+        if declines and not any(reaching):
+            refused = no_path(objective, task_actions(objective))
+        if refused or found.declined:
+            decision = declined(decision, "refused" if refused else "no_action", refused or found.declined)
+        decisions.append(decision)
+    return guarded(objective, decisions, declines)
+
+
+def task_actions(objective: Alternatives) -> tuple[str, ...]:
+    """Every variable of the candidate sets, each once."""
+    return tuple(dict.fromkeys(name for one in objective.objectives() for name in one.names))

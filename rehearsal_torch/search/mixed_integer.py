@@ -89,7 +89,7 @@ class MixedInteger(ManySearch[CountAlternatives]):
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=True)])
         winner = values.argmax(0).tolist()
         facts = [told[which][index] for index, which in enumerate(winner)]
-        return chosen(objective, list(actions), values, "mixed_integer", began, facts)
+        return chosen(objective, list(actions), values, "mixed_integer", began, facts, self.declines)
 
     def best(self, objective: CountObjective) -> tuple[Tensor, list[dict]]:
         """The best actions of one set, (B, k), and for each how far its program was from a proof."""

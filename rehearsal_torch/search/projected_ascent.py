@@ -37,19 +37,23 @@ class ProjectedAscent(ManySearch[Alternatives]):
         rate: A fixed factor of the gradient (the paper's learning rate, in standardised actions); None adapts the steps.
         single: Climbs in single precision; values are computed again in double precision at the end.
         together: How many situations at once.
+        declines: See `Search`; False for the paper's own behaviour.
 
     Raises:
         ValueError: if a number is not positive.
     """
 
-    def __init__(self, starts: int = 20, steps: int = 100, fewest: int = 5, rate: float | None = None, single: bool = True, together: int = 32) -> None:
+    def __init__(
+        self, starts: int = 20, steps: int = 100, fewest: int = 5, rate: float | None = None, single: bool = True, together: int = 32, declines: bool = True
+    ) -> None:
         if min(starts, steps, fewest, together) < 1 or (rate is not None and rate <= 0):
             raise ValueError(f"expected positive numbers; got starts={starts}, steps={steps}, fewest={fewest}, rate={rate}, together={together}")
         self.starts, self.steps, self.fewest, self.rate, self.single, self.together = starts, steps, fewest, rate, single, together
+        self.declines = declines
 
     @torch.no_grad()
     def many(self, objective: Alternatives) -> list[Decision]:
-        """See `ManySearch.many`. Evidence: ``starts``, ``steps`` used."""
+        """See `ManySearch.many`. Trace: ``starts``, ``steps`` used."""
         began = time.perf_counter()
         found, values, used = [], [], 0
         for one in objective.objectives():
@@ -65,7 +69,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
             values.append(judged[best, which])
             used = max(used, steps)
         facts = [{"starts": self.starts, "steps": used} for _ in objective.situations]
-        return chosen(objective, found, torch.stack(values), "projected_ascent", began, facts)
+        return chosen(objective, found, torch.stack(values), "projected_ascent", began, facts, self.declines)
 
     def _with_starts(self, objective: AlterationObjective, ends: Tensor, judged: Tensor, acceptable: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Ends of ascents with the starts behind them; starts count only in situations without an acceptable end, and where they are acceptable."""

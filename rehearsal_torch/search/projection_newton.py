@@ -36,18 +36,26 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         decrease: sigma, in (0, 1/2).
         together: How many situations at once.
         predictive: Compares sets by the predictive probability of their best action; false compares the plug-in values, as the paper does.
+        declines: See `Search`; False for the paper's own behaviour.
 
     Raises:
         ValueError: if a number is out of its range.
     """
 
     def __init__(
-        self, steps: int = 100, tolerance: float = 1e-7, shrink: float = 0.5, decrease: float = 1e-3, together: int = 1000, predictive: bool = True
+        self,
+        steps: int = 100,
+        tolerance: float = 1e-7,
+        shrink: float = 0.5,
+        decrease: float = 1e-3,
+        together: int = 1000,
+        predictive: bool = True,
+        declines: bool = True,
     ) -> None:
         if steps < 1 or not tolerance > 0 or not 0 < shrink < 1 or not 0 < decrease < 0.5:
             raise ValueError(f"expected steps >= 1, tolerance > 0, shrink in (0, 1), decrease in (0, .5); got {steps}, {tolerance}, {shrink}, {decrease}")
         self.steps, self.tolerance, self.shrink, self.decrease, self.together = steps, tolerance, shrink, decrease, together
-        self.predictive = predictive
+        self.predictive, self.declines = predictive, declines
 
     @torch.no_grad()
     def many(self, objective: GaussianSuccess) -> list[Decision]:
@@ -56,7 +64,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         sets = objective.successes()
         actions = [self.best(one) for one in sets]
         values = torch.stack([self.worth(one, each) for one, each in zip(sets, actions, strict=True)])
-        return chosen(objective, actions, values, "projection_newton", began)
+        return chosen(objective, actions, values, "projection_newton", began, declines=self.declines)
 
     def worth(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
         """What the best actions (B, k) of a set are compared by, (B,)."""

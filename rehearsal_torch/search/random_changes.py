@@ -32,6 +32,8 @@ class RandomChanges(Search[CounterfactualReturn]):
         ValueError: if count is below 1.
     """
 
+    declines = False  # what picking at random comes to, losses included
+
     def __init__(self, count: int = 1, seed: int = 0) -> None:
         if count < 1:
             raise ValueError(f"expected at least 1 sequence; got count={count}")
@@ -53,4 +55,6 @@ class RandomChanges(Search[CounterfactualReturn]):
         sequences.scatter_(1, times, (observed[times] + shift) % objective.actions)
         effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
         best = sequences[int(objective(sequences).argmax())]
-        return sequence_decision(objective, best, effort, clock.perf_counter() - began, search="random_changes", gap=None, draws=self.count)
+        return sequence_decision(
+            objective, best, effort, clock.perf_counter() - began, search="random_changes", gap=None, declines=self.declines, draws=self.count
+        )

@@ -8,6 +8,7 @@ places it arrives at, and the visited actions, other draws choose, so that the a
 Source: Ren et al. (2025), Eq. 3; Frazier (2018), Sec. 4.2.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,14 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.objectives.causal_objective import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.multistart import climb
 from rehearsal_torch.spaces.alteration import Alteration
 
-# What a decision's evidence calls the recommended action, name to value, and its posterior mean reward.
-RECOMMENDED, PREDICTED = "recommended", "predicted"
+REWARD = "expected reward of the recommendation"
 
 
 @dataclass(frozen=True)
@@ -67,19 +67,19 @@ def decided(
 ) -> Decision:
     """A decision to try an action (k,).
 
-    Evidence: ``search``, ``recommended`` (name to value), ``predicted`` (posterior mean reward of the recommended action), ``acquisition`` (the
-    objective at what is tried), ``believed`` (posterior mean reward of what is tried), ``evaluations``, and `facts`.
+    Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the objective at what is tried),
+    ``believed`` (posterior mean reward of what is tried), ``evaluations``, and `facts`.
     """
     with torch.no_grad():
         believed = float(objective.expected(action.unsqueeze(0), objective.other))
     names = objective.task.actions
-    evidence = {
-        "search": search,
-        RECOMMENDED: dict(zip(names, recommended.action.tolist(), strict=True)),
-        PREDICTED: recommended.predicted,
-        "acquisition": value,
-        "believed": believed,
-        "evaluations": recommended.evaluations,
-        **facts,
-    }
-    return Decision(Alteration(names, action.detach().to("cpu", torch.float64)), value, evidence, "", time.perf_counter() - began)
+    trace = {"search": search, "acquisition": value, "believed": believed, "evaluations": recommended.evaluations, **facts}
+    predicted = Estimate(recommended.predicted, REWARD) if math.isfinite(recommended.predicted) else None
+    return Decision(
+        Alteration(names, action.detach().to("cpu", torch.float64)),
+        value,
+        estimate=predicted,
+        recommendation=Alteration(names, recommended.action.detach().to("cpu", torch.float64)),
+        trace=trace,
+        seconds=time.perf_counter() - began,
+    )

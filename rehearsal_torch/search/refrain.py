@@ -18,4 +18,7 @@ class Refrain(ManySearch[Alternatives]):
         began = time.perf_counter()
         count = len(objective.situations)
         each = (time.perf_counter() - began) / max(count, 1)
-        return [Decision(None, 0.0, {"search": "none", "altered": []}, "nothing is altered by choice", each) for _ in range(count)]
+        return [
+            Decision(None, 0.0, status="no_action", reason="nothing is altered by choice", trace={"search": "none", "altered": []}, seconds=each)
+            for _ in range(count)
+        ]

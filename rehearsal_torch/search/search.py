@@ -14,7 +14,14 @@ Sought = TypeVar("Sought", bound=nn.Module, contravariant=True)
 
 
 class Search(ABC, Generic[Sought]):
-    """A way to make an objective large."""
+    """A way to make an objective large.
+
+    Attributes:
+        declines: Whether an answer may be "no" where its own estimate speaks against acting (`search.guard`); otherwise it bears a
+            warning. Random baselines, presets that reproduce a publication and rounds that learn set it to False.
+    """
+
+    declines: bool = True
 
     @abstractmethod
     def __call__(self, objective: Sought) -> Decision:

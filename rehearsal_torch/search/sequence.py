@@ -9,12 +9,13 @@ an episode of T steps solves
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
 """
 
+import math
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.spaces.alteration import Alteration
 
@@ -35,7 +36,16 @@ class Effort:
 
 
 def sequence_decision(
-    objective: CounterfactualReturn, actions: Tensor, effort: Effort, seconds: float, *, search: str, gap: float | None, reason: str = "", **evidence: object
+    objective: CounterfactualReturn,
+    actions: Tensor,
+    effort: Effort,
+    seconds: float,
+    *,
+    search: str,
+    gap: float | None,
+    reason: str = "",
+    declines: bool = True,
+    **trace: object,
 ) -> Decision:
     """The decision that stands for an action sequence.
 
@@ -47,40 +57,44 @@ def sequence_decision(
         search: The search's name.
         gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None where nothing is known.
         reason: What the reader must know.
-        evidence: Further plain values.
+        declines: Whether a sequence that is no better than the observed one by the model's own estimate is given up; otherwise it bears a warning.
+        trace: Further plain values.
     """
     observed, sequence = objective.observed, actions.to(objective.observed)
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
-    value = float(objective(sequence)) if changed else outcome
-    replayed = objective.rewards(objective.replay(sequence.unsqueeze(0))[0] if changed else objective.course.states)
+    value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
+    if changed and not value > outcome:
+        said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        if declines:
+            changed, value, reason = [], outcome, reason or said
+        else:
+            warnings = (*warnings, said)
+    quiet = "" if changed else "no change of at most k actions is better than what was done"
     found = {
         "search": search,
-        "horizon": objective.horizon,
-        "changes": objective.changes,
-        "actions": sequence.tolist(),
-        "observed_actions": observed.tolist(),
-        "observed": outcome,
-        "rewards": _along(replayed, sequence),
-        "observed_rewards": _along(objective.rewards(objective.course.states), observed),
-        "doses": objective.surrogate.doses(sequence).tolist(),
-        "observed_doses": objective.surrogate.doses(observed).tolist(),
-        "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
         **asdict(effort),
         "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
         "gap": gap,
         "proven": gap == 0.0,
     }
-    alteration = Alteration(tuple(f"action[{time}]" for time in changed), sequence[changed]) if changed else None
-    quiet = "" if changed else "no change of at most k actions is better than what was done"
-    return Decision(alteration, value, {**found, **evidence}, reason or quiet, seconds)
+    names = tuple(action_name(time) for time in changed)
+    return Decision(
+        Alteration(names, sequence[changed]) if changed else None,
+        value,
+        status="recommended" if changed else "no_action",
+        estimate=_return(value),
+        baseline=_return(outcome),
+        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True)) if changed else {},
+        warnings=warnings,
+        reason=reason or quiet,
+        trace={**found, **trace},
+        seconds=seconds,
+    )
 
 
-def _along(rewards: Tensor, actions: Tensor) -> list[float]:
-    """The reward at each step, (T, A) or (T, 1) and (H,) -> T numbers."""
-    if rewards.shape[-1] > 1:
-        rewards = rewards.gather(-1, actions.unsqueeze(-1))
-    return [float(reward) for reward in rewards[:, 0]]
+def _return(value: float) -> Estimate | None:
+    return Estimate(value, "return of the episode") if math.isfinite(value) else None
 
 
 def branching_factor(nodes: int, horizon: int) -> float:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.alternatives import gradient
 from rehearsal_torch.objectives.centre_distance import CHOOSE, CentreDistance, CentreDistances
 from rehearsal_torch.search.many import ManySearch, chosen
 
@@ -76,7 +77,7 @@ class TanhDescent(ManySearch[CentreDistances]):
             better = reached >= values[place]
             actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
             values[place] = torch.where(better, reached, values[place])
-        return chosen(objective, actions, values, "tanh_descent", began)
+        return chosen(objective, actions, values, "tanh_descent", began, declines=self.declines)
 
     def coarse(self, objective: CentreDistance) -> Tensor:
         """The best actions of one set by some of the draws, (B, k)."""
@@ -113,7 +114,7 @@ class TanhDescent(ManySearch[CentreDistances]):
             at = free[:, left].detach().requires_grad_(True)
             actions = middle[left] + half[left] * torch.tanh(at)
             value, share = objective.looked_at(actions, draws, left)
-            (slope,) = torch.autograd.grad(value.sum(), at)
+            slope = gradient(value, at)
             value, actions = value.detach(), actions.detach()
             better = value > best_value[:, left] + 1e-6 * value.abs()
             kept = better & (share >= best_share[:, left])

@@ -56,7 +56,7 @@ class DriftingLinear(LinearSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The first least squares, the contexts that were seen, then the rounds.
+        """Where the rows lie, the first least squares, the contexts that were seen, then the rounds.
 
         Raises:
             ValueError: if nothing can be learnt from the table, or it begins with an altered row.
@@ -69,6 +69,7 @@ class DriftingLinear(LinearSurrogate):
         first = first if self.initial is None else min(self.initial, first)
         if first < 3:
             raise ValueError(f"expected at least 3 rows before the first altered one; got {first}: begin with observations")
+        yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])
         for equation, start in zip(self.equations, self.mechanisms(), strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))

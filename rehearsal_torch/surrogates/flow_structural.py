@@ -31,12 +31,12 @@ from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.linear_surrogate import Equation, equations
 from rehearsal_torch.surrogates.push_forward import FittedEquation, PushForward, follow
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 LEVELS = 20
 
 
-class FlowStructural(Surrogate):
+class FlowStructural(RehearsalSurrogate):
     """A conditional law for every equation of a task.
 
     Args:
@@ -49,8 +49,8 @@ class FlowStructural(Surrogate):
     """
 
     def __init__(self, task: RehearsalTask, flow: Callable[[int, int], ConditionalFlow] | None = None, seed: int = 0) -> None:
-        super().__init__()
-        self.task, self.seed = RehearsalTask.of(task), seed
+        super().__init__(task)
+        self.seed = seed
         graph, context = self.task.graph, set(self.task.context)
         unseen = sorted(graph.ancestors(self.task.context) - context)
         if unseen:
@@ -61,12 +61,13 @@ class FlowStructural(Surrogate):
         self.flows = nn.ModuleList([] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations])
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The scaler; then, equation by equation, least squares and the flow of its residuals.
+        """Where the rows lie, the scaler; then, equation by equation, least squares and the flow of its residuals.
 
         Raises:
             ValueError: if nothing can be learnt from the table.
         """
         self.task.check(table)
+        yield self.overlap, self.overlap.examples(table)
         spread = self._spread(table) if len(self.flows) else table
         yield self.scaler, (spread.columns(self.scaler.names),)
         for fitted in self.fitted(self.equations):

@@ -38,12 +38,13 @@ class LinearStructural(LinearSurrogate):
         self.mechanisms = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Every equation with its rows; then the contexts that were seen.
+        """Where the rows lie; every equation with its rows; then the contexts that were seen.
 
         Raises:
             ValueError: if nothing can be learnt from the table.
         """
         self.task.check(table)
+        yield self.overlap, self.overlap.examples(table)
         for equation in self.equations:
             rows = equation.rows(table)
             yield self.mechanism(equation), (rows.columns(equation.parents), rows.columns(equation.members))

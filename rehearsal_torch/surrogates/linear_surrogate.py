@@ -20,7 +20,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.linear_law import AffineResponse, LinearLaw
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class SeenContexts(Solved):
         self.values = values[: self.most].detach().clone().to(torch.float64)
 
 
-class LinearSurrogate(Surrogate, ABC):
+class LinearSurrogate(RehearsalSurrogate, ABC):
     """A linear Gaussian law of a task's variables under every alteration.
 
     Args:
@@ -100,8 +100,7 @@ class LinearSurrogate(Surrogate, ABC):
     """
 
     def __init__(self, task: RehearsalTask) -> None:
-        super().__init__()
-        self.task = RehearsalTask.of(task)
+        super().__init__(task)
         self.equations = equations(self.task)
         self.contexts = SeenContexts()
 

@@ -20,10 +20,10 @@ from rehearsal_torch.graphs.adjustment import Adjustment, adjustment
 from rehearsal_torch.surrogates.alteration_value import AlterationValue
 from rehearsal_torch.surrogates.desirability import Desirability
 from rehearsal_torch.surrogates.metric_ridge import MetricRidge
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 
-class NestedRidge(Surrogate):
+class NestedRidge(RehearsalSurrogate):
     """An estimator for each candidate set.
 
     Args:
@@ -45,8 +45,7 @@ class NestedRidge(Surrogate):
         clearance: float = 2.0,
         sequential: bool = True,
     ) -> None:
-        super().__init__()
-        self.task = RehearsalTask.of(task)
+        super().__init__(task)
         self.scaler = Standardise(self.task.graph.names)
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.untouched = MetricRidge()
@@ -57,8 +56,9 @@ class NestedRidge(Surrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The scaler, the desirability, what happens untouched, and an estimator for each candidate set."""
+        """Where the rows lie, the scaler, the desirability, what happens untouched, and an estimator for each candidate set."""
         self.task.check(table)
+        yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
         outcomes = table.columns(self.task.outcomes)
         yield self.desirability, (outcomes,)

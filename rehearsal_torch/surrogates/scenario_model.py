@@ -26,9 +26,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import positions
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 
 @dataclass(frozen=True)
@@ -101,16 +100,13 @@ class SampledModels(ABC):
         """The entropy of that density, (K,), in the same nats: the mean of -log_density under model k, whatever x and z."""
 
 
-class ScenarioModel(Surrogate, ABC):
+class ScenarioModel(RehearsalSurrogate, ABC):
     """A surrogate from which rehearsal models are sampled.
 
     Args:
         task: Who plays which part; plain data or a RehearsalTask. Its graph names the variables, in order.
+        graphs: The graphs that may be true; None for the task's own.
     """
-
-    def __init__(self, task: RehearsalTask) -> None:
-        super().__init__()
-        self.task = RehearsalTask.of(task)
 
     @abstractmethod
     def graph_weights(self) -> Tensor:

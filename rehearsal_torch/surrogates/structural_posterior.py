@@ -67,8 +67,10 @@ class StructuralPosterior(ScenarioModel):
         initial: int | None = None,
         borrowed: float = 1.0,
     ) -> None:
-        super().__init__(task)
-        self.hypotheses = hypotheses_of(hypotheses, self.task)
+        known = RehearsalTask.of(task)
+        found = hypotheses_of(hypotheses, known)
+        super().__init__(known, [each.graph for each in found])
+        self.hypotheses = found
         prior = [1.0] * len(self.hypotheses) if weights is None else [float(each) for each in weights]
         if len(prior) != len(self.hypotheses) or min(prior) < 0 or not 0 < sum(prior) < float("inf"):
             raise ValueError(f"expected {len(self.hypotheses)} weights >= 0, not all 0; got {prior}")
@@ -85,7 +87,7 @@ class StructuralPosterior(ScenarioModel):
         self.prior: Tensor
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Every equation with all rows, and which of them it learns from.
+        """Where the rows lie; every equation with all rows, and which of them it learns from.
 
         Raises:
             ValueError: if nothing can be learnt from the table, or it does not begin with rows in which nothing was altered.
@@ -97,6 +99,7 @@ class StructuralPosterior(ScenarioModel):
         first = first if self.initial is None else min(self.initial, first)
         if first < 3:
             raise ValueError(f"expected at least 3 rows before the first altered one; got {first}: begin with observations")
+        yield self.overlap, self.overlap.examples(table)
         early = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
             of_clique = table.altered[:, [place[name] for name in equation.clique]]

@@ -49,3 +49,7 @@ class EpisodeSurrogate(Surrogate, ABC):
     @abstractmethod
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to what is given, (...) -> (..., p), in the doses' units."""
+
+    def outside(self, episode: Episode) -> tuple[str, ...]:  # noqa: ARG002
+        """A sentence for each variable of an episode that leaves the range of the observations; none where no range is known."""
+        return ()

@@ -102,6 +102,17 @@ class TransitionModel(EpisodeSurrogate):
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
+    def outside(self, episode: Episode) -> tuple[str, ...]:
+        """A sentence for each feature that leaves its range in the training table."""
+        columns, found = episode.columns(self.rescale.names).to(self.rescale.lower), []
+        boxed, slack = self.rescale.scale(columns), 1e-9
+        for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
+            if bool((scaled.abs() > 0.5 + slack).any()):
+                ends = self.rescale.unscale(torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)]))
+                low, high = ends[:, self.rescale.names.index(name)].tolist()
+                found.append(f"range: {name} lies between {float(values.min()):.6g} and {float(values.max()):.6g}; the observations, {low:.6g} and {high:.6g}")
+        return tuple(found)
+
     def units(self, states: Tensor) -> Tensor:
         """(..., D) -> (..., D), scaled to clinical units."""
         width = len(self.varying)

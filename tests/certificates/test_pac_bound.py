@@ -83,16 +83,16 @@ def test_decisions_under_a_posterior_are_certified():
 def test_a_refusal_is_certified_as_altering_nothing_and_its_numbers_are_plain():
     toy = Toy()
     objective = SuccessProbabilities(toy, toy_situations(1), 10, 10, 4000, 5, "sampled")
-    said = PacBound(n=2000)(toy, objective, Decision(None, 0.0))
-    assert said == PacBound(n=2000)(toy, objective, Decision(None, 0.0))
+    said = PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
+    assert said == PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
     assert said["share"] == pytest.approx(float(objective.counts()[0].before), abs=0.04)
     assert {type(value) for value in said.values()} <= {float, int}
     assert (said["n"], said["delta"]) == (2000, 0.05)
-    other = PacBound(n=2000, seed=1)(toy, objective, Decision(None, 0.0))
+    other = PacBound(n=2000, seed=1)(toy, objective, Decision(None, 0.0, status="no_action"))
     assert other["failures"] != said["failures"]
 
 
 def test_several_situations_at_once_are_refused():
     toy = Toy()
     with pytest.raises(ValueError, match=r"search\.together=1"):
-        PacBound()(toy, SuccessProbabilities(toy, toy_situations(2), 10, 10, 10, 5, "sampled"), Decision(None, 0.0))
+        PacBound()(toy, SuccessProbabilities(toy, toy_situations(2), 10, 10, 10, 5, "sampled"), Decision(None, 0.0, status="no_action"))

@@ -14,7 +14,8 @@ def job(sweep, number, overrides, auf=0.6, scored=True):
     folder.write_yaml("config.yaml", {"seed": int(names.get("seed", 0))})
     folder.write_json("run.json", {"choices": {key: names[key] for key in ("dataset", "decision")}, "overrides": overrides})
     folder.write_metrics([(0, SECONDS, 0.1)])
-    one = {"index": 0, "identity": "0", "alteration": {"a": 1.0}, "probability": 0.7, "before": 0.1, "lower": 0.5, "upper": 0.9}
+    one = {"index": 0, "kind": "rehearse", "identity": "0", "status": "recommended", "alteration": {"a": 1.0}}
+    one |= {"estimate": {"point": 0.7, "of": "chance", "lower": 0.5, "upper": 0.9, "level": 0.95}, "baseline": {"point": 0.1, "of": "chance"}}
     one |= {"given": {"x": 0.0}, "score": {"probability": auf, "no_action": 0.2, "oracle": 0.8}} if scored else {"score": {}}
     folder.write("decisions.jsonl", json.dumps(one) + "\n")
     folder.close("ok", "decided for 1 situations", overrides, 1.0)

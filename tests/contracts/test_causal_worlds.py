@@ -53,8 +53,8 @@ def worlds():
     return lambda name: built.setdefault(name, made(name))
 
 
-def chosen(world, action, **evidence):
-    return Decision(Alteration(world.task.actions, action), 0.0, evidence=evidence)
+def chosen(world, action, keep=None):
+    return Decision(Alteration(world.task.actions, action), 0.0, recommendation=None if keep is None else Alteration(world.task.actions, keep))
 
 
 def tried(world):
@@ -157,7 +157,7 @@ def test_each_node_follows_from_its_inputs_alone(worlds, name):
 def test_answers_and_scores(worlds, name):
     world = worlds(name)
     situation, action = world.situation(3), world.task.box.sobol(1, seed=2)[0]
-    decision = chosen(world, action, recommended=dict(zip(world.task.actions, world.optimal_action.tolist(), strict=True)))
+    decision = chosen(world, action, world.optimal_action)
     row = world.respond(situation, decision)
     assert torch.equal(row.values, made(name).respond(situation, decision).values)
     torch.testing.assert_close(row.columns(world.task.actions)[0], action)

@@ -65,13 +65,13 @@ SINGULAR = {
 def test_singular_rows_still_give_a_decision_or_a_refusal(table, regression):
     decision, bound = decided(table, regression)
     # Where nothing is altered, that is what is certified.
-    said = decision.evidence["before" if decision.alteration is None else "probability"]
+    said = (decision.baseline if decision.alteration is None else decision.estimate).point
     assert math.isfinite(decision.value)
     assert 0 <= bound["lower"] <= said + 0.15
     assert said - 0.15 <= bound["upper"] <= 1
     if decision.alteration is None:
         assert "nothing found reaches tau=0.3" in decision.reason
-        assert all(share < 0.3 for share in decision.evidence["most_probable"].values())
+        assert all(share < 0.3 for share in decision.trace["most_probable"].values())
     else:
         STORES.situation(0).check(decision.alteration)
 
@@ -121,9 +121,11 @@ def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
     def asked():
         return lambda d: world.respond(situation, d), lambda d: world.score(situation, d), lambda d: PacBound(20)(model, objective, d)
 
-    wrong = [(setting(name, upper + 0.1), "may be set within"), (setting(name, lower - 0.1), "may be set within"), (setting(name, float("nan")), "got nan")]
+    wrong = [(setting(name, upper + 0.1), "may be set within"), (setting(name, lower - 0.1), "may be set within")]
     # An outcome that could be set would always be as desired.
     wrong += [(setting(outcome, 1.0), f"{outcome} may not be set"), (setting("nobody", 1.0), "nobody may not be set")]
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        setting(name, float("nan"))
     for ask in asked():
         for decision, message in wrong:
             with pytest.raises(ValueError, match=message):
@@ -138,14 +140,14 @@ def test_a_search_stays_within_what_the_situation_allows():
     for fallback in ("drop", "most_probable"):
         decision, _ = decided(TABLE, situation=narrow, search=Informative(0.99, fallback, iterations=1))
         narrow.check(decision.alteration)
-        assert "nothing found reaches tau=0.99" in decision.evidence["dropped"]
+        assert "nothing found reaches tau=0.99" in decision.trace["dropped"]
 
 
 @pytest.mark.parametrize("regression", ["conjugate", "ridge"])
 def test_a_tau_that_nothing_reaches_is_refused_with_what_comes_nearest(regression):
     decision, bound = decided(TABLE, regression, search=Informative(1.0))
-    nearest, share = max(decision.evidence["most_probable"].items(), key=lambda item: item[1])
+    nearest, share = max(decision.trace["most_probable"].items(), key=lambda item: item[1])
     assert decision.alteration is None
     assert decision.reason == f"nothing found reaches tau=1; the most probable, {nearest}, reaches {share:.3f}: lower tau if that is enough"
-    assert list(decision.evidence["would_set"]) == [nearest]
-    assert bound["share"] == pytest.approx(decision.evidence["before"], abs=0.1)
+    assert list(decision.trace["would_set"]) == [nearest]
+    assert bound["share"] == pytest.approx(decision.baseline.point, abs=0.1)

@@ -49,24 +49,26 @@ def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, w
     for decision in found:
         plain = decision.to_dict()
         assert json.loads(json.dumps(plain, allow_nan=False)) == plain or decision.value == -torch.inf
-        assert isinstance(decision.evidence["search"], str)
+        assert isinstance(decision.trace["search"], str)
         if decision.alteration is None:
             assert decision.reason, "why nothing is recommended"
         else:
             assert decision.alteration.names in truth.task.candidates
-            assert decision.evidence["altered"] == list(decision.alteration.names)
+            assert decision.trace["altered"] == list(decision.alteration.names)
             assert decision.alteration.values.dtype == torch.float64
             assert decision.alteration.values.shape == (len(decision.alteration.names),)
             assert truth.task.box.only(decision.alteration.names).contains(decision.alteration.values)
         if pair[1] == "refrain":
             assert decision.alteration is None
             continue
-        evidence = decision.evidence
-        assert 0 <= evidence["probability"] <= 1
-        assert 0 <= evidence["before"] <= 1
-        assert evidence.get("lower", 0) <= evidence["probability"] + 1e-9 <= evidence.get("upper", 1) + 2e-9
-        assert "refused" not in evidence
-        assert all(isinstance(text, str) for text in evidence.get("warnings", []))
+        assert 0 <= decision.estimate.point <= 1
+        assert 0 <= decision.baseline.point <= 1
+        if decision.estimate.lower is not None:
+            assert 0 <= decision.estimate.lower <= decision.estimate.point <= decision.estimate.upper <= 1
+        assert not {"refused", "warnings", "note"} & set(decision.trace)
+        assert all(isinstance(text, str) for text in decision.warnings)
+        if decision.status == "recommended" and configuration("search", pair[1]).get("declines", True):
+            assert decision.estimate.point > decision.baseline.point
         assert decision.seconds > 0
 
 

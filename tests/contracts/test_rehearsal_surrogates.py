@@ -138,5 +138,5 @@ def test_a_task_without_a_context_is_a_task(name):
     task = RehearsalTask(WORLD.task.graph, (), WORLD.task.box, WORLD.task.region, WORLD.task.candidates)
     situations = [Foresight(str(index), {}, task.box.bounds()) for index in range(2)]
     one, other = decided(learnt(name, task, TABLE), JUDGES[name], situations)
-    assert 0 <= one.evidence["probability"] <= 1
+    assert 0 <= one.estimate.point <= 1
     assert one.to_dict() == other.to_dict(), "there is nothing by which situations could differ"

@@ -47,24 +47,19 @@ EPISODES: dict[str, Callable[[], CounterfactualReturn]] = {
     "one action": lambda: equation_episode(8, actions=1),
     "two actions": lambda: equation_episode(9, actions=2, acts=False),
 }
-EVIDENCE = {
-    "search",
+TRACE = {"search", "expanded", "generated", "network_evaluations", "effective_branching_factor", "gap", "proven"}
+TRAJECTORY = {
     "horizon",
     "changes",
     "actions",
     "observed_actions",
+    "value",
     "observed",
     "rewards",
     "observed_rewards",
     "doses",
     "observed_doses",
     "improvement",
-    "expanded",
-    "generated",
-    "network_evaluations",
-    "effective_branching_factor",
-    "gap",
-    "proven",
 }
 
 
@@ -73,38 +68,45 @@ EVIDENCE = {
 def test_every_search_answers_alike(name: str, episode: str) -> None:
     objective, search = EPISODES[episode](), SEARCHES[name]()
     decision = search(objective)
-    evidence = decision.evidence
-    sequence, observed = torch.tensor(evidence["actions"]), objective.observed
+    trace, trajectory = decision.trace, objective.trajectory(decision)
+    sequence, observed = objective.sequence(decision), objective.observed
     changed = (sequence != observed).nonzero()[:, 0]
 
-    assert set(evidence) >= EVIDENCE
+    assert set(trace) >= TRACE
+    assert set(trajectory) == TRAJECTORY
     assert json.loads(json.dumps(decision.to_dict(), allow_nan=False)) == decision.to_dict()
-    assert evidence["search"] == name.split()[0]
+    assert trace["search"] == name.split()[0]
     assert len(sequence) == len(observed)
     assert len(changed) <= objective.changes
     assert set(changed.tolist()) <= set(objective.open.tolist())
     assert 0 <= int(sequence.min()) <= int(sequence.max()) < objective.actions
 
     assert decision.value == pytest.approx(float(objective(sequence)), abs=1e-9)
-    assert evidence["observed"] == objective.outcome()
-    assert sum(evidence["rewards"]) == pytest.approx(decision.value, abs=1e-9)
-    assert sum(evidence["observed_rewards"]) == pytest.approx(objective.outcome(), abs=1e-9)
+    assert decision.estimate.point == trajectory["value"] == decision.value
+    assert decision.baseline.point == trajectory["observed"] == objective.outcome()
+    assert decision.improvement == trajectory["improvement"]
+    assert trajectory["actions"] == sequence.tolist()
+    assert sum(trajectory["rewards"]) == pytest.approx(decision.value, abs=1e-9)
+    assert sum(trajectory["observed_rewards"]) == pytest.approx(objective.outcome(), abs=1e-9)
     assert decision.seconds > 0
-    assert min(evidence["expanded"], evidence["generated"], evidence["network_evaluations"]) >= 0
-    assert evidence["effective_branching_factor"] >= 1
+    assert min(trace["expanded"], trace["generated"], trace["network_evaluations"]) >= 0
+    assert trace["effective_branching_factor"] >= 1
 
     if len(changed):
         assert decision.alteration is not None
         assert decision.alteration.names == tuple(f"action[{time}]" for time in changed.tolist())
         assert torch.equal(decision.alteration.values, sequence[changed])
+        assert decision.doses == {
+            name: tuple(objective.surrogate.doses(action).tolist()) for name, action in zip(decision.alteration.names, sequence[changed], strict=True)
+        }
     else:
         assert decision.alteration is None
         assert decision.reason
-    if evidence["search"] != "random_changes":
-        assert evidence["improvement"] >= 0
-    assert evidence["proven"] == (evidence["gap"] == 0.0)
+    if trace["search"] != "random_changes":
+        assert decision.improvement >= 0
+    assert trace["proven"] == (trace["gap"] == 0.0)
     only_one = objective.changes == 0 or objective.actions == 1 or not len(objective.open)
-    assert evidence["proven"] == (name in EXACT or only_one)
+    assert trace["proven"] == (name in EXACT or only_one)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -120,7 +122,7 @@ def test_a_change_without_effect_is_not_recommended(name: str) -> None:
     episode = model.episode("idle", states, torch.tensor([0, 1, 2, 0, 1]))
     decision = SEARCHES[name]()(CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": -1.0}), 2))
     assert decision.alteration is None
-    assert decision.evidence["improvement"] == 0
+    assert decision.improvement == 0
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -163,7 +163,7 @@ def test_scores(worlds, name):
         assert score["no_action"] == pytest.approx(float(world.probability(given, (), nothing(given))), abs=1e-9)
         if score["oracle"] > score["no_action"] + 1e-3:
             assert score["share"] == pytest.approx(1.0, abs=1e-6)
-        refused = world.score(situation, Decision(None, 0.0, reason="no support"))
+        refused = world.score(situation, Decision(None, 0.0, status="refused", reason="no support"))
         assert refused["probability"] == score["no_action"]
         row = world.respond(situation, Decision(Alteration(best, values[0]), 0.5))
         assert len(row) == 1

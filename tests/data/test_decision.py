@@ -1,23 +1,89 @@
-import json
+"""Decisions: three answers, typed, plain, and never anything that is no number."""
 
+import json
+import math
+
+import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, Estimate, action_name, action_step
 from rehearsal_torch.spaces.alteration import Alteration
+
+CHANGE = Alteration(("action[2]", "action[5]"), torch.tensor([3, 7]))
 
 
 def test_a_decision_is_plain_data_without_its_seconds():
-    made = Decision(Alteration(("action[2]", "action[5]"), torch.tensor([3, 7])), -1.5, {"gap": 0.0, "actions": [1, 2]}, "why", seconds=3.0)
+    made = Decision(
+        CHANGE,
+        -1.5,
+        estimate=Estimate(-1.5, "return"),
+        baseline=Estimate(-2.0, "return", -2.5, -1.0, 0.95),
+        doses={"action[2]": (0.1, 500.0)},
+        warnings=("far away",),
+        reason="why",
+        trace={"gap": 0.0},
+        seconds=3.0,
+    )
     assert json.loads(json.dumps(made.to_dict())) == {
+        "status": "recommended",
         "alteration": {"action[2]": 3, "action[5]": 7},
         "value": -1.5,
+        "estimate": {"point": -1.5, "of": "return"},
+        "baseline": {"point": -2.0, "of": "return", "lower": -2.5, "upper": -1.0, "level": 0.95},
+        "doses": {"action[2]": [0.1, 500.0]},
+        "warnings": ["far away"],
         "reason": "why",
-        "gap": 0.0,
-        "actions": [1, 2],
+        "trace": {"gap": 0.0},
     }
+    assert made.improvement == 0.25
+    assert made.actions() == {2: 3, 5: 7}
 
 
-def test_refusing_is_an_answer():
-    refused = Decision(None, 0.0, reason="nothing is better")
-    assert refused.to_dict() == {"alteration": None, "value": 0.0, "reason": "nothing is better"}
-    assert refused.evidence == {}
+def test_refusing_and_doing_nothing_are_answers():
+    refused = Decision(None, 0.0, status="refused", reason="no path")
+    assert refused.to_dict() == {
+        "status": "refused",
+        "alteration": None,
+        "value": 0.0,
+        "estimate": None,
+        "baseline": None,
+        "warnings": [],
+        "reason": "no path",
+        "trace": {},
+    }
+    assert math.isnan(refused.improvement)
+    assert refused.actions() == {}
+    assert Decision(None, 0.0, status="no_action").status == "no_action"
+
+
+@pytest.mark.parametrize(("alteration", "status"), [(None, "recommended"), (CHANGE, "refused"), (CHANGE, "no_action"), (CHANGE, "perhaps")])
+def test_a_status_that_contradicts_the_alteration_is_refused(alteration, status):
+    with pytest.raises(ValueError, match="status"):
+        Decision(alteration, 0.0, status=status)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("part", ["alteration", "recommendation"])
+def test_nothing_is_set_to_what_is_no_number(part, value):
+    given = {"alteration": Alteration(("a",), torch.tensor([0.5])), part: Alteration(("a",), torch.tensor([value]))}
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        Decision(value=0.0, **given)
+
+
+@pytest.mark.parametrize(
+    "numbers", [(math.nan,), (math.inf,), (0.5, 0.1), (0.5, 0.1, 0.9), (0.5, None, None, 0.9), (0.5, 0.6, 0.9, 0.95), (0.5, 0.1, math.inf, 0.95)]
+)
+def test_an_estimate_is_a_number_inside_its_interval(numbers):
+    point, *interval = numbers
+    with pytest.raises(ValueError, match=r"expected|interval"):
+        Estimate(point, "chance", *interval)
+
+
+@pytest.mark.parametrize("name", ["action", "action[]", "action[-1]", "action[01]", "action[2", "dose[2]", "action[x]", "action[²]"])
+def test_other_names_are_no_time_step(name):
+    with pytest.raises(ValueError, match=r"sets action\[0\]"):
+        action_step(name)
+
+
+def test_a_time_step_and_its_name():
+    assert [action_step(action_name(step)) for step in (0, 7, 12)] == [0, 7, 12]

@@ -5,7 +5,7 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.datasets.loan import Loan
 from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
 from rehearsal_torch.datasets.stays import TableError
@@ -64,7 +64,7 @@ def test_cases_may_come_from_a_second_file(tmp_path, file):
     problem = RehearsalTable(file, TASK, cases, identity="who")
     assert (len(problem.observations()), problem.count()) == (60, 2)
     assert problem.situation(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
-    assert problem.score(problem.situation(1), Decision(None, 0.0, {"before": 0.5})) == {}
+    assert problem.score(problem.situation(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))) == {}
     assert problem.card()["kept_aside"] == 0
 
 
@@ -73,9 +73,9 @@ def test_what_was_foretold_without_altering_is_held_against_the_record(file, fra
     case = problem.situation(0)
     row = frame.iloc[int(case.identity) - 2]
     desired = float(row["Y1"] >= 0.6 and row["Y2"] >= 0.3)
-    decision = Decision(Alteration(("A2",), torch.tensor([0.3])), 0.8, {"before": 0.25})
+    decision = Decision(Alteration(("A2",), torch.tensor([0.3])), 0.8, baseline=Estimate(0.25, "chance"))
     assert problem.score(case, decision) == {"desired_untouched": desired, "foretold_untouched": 0.25, "brier_untouched": (0.25 - desired) ** 2}
-    assert problem.score(case, Decision(None, 0.0)) == {}
+    assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
 
 
 def test_the_card_warns_of_what_no_row_shows(file):

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 from rehearsal_torch.datasets.sepsis_truth import true_return
 from rehearsal_torch.search.exhaustive import Exhaustive
 from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.spaces.alteration import Alteration
 
 
 @pytest.fixture(scope="module")
@@ -15,14 +16,15 @@ def problem() -> SepsisSimulated:
     return SepsisSimulated(patients=150, seed=0, horizon=10, changes=1)
 
 
-def doing(problem: SepsisSimulated, index: int, changed: dict[int, int]) -> Decision:
-    """The decision that gives other actions at some steps."""
-    episode = problem.situation(index).episode
-    observed = problem.levels.digitise(episode.columns(problem.levels.names))[:-1]
-    chosen = observed.clone()
-    for step, action in changed.items():
-        chosen[step] = action
-    return Decision(None, 0.0, {"actions": chosen.tolist(), "observed_actions": observed.tolist(), "doses": problem.levels.doses(chosen).tolist()})
+def doing(changed: dict[int, int]) -> Decision:
+    """The decision that gives other actions at some steps, as somebody else's search would write it."""
+    names = tuple(action_name(step) for step in changed)
+    alteration = Alteration(names, torch.tensor(list(changed.values()))) if changed else None
+    return Decision(alteration, 0.0, status="recommended" if changed else "no_action")
+
+
+def observed_actions(problem: SepsisSimulated, index: int) -> torch.Tensor:
+    return problem.levels.digitise(problem.situation(index).episode.columns(problem.levels.names))
 
 
 def test_observations_are_of_training_patients_alone(problem: SepsisSimulated) -> None:
@@ -35,7 +37,7 @@ def test_observations_are_of_training_patients_alone(problem: SepsisSimulated) -
 
 def test_nothing_changed_is_what_was_observed(problem: SepsisSimulated) -> None:
     for index in range(5):
-        episode, decision = problem.situation(index).episode, doing(problem, index, {})
+        episode, decision = problem.situation(index).episode, doing({})
         states = problem.true_states(episode, decision)
         torch.testing.assert_close(states, episode.values[:, :9], rtol=1e-10, atol=1e-10)
         score = problem.score(problem.situation(index), decision)
@@ -48,8 +50,8 @@ def test_the_course_answers_as_the_law_does(problem: SepsisSimulated) -> None:
     for index in range(3):
         situation = problem.situation(index)
         objective = true_return(problem.cohort, problem.levels, situation.episode, 2)
-        decision = doing(problem, index, {2: 17, 5: 0})
-        sequence = torch.cat([torch.tensor(decision.evidence["actions"]), objective.observed[-1:]])
+        decision = doing({2: 17, 5: 0})
+        sequence = objective.sequence(decision)
         assert float(objective(sequence)) == pytest.approx(problem.score(situation, decision)["true_value"])
         assert float(objective(objective.observed)) == pytest.approx(objective.outcome())
         assert objective.outcome() == pytest.approx(problem.score(situation, decision)["true_observed"])
@@ -58,14 +60,14 @@ def test_the_course_answers_as_the_law_does(problem: SepsisSimulated) -> None:
 def test_the_optimum_is_at_least_what_any_decision_gives(problem: SepsisSimulated) -> None:
     situation = problem.situation(1)
     best = problem.optimum(situation)
-    single = [problem.score(situation, doing(problem, 1, {step: action}))["true_value"] for step in range(9) for action in range(25)]
+    single = [problem.score(situation, doing({step: action}))["true_value"] for step in range(9) for action in range(25)]
     assert best == pytest.approx(max(single))
     objective = true_return(problem.cohort, problem.levels, situation.episode, 2)
     assert Exhaustive()(objective).value >= GreedyChanges()(objective).value >= objective.outcome()
 
 
 def test_a_response_marks_what_was_altered(problem: SepsisSimulated) -> None:
-    decision = doing(problem, 0, {3: 24 if doing(problem, 0, {}).evidence["observed_actions"][3] != 24 else 0})
+    decision = doing({3: 24 if int(observed_actions(problem, 0)[3]) != 24 else 0})
     table = problem.respond(problem.situation(0), decision)
     dosed = table.names.index("max_dose_vaso")
     assert len(table) == 9
@@ -78,7 +80,7 @@ def test_a_response_marks_what_was_altered(problem: SepsisSimulated) -> None:
 
 def test_lagged_doses_are_judged_at_the_step_at_which_they_were_given() -> None:
     lagged = SepsisSimulated(patients=150, seed=0, action_lag=1)
-    decision = doing(lagged, 0, {})
+    decision = doing({})
     score = lagged.score(lagged.situation(0), decision)
     assert score["true_value"] == score["true_observed"] == pytest.approx(-float(lagged.situation(0).episode.columns(["SOFA"]).sum()))
     states = lagged.true_states(lagged.situation(0).episode, decision)

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 from rehearsal_torch.datasets.stays import CONTEXTUAL, DOSES, STATIC, VARYING
@@ -15,6 +15,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -38,7 +39,7 @@ def rows(problem: SepsisSimulated, model: TransitionModel) -> list[TruthRow]:
     for index in range(problem.count()):
         situation = problem.situation(index)
         decided.append((situation, GreedyChanges()(CounterfactualReturn(model, situation, LinearReward({"SOFA": -1.0}), 1))))
-    return list(truth_rows(model, problem, decided))
+    return list(truth_rows(model, problem, decided, 1))
 
 
 def mean(rows: list[TruthRow], **wanted: str) -> float:
@@ -70,8 +71,7 @@ def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
 def test_errors_by_step_average_to_the_panels(problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]) -> None:
     episode = problem.situation(2).episode
     decision = random_change(model, problem, episode)
-    actions = zip(decision.evidence["actions"], decision.evidence["observed_actions"], strict=True)
-    first = next(step for step, (chosen, done) in enumerate(actions) if chosen != done)
+    (first,) = decision.actions()
     errors = list(step_errors(model, problem, episode, decision, "random change"))
     assert {row.offset for row in errors} == set(range(1, episode.horizon - first))
     assert len(errors) == 3 * len(FEATURES) * (episode.horizon - 1 - first)
@@ -79,9 +79,18 @@ def test_errors_by_step_average_to_the_panels(problem: SepsisSimulated, model: T
         squares = [row.error**2 for row in errors if (row.feature, row.estimator) == ("MeanBP", estimator)]
         panel = mean(rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator)
         assert (sum(squares) / len(squares)) ** 0.5 == pytest.approx(panel)
-    observed = model.levels.digitise(episode.columns(DOSES))[:-1].tolist()
-    nothing = Decision(None, 0.0, {"actions": observed, "observed_actions": observed, "doses": []})
+    nothing = Decision(None, 0.0, status="no_action")
     assert not list(step_errors(model, problem, episode, nothing, "nothing"))
+
+
+def changed(model: TransitionModel, observed: torch.Tensor, chosen: torch.Tensor) -> Decision:
+    """The decision of a whole sequence, in a model's own doses."""
+    steps = (chosen != observed).nonzero()[:, 0].tolist()
+    if not steps:
+        return Decision(None, 0.0, status="no_action")
+    names = tuple(action_name(step) for step in steps)
+    doses = dict(zip(names, map(tuple, model.doses(chosen[steps]).tolist()), strict=True))
+    return Decision(Alteration(names, chosen[steps]), 0.0, doses=doses)
 
 
 def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, model: TransitionModel) -> None:
@@ -94,12 +103,9 @@ def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, 
         observed = other.levels.digitise(situation.episode.columns(DOSES))[:-1]
         sequences = observed.repeat(9 * 25, 1)
         sequences[torch.arange(9 * 25), torch.arange(9 * 25) // 25] = torch.arange(9 * 25) % 25
-        tried = [
-            Decision(None, 0.0, {"actions": chosen, "observed_actions": observed.tolist(), "doses": doses, "improvement": 0.0, "changes": 1})
-            for chosen, doses in zip(sequences.tolist(), other.doses(sequences).tolist(), strict=True)
-        ]
+        tried = [changed(other, observed, chosen) for chosen in sequences]
         best = max(tried, key=lambda decision: problem.score(situation, decision)["true_value"])
-        regret = [row.value for row in truth_rows(other, problem, [(situation, best)]) if (row.quantity, row.estimator) == ("regret", "true")]
+        regret = [row.value for row in truth_rows(other, problem, [(situation, best)], 1) if (row.quantity, row.estimator) == ("regret", "true")]
         assert regret == pytest.approx([0.0])
         differ += problem.optimum(situation) != problem.score(situation, best)["true_value"]
     assert differ
@@ -108,6 +114,8 @@ def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, 
 def test_random_changes_are_single_and_repeatable(problem: SepsisSimulated, model: TransitionModel) -> None:
     for index in range(problem.count()):
         episode = problem.situation(index).episode
-        first, again = (random_change(model, problem, episode).evidence for _ in range(2))
-        assert first == again
-        assert sum(chosen != done for chosen, done in zip(first["actions"], first["observed_actions"], strict=True)) == 1
+        first, again = (random_change(model, problem, episode) for _ in range(2))
+        assert first.actions() == again.actions()
+        assert first.doses == again.doses
+        ((step, action),) = first.actions().items()
+        assert action != int(model.levels.digitise(episode.columns(DOSES))[step])

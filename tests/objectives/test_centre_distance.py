@@ -42,19 +42,12 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
     situations = world.situations(4)
     sets = CentreDistances(made, situations).distances()
     actions = torch.full((4, 1), 0.7, dtype=torch.float64)
-    said = sets[0].evidence(actions)
+    said = sets[0].appraise(actions)
     for situation, fact in zip(situations, said, strict=True):
-        assert fact["probability"] == pytest.approx(world.success(situation, {"a": 0.7}), abs=0.05)
-        assert fact["before"] == pytest.approx(world.success(situation, {}), abs=0.05)
-    assert [fact["probability"] for fact in said] == pytest.approx(sets[0].share(actions, JUDGE).tolist())
-    assert sets[0].looked_at(actions)[1].tolist() != pytest.approx([fact["probability"] for fact in said], abs=1e-6)
-
-
-def test_it_warns_beyond_what_was_observed():
-    world = chain(reach=50.0)
-    made = fit(FlowStructural(world.task), world.table(100))
-    (fact,) = CentreDistances(made, world.situations(1)).distances()[0].evidence(torch.tensor([[40.0]], dtype=torch.float64))
-    assert "beyond anything observed" in fact["warnings"][0]
+        assert fact.estimate.point == pytest.approx(world.success(situation, {"a": 0.7}), abs=0.05)
+        assert fact.baseline.point == pytest.approx(world.success(situation, {}), abs=0.05)
+    assert [fact.estimate.point for fact in said] == pytest.approx(sets[0].share(actions, JUDGE).tolist())
+    assert sets[0].looked_at(actions)[1].tolist() != pytest.approx([fact.estimate.point for fact in said], abs=1e-6)
 
 
 def test_starts_lie_in_the_box_and_begin_in_its_middle():

@@ -74,17 +74,17 @@ def test_sets_compete_by_their_whole_cost():
     decisions = searched(made)
     for index, decision in enumerate(decisions):
         options = [float(one.cost(one.cheapest().points)[index]) for one in made.costs() if bool(one.cheapest().feasible[index])]
-        assert decision.evidence["cost"] == pytest.approx(min(options), abs=1e-6)
+        assert decision.trace["cost"] == pytest.approx(min(options), abs=1e-6)
         assert decision.value == pytest.approx(-min(options), abs=1e-6)
 
 
 def test_where_nothing_qualifies_the_most_probable_is_taken_and_said():
     made = costs(chain(lower=1.0, upper=1.2), level=0.9)
     for index, decision in enumerate(searched(made)):
-        assert decision.evidence["qualifies"] is False
-        assert "cannot be met" in decision.evidence["warnings"][0]
+        assert decision.trace["qualifies"] is False
+        assert "cannot be met" in decision.warnings[0]
         best = max(float(one.success.worth(ProjectionNewton().best(one.success))[index]) for one in made.costs())
-        assert np.log(decision.evidence["probability"]) == pytest.approx(best)
+        assert np.log(decision.estimate.point) == pytest.approx(best)
     assert all(each.alteration is None and "no candidate" in each.reason for each in searched(made, otherwise=False) if "helps" not in each.reason)
 
 
@@ -93,7 +93,7 @@ def test_answers_do_not_depend_on_their_company():
     surrogate, situations = fit(LinearStructural(world.task), world.table(300)), world.situations(20)
     whole = searched(ChanceCosts(surrogate, situations))
     (alone,) = searched(ChanceCosts(surrogate, situations[3:4]))
-    assert whole[3].evidence["altered"] == alone.evidence["altered"]
+    assert whole[3].trace["altered"] == alone.trace["altered"]
     assert torch.allclose(whole[3].alteration.values, alone.alteration.values, atol=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
 
     def mean(level):
         decisions = CheapestAlteration(None).many(ChanceCosts(surrogate, seen, level=level))
-        return np.mean([each.evidence["plug_in"] if each.evidence["qualifies"] else _before(surrogate, seen)[i] for i, each in enumerate(decisions)])
+        return np.mean([each.trace["plug_in"] if each.trace["qualifies"] else _before(surrogate, seen)[i] for i, each in enumerate(decisions)])
 
     levels = (0.3, 0.5, 0.7, 0.9)
     assert best_level(surrogate, made.costs(), levels) == max(levels, key=mean)

@@ -49,14 +49,13 @@ def test_batches_of_actions_and_slopes():
 def test_evidence_is_predictive_and_has_an_interval():
     made = objective(chain(), rows=40)
     for decision in ProjectionNewton().many(made):
-        evidence = decision.evidence
-        assert 0 <= evidence["lower"] <= evidence["probability"] <= evidence["upper"] <= 1
-        assert evidence["probability"] < evidence["plug_in"]
-        assert decision.value == pytest.approx(np.log(evidence["probability"]))
+        assert 0 <= decision.estimate.lower <= decision.estimate.point <= decision.estimate.upper <= 1
+        assert decision.estimate.point < decision.trace["plug_in"]
+        assert decision.value == pytest.approx(np.log(decision.estimate.point))
     plain = objective(chain(), rows=40, draws=0).successes()[0]
-    (fact, *_) = plain.evidence(plain.starts(1)[0])
-    assert fact["probability"] == fact["plug_in"]
-    assert "lower" not in fact
+    (fact, *_) = plain.appraise(plain.starts(1)[0])
+    assert fact.estimate.point == fact.trace["plug_in"]
+    assert fact.estimate.lower is None
 
 
 def test_intervals_cover_the_truth():
@@ -70,8 +69,8 @@ def test_intervals_cover_the_truth():
                 continue
             set_ = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
             true = world.success(situation, set_, 4000)
-            hits.append(decision.evidence["lower"] <= true <= decision.evidence["upper"])
-            bias.append(decision.evidence["probability"] - true)
+            hits.append(decision.estimate.lower <= true <= decision.estimate.upper)
+            bias.append(decision.estimate.point - true)
     assert 0.88 <= np.mean(hits) <= 0.99
     assert abs(np.mean(bias)) < 0.03
 
@@ -84,7 +83,7 @@ def test_nothing_is_recommended_where_nothing_helps():
     (decision,) = ProjectionNewton().many(GaussianSuccess(model, [situation]))
     assert decision.alteration is None
     assert "no alteration helps" in decision.reason
-    assert set(decision.evidence["would_set"]) <= {"a", "m"}
+    assert set(decision.trace["would_set"]) <= {"a", "m"}
 
 
 def test_closed_variables_are_refused():

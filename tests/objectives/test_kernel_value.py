@@ -43,12 +43,12 @@ def test_more_caution_never_judges_higher(model):
 
 def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
     said = [
-        KernelValue(model, situations(model.task, 6), level=level).objectives()[0].evidence(torch.zeros(6, 1, dtype=torch.float64)) for level in (0.5, 0.99)
+        KernelValue(model, situations(model.task, 6), level=level).objectives()[0].appraise(torch.zeros(6, 1, dtype=torch.float64)) for level in (0.5, 0.99)
     ]
     for narrow, wide in zip(*said, strict=True):
-        assert 0 <= wide["lower"] <= narrow["lower"] <= narrow["probability"] <= narrow["upper"] <= wide["upper"] <= 1
-        assert wide["upper"] - wide["lower"] > narrow["upper"] - narrow["lower"]
-        assert 0 <= narrow["before"] <= 1
+        assert 0 <= wide.estimate.lower <= narrow.estimate.lower <= narrow.estimate.point <= narrow.estimate.upper <= wide.estimate.upper <= 1
+        assert wide.estimate.upper - wide.estimate.lower > narrow.estimate.upper - narrow.estimate.lower
+        assert 0 <= narrow.baseline.point <= 1
 
 
 def test_starts_are_historical_actions_inside_the_box(model):
@@ -61,42 +61,41 @@ def test_starts_are_historical_actions_inside_the_box(model):
 
 def test_a_decision_that_no_row_comes_near_is_refused(model):
     objective = KernelValue(model, situations(model.task, 3)).objectives()[0]
-    for one in objective.evidence(torch.full((3, 1), 40.0, dtype=torch.float64)):
-        assert one["support"] < 1
-        assert "no support" in one["refused"]
-        assert "collect data there" in one["refused"]
-        assert any(text.startswith("support: only") for text in one["warnings"])
-    for one in objective.evidence(torch.zeros(3, 1, dtype=torch.float64)):
-        assert one["support"] > 5
-        assert "refused" not in one
-        assert "warnings" not in one
+    for one in objective.appraise(torch.full((3, 1), 40.0, dtype=torch.float64)):
+        assert one.trace["support"] < 1
+        assert "no support" in one.refused
+        assert "collect data there" in one.refused
+        assert any(text.startswith("support: only") for text in one.warnings)
+    for one in objective.appraise(torch.zeros(3, 1, dtype=torch.float64)):
+        assert one.trace["support"] > 5
+        assert not one.refused
+        assert not one.warnings
 
 
 def test_how_much_support_is_enough_is_a_setting(model):
     cases = situations(model.task, 3)
     at = torch.zeros(3, 1, dtype=torch.float64)
-    few = KernelValue(model, cases, least=1.0, few=1e6).objectives()[0].evidence(at)
-    assert all("support: only" in one["warnings"][0] and "refused" not in one for one in few)
-    assert all("refused" in one for one in KernelValue(model, cases, least=1e6, few=1e6).objectives()[0].evidence(at))
+    few = KernelValue(model, cases, least=1.0, few=1e6).objectives()[0].appraise(at)
+    assert all("support: only" in one.warnings[0] and not one.refused for one in few)
+    assert all(one.refused for one in KernelValue(model, cases, least=1e6, few=1e6).objectives()[0].appraise(at))
     decisions = ProjectedAscent(starts=2, steps=3).many(KernelValue(model, cases, least=1e6, few=1e6))
     for decision in decisions:
         assert decision.alteration is None
         assert decision.reason.startswith("no support")
-        assert set(decision.evidence["would_set"]) <= {"a", "c"}
-        assert "refused" not in decision.evidence
+        assert set(decision.trace["would_set"]) <= {"a", "c"}
+        assert decision.status == "refused"
 
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
     objective = KernelValue(model, situations(model.task, 3), level=0.1).objectives()[0]
     objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
-    assert all("worse than doing nothing" in one["refused"] for one in objective.evidence(torch.full((3, 1), -1.0, dtype=torch.float64)))
+    assert all("worse than doing nothing" in one.declined for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64)))
 
 
 def test_an_adjustment_that_does_not_hold_bears_a_warning():
     model = fitted(sequential(), sequential_table(150), sequential=False)
     for decision in ProjectedAscent(starts=2, steps=5).many(KernelValue(model, situations(sequential(), 2))):
-        assert any(text.startswith("adjustment: ['v'] lie between alterations") for text in decision.evidence["warnings"])
-        assert decision.alteration is None or decision.reason.startswith("adjustment: ")
+        assert any(text.startswith("adjustment: ['v'] lie between alterations") for text in decision.warnings)
 
 
 def test_what_may_not_be_set_is_refused(model):

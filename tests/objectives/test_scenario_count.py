@@ -14,14 +14,14 @@ def test_its_share_is_the_probability_and_the_interval_holds_it():
     (one,) = ScenarioCounts(made, situations, 1800, 1000, 200).counts()
     actions = torch.tensor([[4.0, 5.8], [3.5, 5.0], [4.2, 6.0]], dtype=torch.float64)
     said, true = (
-        one.evidence(actions),
+        one.appraise(actions),
         [world.success(s, dict(zip(one.names, a.tolist(), strict=True))) for s, a in zip(situations, actions, strict=True)],
     )
     assert one(actions).tolist() == pytest.approx(true, abs=0.06)
     assert one.share(actions).tolist() == pytest.approx(true, abs=0.06)
     for fact, value in zip(said, true, strict=True):
-        assert fact["lower"] - 0.01 <= value <= fact["upper"] + 0.01
-        assert fact["upper"] - fact["lower"] < 0.3
+        assert fact.estimate.lower - 0.01 <= value <= fact.estimate.upper + 0.01
+        assert fact.estimate.upper - fact.estimate.lower < 0.3
 
 
 def test_scenarios_are_the_same_at_every_call_and_others_for_another_seed():
@@ -51,6 +51,6 @@ def test_it_refuses_to_make_things_worse():
     made = fit(LinearStructural(world.task, 300), world.table(500))
     situations = world.situations(8)
     one = ScenarioCounts(made, situations, 200, 50, 50).counts()[0]
-    said = one.evidence(torch.full((8, 1), -1.0, dtype=torch.float64))
-    assert all("no alteration helps" in fact["refused"] for fact in said if fact["probability"] < fact["before"])
-    assert any("refused" in fact for fact in said)
+    said = one.appraise(torch.full((8, 1), -1.0, dtype=torch.float64))
+    assert all("no alteration helps" in fact.declined for fact in said if fact.estimate.point < fact.baseline.point)
+    assert any(fact.declined for fact in said)

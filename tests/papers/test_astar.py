@@ -49,7 +49,7 @@ def test_the_optimum_is_found_with_every_anchor_strategy(objective: Counterfactu
         for search in (AStar(anchors), AStar(anchors, batch=8, incumbent=False), AStar(anchors, exact=False), AStar(anchors, pooled=True, lookahead=True)):
             decision = search(objective)
             assert decision.value == pytest.approx(best, abs=1e-8)
-            assert decision.evidence["gap"] == 0.0
+            assert decision.trace["gap"] == 0.0
     assert GreedyChanges()(objective).value <= best + 1e-9
     assert TopK()(objective).value <= best + 1e-9
     assert RandomChanges(5)(objective).value <= best + 1e-9
@@ -157,8 +157,9 @@ def test_theorem_4_partition_problems(numbers: tuple[int, ...], possible: bool) 
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.integers(1, 12), min_size=2, max_size=7))
 def test_theorem_4_a_partition_exists_if_and_only_if_the_optimum_is_zero(numbers: list[int]) -> None:
-    decision = AStar(MonteCarlo(10))(partition_episode(numbers))
+    objective = partition_episode(numbers)
+    decision = AStar(MonteCarlo(10))(objective)
     assert (decision.value == 0) == splits(numbers)
     if decision.value == 0:
-        added = [number for number, action in zip(numbers, decision.evidence["actions"], strict=True) if action == 0]
+        added = [number for number, action in zip(numbers, objective.sequence(decision).tolist(), strict=True) if action == 0]
         assert 2 * sum(added) == sum(numbers)

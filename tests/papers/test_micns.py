@@ -52,7 +52,7 @@ def played(make, seed):
         names = () if decision.alteration is None else decision.alteration.names
         altered = {} if decision.alteration is None else dict(zip(names, decision.alteration.values.tolist(), strict=True))
         rates.append(now.success(situation, altered, 1000, seed=t))
-        costs.append(decision.evidence.get("cost", 0.0))
+        costs.append(decision.trace.get("cost", 0.0))
         given = {name: float(value) for name, value in situation.given.items()}
         row = torch.from_numpy(now.draw(1, 7_000_000 + 1000 * seed + t, given, altered))
         table = table + Table(now.names, row, torch.tensor([[name in names for name in now.names]]))

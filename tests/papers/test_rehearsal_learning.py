@@ -37,17 +37,17 @@ def test_there_is_less_and_less_to_learn(reef):
 
 
 def test_what_qualifies_keeps_the_constraint_and_success_follows(reef):
-    qualified = [each for each in reef if each.decision.evidence["qualifying"]]
+    qualified = [each for each in reef if each.decision.trace["qualifying"]]
     assert len(qualified) > COUNT // 2
     # The probability is told by scenarios of its own: 400 of them stray by some hundredths.
-    assert min(each.decision.evidence["probability"] for each in qualified) > 0.7 - 0.09
+    assert min(each.decision.estimate.point for each in qualified) > 0.7 - 0.09
     assert mean(each.score["probability"] for each in reef[-10:]) > 0.7
 
 
 def test_every_round_is_certified_and_the_bound_holds_the_posterior_probability(reef):
     for each in reef:
         assert each.certificate["lower"] <= each.certificate["share"] <= each.certificate["upper"]
-        assert each.certificate["lower"] - 0.06 <= each.decision.evidence["probability"] <= each.certificate["upper"] + 0.06
+        assert each.certificate["lower"] - 0.06 <= each.decision.estimate.point <= each.certificate["upper"] + 0.06
 
 
 def test_a_search_that_refuses_learns_nothing_of_altering_and_stays_idle():

@@ -17,9 +17,11 @@ SCORES = [(0.8, 0.4, 0.9), (0.6, 0.5, 0.7), (0.3, 0.3, 0.8)]
 
 def line(index, score=True):
     acted = index < 2
-    one = {"index": index, "identity": str(index), "given": {"x": 0.25 * index}, "alteration": {"a": 1.5} if acted else None, "value": 0.1, "search": "toy"}
-    one |= {"altered": ["a"], "probability": 0.7, "before": 0.45, "lower": 0.65, "upper": 0.75 + 0.1 * (index == 0)}
-    one |= {"reason": "" if acted else "no row comes near"} | ({} if acted else {"would_set": {"a": 9.0}})
+    one = {"index": index, "kind": "rehearse", "identity": str(index), "given": {"x": 0.25 * index}}
+    one |= {"status": "recommended" if acted else "refused", "alteration": {"a": 1.5} if acted else None, "value": 0.1}
+    one |= {"estimate": {"point": 0.7, "of": "chance", "lower": 0.65, "upper": 0.75 + 0.1 * (index == 0), "level": 0.95}}
+    one |= {"baseline": {"point": 0.45, "of": "chance"}, "warnings": [], "reason": "" if acted else "no row comes near"}
+    one |= {"trace": {"search": "toy", "altered": ["a"]} | ({} if acted else {"would_set": {"a": 9.0}})}
     return one | {"score": dict(zip(("probability", "no_action", "oracle"), SCORES[index], strict=True)) | {"share": None} if score else {}}
 
 

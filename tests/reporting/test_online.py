@@ -16,7 +16,9 @@ from rehearsal_torch.reporting.study_record import whole_lines
 DECIDED = {
     "index": 4,
     "given": {"x": 1.0},
-    "search": "informative",
+    "kind": "rehearse",
+    "status": "recommended",
+    "trace": {"search": "informative"},
     "alteration": {"a": 0.25, "b": -1.0},
     "value": 0.5,
     "success": True,
@@ -50,7 +52,7 @@ def test_a_row_says_what_was_done_and_what_came_of_it():
 
 
 def test_what_is_not_known_is_left_empty():
-    row = online_row("w", "m", "", 0, {"index": 0, "alteration": None, "search": "mixed_integer", "value": 0.9, "success": None, "answer": {}})
+    row = online_row("w", "m", "", 0, {"index": 0, "alteration": None, "trace": {"search": "mixed_integer"}, "value": 0.9, "success": None, "answer": {}})
     assert written([row], COLUMNS, head=False) == "w,m,,0,1,,,,,,,,,\n"
     refused = online_row("w", "m", "0.7", 0, {**DECIDED, "alteration": None})
     assert written([refused], COLUMNS, head=False) == "w,m,0.7,0,5,,,1,0.65,0.8,,,,0.1\n"

@@ -21,10 +21,12 @@ def line(index, expected, recommended, start=1.0, optimum=10.0):
     return {
         "index": index,
         "identity": str(index),
+        "kind": "optimise",
         "given": {},
+        "status": "recommended",
         "alteration": {"a": 0.5},
-        "recommended": {"a": 0.25},
-        "predicted": 4.0,
+        "recommendation": {"a": 0.25},
+        "estimate": {"point": 4.0, "of": "reward"},
         "reward": expected + 0.1,
         "score": score,
         "seconds": 0.5,
@@ -148,7 +150,8 @@ def causal_answer():
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.spaces.alteration import Alteration
 
-    decision = Decision(Alteration(("a",), torch.tensor([0.5], dtype=torch.float64)), 1.0, {"recommended": {"a": 0.5}})
+    keep = Alteration(("a",), torch.tensor([0.5], dtype=torch.float64))
+    decision = Decision(keep, 1.0, recommendation=keep)
     return Foresight("0", {}, {"a": (0.0, 1.0)}), decision, Table.observed(("a", "Y"), torch.ones(1, 2, dtype=torch.float64))
 
 

@@ -41,8 +41,8 @@ def test_cases_of_ones_own_are_decided_for(folder):
     world = Loan()
     for answer in answers:
         assert 0.15 < answer["alteration"]["A2"] < 0.6
-        assert answer["lower"] <= answer["probability"] <= answer["upper"]
-        assert answer["probability"] > answer["before"]
+        assert answer["estimate"]["lower"] <= answer["estimate"]["point"] <= answer["estimate"]["upper"]
+        assert answer["estimate"]["point"] > answer["baseline"]["point"]
         assert answer["score"] == {}
     contexts = pd.read_csv(folder / "cases.csv")[["X1", "X2"]].to_numpy().copy()
     rates = torch.tensor([[answer["alteration"]["A2"]] for answer in answers], dtype=torch.float64)

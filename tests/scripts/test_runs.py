@@ -160,7 +160,7 @@ def test_a_newcomers_command_on_a_small_cohort(place):
     with (place / "sepsis/truth.csv").open() as file:
         assert {row["quantity"] for row in csv.DictReader(file)} >= {"rmse", "improvement", "return"}
     decided = lines(place / "sepsis")
-    assert [line["search"] for line in decided] == ["branch_and_bound"] * 2
+    assert [line["trace"]["search"] for line in decided] == ["branch_and_bound"] * 2
     assert all("true_improvement" in line["score"] for line in decided)
 
 

@@ -107,7 +107,7 @@ def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
     assert "Recommended now" in answer.out
     (line,) = lines(tmp_path / "own")
     assert all(0 <= value <= 1 for value in line["alteration"].values())
-    assert set(line["recommended"]) == {"a0", "a1"}
+    assert set(line["recommendation"]) == {"a0", "a1"}
 
 
 @pytest.mark.parametrize(

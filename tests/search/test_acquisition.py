@@ -34,7 +34,7 @@ def test_the_best_of_a_dense_grid_is_found(beta, limits):
     decision = AcquisitionSearch()(objective)
     assert decision.value >= value - 1e-4
     model.task.check_action(decision.alteration.values)
-    assert decision.evidence["acquisition"] == decision.value
+    assert decision.trace["acquisition"] == decision.value
 
 
 def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
@@ -42,10 +42,10 @@ def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
     objective = ConfidenceBound(model, situation(model.task), beta=3.0)
     where, value = grid(PosteriorMean(model, situation(model.task)))
     decision = AcquisitionSearch()(objective)
-    advised = torch.tensor([decision.evidence["recommended"][name] for name in ("a", "b")], dtype=torch.float64)
+    advised = decision.recommendation.values
     assert torch.allclose(advised, where, atol=0.06)
-    assert decision.evidence["predicted"] == pytest.approx(value, abs=0.02)
-    assert decision.evidence["believed"] < decision.evidence["predicted"]
+    assert decision.estimate.point == pytest.approx(value, abs=0.02)
+    assert decision.trace["believed"] < decision.estimate.point
 
 
 def test_pushes_are_chosen_along_with_the_action():
@@ -53,7 +53,7 @@ def test_pushes_are_chosen_along_with_the_action():
     decision = AcquisitionSearch()(ConfidenceBound(model, situation(model.task), propagate="optimistic"))
     # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = 1, b = 0.
     assert decision.alteration.values.tolist() == pytest.approx([1.0, 0.0])
-    assert decision.evidence["pushes"] == pytest.approx([1.0])
+    assert decision.trace["pushes"] == pytest.approx([1.0])
     assert decision.value == pytest.approx(3 + 2 * (0.9 + 0.2), abs=0.01)
 
 

@@ -21,13 +21,13 @@ def test_a_node_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...], pu
     objective = transition_episode(*arguments)
     best = Exhaustive()(objective).value
     finished = AStar.published(MonteCarlo(20)) if published else AStar(MonteCarlo(20), batch=16)
-    needed = finished(objective).evidence["expanded"]
+    needed = finished(objective).trace["expanded"]
     for limit in (1, 5, 40):
         search = AStar.published(MonteCarlo(20), node_limit=limit) if published else AStar(MonteCarlo(20), batch=16, node_limit=limit)
         decision = search(objective)
-        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.evidence["gap"] + 1e-8
-        assert decision.evidence["expanded"] <= limit
-        assert decision.evidence["proven"] == (needed <= limit)
+        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+        assert decision.trace["expanded"] <= limit
+        assert decision.trace["proven"] == (needed <= limit)
         assert ("node_limit" in decision.reason) == (needed > limit)
 
 
@@ -37,14 +37,14 @@ def test_a_time_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...]) ->
     best = Exhaustive()(objective).value
     for search in (AStar(time_limit_s=0.0), AStar(time_limit_s=0.0, incumbent=False), AStar.published(time_limit_s=0.0)):
         decision = search(objective)
-        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.evidence["gap"] + 1e-8
-        assert not decision.evidence["proven"]
+        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+        assert not decision.trace["proven"]
         assert "time_limit_s=0.0" in decision.reason
 
 
 def test_the_gap_shrinks_with_the_nodes() -> None:
     objective = transition_episode(1, 7, 3, 3, 4)
-    gaps = [AStar(MonteCarlo(20), batch=1, node_limit=limit)(objective).evidence["gap"] for limit in (1, 10, 50, 1000)]
+    gaps = [AStar(MonteCarlo(20), batch=1, node_limit=limit)(objective).trace["gap"] for limit in (1, 10, 50, 1000)]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[0] > gaps[2]
 
@@ -53,22 +53,22 @@ def test_the_published_order_expands_what_the_theory_asks_for() -> None:
     """Best first expands every node above the optimum and, ties aside, no other; pruning and batches change neither."""
     for seed in range(4):
         objective = transition_episode(seed, 6, 2, 2, 4)
-        published = AStar.published(MonteCarlo(20))(objective).evidence
-        batched = AStar(MonteCarlo(20), pooled=True, exact=False, lookahead=True, batch=64, incumbent=True)(objective).evidence
-        assert published["actions"] == batched["actions"]
-        assert published["expanded"] >= batched["expanded"] >= 0.5 * published["expanded"]
+        published = AStar.published(MonteCarlo(20))(objective)
+        batched = AStar(MonteCarlo(20), pooled=True, exact=False, lookahead=True, batch=64, incumbent=True)(objective)
+        assert published.actions() == batched.actions()
+        assert published.trace["expanded"] >= batched.trace["expanded"] >= 0.5 * published.trace["expanded"]
 
 
 def test_the_shortcuts_expand_fewer_nodes() -> None:
     objective = transition_episode(2, 8, 3, 3, 5)
-    fast, slow = AStar(MonteCarlo(50))(objective).evidence, AStar.published(MonteCarlo(50))(objective).evidence
-    assert fast["actions"] == slow["actions"]
-    assert fast["distances"] < slow["distances"] / 5
-    assert slow["effective_branching_factor"] < Exhaustive()(objective).evidence["effective_branching_factor"]
+    fast, slow = AStar(MonteCarlo(50))(objective), AStar.published(MonteCarlo(50))(objective)
+    assert fast.actions() == slow.actions()
+    assert fast.trace["distances"] < slow.trace["distances"] / 5
+    assert slow.trace["effective_branching_factor"] < Exhaustive()(objective).trace["effective_branching_factor"]
 
 
 def test_more_anchors_expand_no_more_nodes() -> None:
-    few, many = (sum(AStar(MonteCarlo(samples))(transition_episode(seed, 7, 3, 3, 4)).evidence["expanded"] for seed in range(4)) for samples in (5, 200))
+    few, many = (sum(AStar(MonteCarlo(samples))(transition_episode(seed, 7, 3, 3, 4)).trace["expanded"] for seed in range(4)) for samples in (5, 200))
     assert many < few
 
 
@@ -87,13 +87,13 @@ def test_sharper_constants_expand_fewer_nodes() -> None:
         assert (sharper(objective) < objective.course.lipschitz()).all()
         sharp = AStar(MonteCarlo(20), constants=sharper)(objective)
     assert sharp.value == pytest.approx(best.value)
-    assert sharp.evidence["expanded"] < best.evidence["expanded"]
+    assert sharp.trace["expanded"] < best.trace["expanded"]
 
 
 def test_the_root_bound_is_above_the_optimum() -> None:
     for seed in range(5):
         decision = AStar(MonteCarlo(20))(transition_episode(seed, 6, 3))
-        assert decision.evidence["root_bound"] >= decision.value - 1e-9
+        assert decision.trace["root_bound"] >= decision.value - 1e-9
 
 
 def test_an_unknown_constant_is_refused() -> None:

@@ -1,7 +1,6 @@
 import time as clock
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,12 +33,12 @@ def drawn(seed: int, horizon: int, changes: int, width: int, levels: int, spread
 def test_finds_the_optimum_of_small_instances(seed, horizon, changes, width, levels, spread, fixed):
     objective = drawn(seed, horizon, changes, width, levels, spread, tuple(sorted(fixed)))
     decision, truth = PATIENT(objective), Exhaustive()(objective)
-    assert decision.evidence["fallback"] is None
-    assert decision.evidence["proven"]
-    assert decision.evidence["gap"] == 0.0
+    assert decision.trace["fallback"] is None
+    assert decision.trace["proven"]
+    assert decision.trace["gap"] == 0.0
     assert decision.value == pytest.approx(truth.value, abs=1e-8 * max(1.0, abs(objective.outcome())))
-    assert decision.evidence["root_bound"] >= truth.value - 1e-9
-    changed = torch.tensor(decision.evidence["actions"]) != objective.observed
+    assert decision.trace["root_bound"] >= truth.value - 1e-9
+    changed = objective.sequence(decision) != objective.observed
     assert changed.sum() <= changes
     assert not set(changed.nonzero()[:, 0].tolist()) & fixed
 
@@ -49,8 +48,8 @@ def test_finds_the_optimum_of_small_instances(seed, horizon, changes, width, lev
 def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions, bent):
     objective = curved_episode(seed, horizon, changes, 2, actions, bent)
     decision = PATIENT(objective)
-    assert decision.evidence["fallback"] is None
-    assert decision.evidence["proven"]
+    assert decision.trace["fallback"] is None
+    assert decision.trace["proven"]
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
 
 
@@ -59,13 +58,13 @@ def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions,
 def test_branching_reaches_the_same_optimum_as_rolling_out(seed, leaves, changes, spread):
     objective = drawn(seed, 6, changes, 3, 4, spread)
     decision = BranchAndBound(leaves=leaves, looseness=float("inf"))(objective)
-    assert decision.evidence["proven"]
+    assert decision.trace["proven"]
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
 
 
 def test_branches_where_few_leaves_are_allowed():
     decision = BranchAndBound(leaves=1, looseness=float("inf"))(drawn(3, 7, 4, 3, 4, 10.0))
-    assert decision.evidence["recentred"] > 1
+    assert decision.trace["recentred"] > 1
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -75,16 +74,16 @@ def test_an_early_end_leaves_a_valid_gap(seed, nodes):
     decision = BranchAndBound(leaves=1, node_limit=nodes, looseness=float("inf"))(objective)
     truth = Exhaustive()(objective).value
     assert decision.value <= truth + 1e-9
-    assert truth <= decision.value + decision.evidence["gap"] + 1e-8
-    assert decision.evidence["proven"] == (decision.evidence["gap"] == 0.0)
-    assert ("node_limit" in decision.reason) == (not decision.evidence["proven"])
+    assert truth <= decision.value + decision.trace["gap"] + 1e-8
+    assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
+    assert ("node_limit" in decision.reason) == (not decision.trace["proven"])
 
 
 def test_some_early_end_proves_nothing_and_says_so():
     decisions = [BranchAndBound(leaves=1, node_limit=1, looseness=float("inf"))(drawn(seed, 7, 4, 3, 4, 10.0)) for seed in range(20)]
-    unproven = [decision for decision in decisions if not decision.evidence["proven"]]
+    unproven = [decision for decision in decisions if not decision.trace["proven"]]
     assert unproven
-    assert all("node_limit=1" in decision.reason and decision.evidence["gap"] > 0 for decision in unproven)
+    assert all("node_limit=1" in decision.reason and decision.trace["gap"] > 0 for decision in unproven)
 
 
 def test_no_time_still_gives_an_answer():
@@ -93,7 +92,7 @@ def test_no_time_still_gives_an_answer():
     decision = BranchAndBound(leaves=1, time_limit_s=0.0, looseness=float("inf"))(objective)
     assert clock.perf_counter() - began < 5
     truth = Exhaustive()(objective).value
-    assert objective.outcome() <= decision.value <= truth + 1e-9 <= decision.value + decision.evidence["gap"] + 1e-8
+    assert objective.outcome() <= decision.value <= truth + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
     assert "time_limit_s" in decision.reason
 
 
@@ -103,7 +102,7 @@ def test_a_small_pool_keeps_the_gap_valid(seed):
     decision = BranchAndBound(leaves=1, pool=2, looseness=float("inf"))(objective)
     truth = Exhaustive()(objective).value
     assert decision.value <= truth + 1e-9
-    assert truth <= decision.value + decision.evidence["gap"] + 1e-8
+    assert truth <= decision.value + decision.trace["gap"] + 1e-8
 
 
 def test_more_changes_are_never_worse_and_greedy_never_better():
@@ -118,7 +117,7 @@ def test_nothing_to_change_is_nothing_recommended():
         decision = PATIENT(objective)
         assert decision.alteration is None
         assert decision.value == objective.outcome()
-        assert decision.evidence["proven"]
+        assert decision.trace["proven"]
         assert decision.reason
 
 
@@ -130,33 +129,33 @@ def test_a_course_without_curvature_falls_back_to_a_star_and_says_so():
     for acts, why in ((False, "does not bound its curvature"), (True, "not linear")):
         objective = equation_episode(0, 5, 2, acts=acts)
         decision = BranchAndBound()(objective)
-        assert decision.evidence["search"] == "branch_and_bound"
-        assert decision.evidence["fallback"] == "astar"
+        assert decision.trace["search"] == "branch_and_bound"
+        assert decision.trace["fallback"] == "astar"
         assert why in decision.reason
         assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
-        assert decision.evidence["proven"]
+        assert decision.trace["proven"]
 
 
 def test_without_lipschitz_constants_nothing_is_proven():
     objective = equation_episode(0, 5, 2, acts=False)
     objective.course.constants = None
     decision = BranchAndBound()(objective)
-    assert decision.evidence["fallback"] == "greedy_changes"
-    assert decision.evidence["gap"] is None
-    assert not decision.evidence["proven"]
+    assert decision.trace["fallback"] == "greedy_changes"
+    assert decision.trace["gap"] is None
+    assert not decision.trace["proven"]
     assert "Lipschitz" in decision.reason
 
 
 def test_a_logged_reward_has_no_linear_form():
     objective = drawn(0, 4, 1, 2, 3, 3.0)
     objective.surrogate.rescale.logged[0] = True
-    assert BranchAndBound()(objective).evidence["fallback"] is not None
+    assert BranchAndBound()(objective).trace["fallback"] is not None
 
 
 def test_a_loose_model_falls_back_to_a_star():
     objective = drawn(3, 7, 4, 3, 4, 10.0)
     decision = BranchAndBound(looseness=1.0)(objective)
-    assert decision.evidence["fallback"] == "astar"
+    assert decision.trace["fallback"] == "astar"
     assert "looseness=1" in decision.reason
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
 

@@ -29,12 +29,12 @@ def test_the_best_of_all_sequences(seed: int, precision: str) -> None:
         values = objective(every_sequence(objective))
         decision = Exhaustive(chunk=1 + seed, precision=precision)(objective)
         assert decision.value == pytest.approx(float(values.max()), abs=1e-9)
-        assert decision.evidence["proven"]
+        assert decision.trace["proven"]
 
 
 def test_every_node_is_evaluated_once() -> None:
     objective = transition_episode(0, 6, 3, levels=4)
-    evidence = Exhaustive(chunk=7)(objective).evidence
+    evidence = Exhaustive(chunk=7)(objective).trace
     # Nodes at time t that made l changes: choose the l steps, then one of 3 other actions at each.
     layers = [1, 1 + 3, 1 + 2 * 3 + 9, 1 + 3 * 3 + 3 * 9 + 27, 1 + 4 * 3 + 6 * 9 + 4 * 27, 1 + 5 * 3 + 10 * 9 + 10 * 27]
     assert tree_size(objective) == layers
@@ -51,13 +51,13 @@ def test_the_benchmark_tree_has_the_documented_size() -> None:
 def test_blocks_do_not_change_the_answer(chunk: int) -> None:
     objective = transition_episode(2, 6, 3, levels=3)
     decision, reference = Exhaustive(chunk=chunk)(objective), Exhaustive()(objective)
-    assert decision.evidence["actions"] == reference.evidence["actions"]
-    assert decision.evidence["network_evaluations"] == reference.evidence["network_evaluations"]
+    assert decision.actions() == reference.actions()
+    assert decision.trace["network_evaluations"] == reference.trace["network_evaluations"]
 
 
 def test_few_finalists_leave_a_gap_only_as_wide_as_the_rounding() -> None:
     decision = Exhaustive(precision="float32", finalists=1)(transition_episode(2, 6, 2))
-    assert 0 <= decision.evidence["gap"] <= 20 * decision.evidence["rounding"] + 1e-6
+    assert 0 <= decision.trace["gap"] <= 20 * decision.trace["rounding"] + 1e-6
 
 
 def test_too_large_a_tree_is_refused() -> None:
@@ -69,8 +69,8 @@ def test_a_time_limit_keeps_what_was_found() -> None:
     objective = transition_episode(2, 7, 3, levels=4)
     decision = Exhaustive(time_limit_s=0.0)(objective)
     assert decision.value >= objective.outcome()
-    assert decision.evidence["gap"] is None
-    assert not decision.evidence["proven"]
+    assert decision.trace["gap"] is None
+    assert not decision.trace["proven"]
     assert "time_limit_s" in decision.reason
 
 

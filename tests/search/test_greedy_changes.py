@@ -15,7 +15,7 @@ from tests.episodes import KnownTruth, transition_episode
 def test_no_single_change_improves_the_answer(seed: int) -> None:
     objective = transition_episode(seed, 6, 2, levels=4)
     decision = GreedyChanges()(objective)
-    sequence = torch.tensor(decision.evidence["actions"])
+    sequence = objective.sequence(decision)
     for time in range(len(sequence)):
         for action in range(objective.actions):
             other = sequence.clone()
@@ -54,5 +54,5 @@ def test_a_changed_step_may_change_again() -> None:
     states = torch.tensor([[0.0, 0, 0], [0.0, 0, 1], [0.0, 0, 2]], dtype=torch.float64)
     objective = CounterfactualReturn(model, Hindsight(model.episode("again", states, torch.zeros(3, dtype=torch.long))), LinearReward({"x0": 1.0}), 2)
     decision = GreedyChanges()(objective)
-    assert decision.evidence["actions"] == [2, 1]
+    assert decision.actions() == {0: 2, 1: 1}
     assert decision.value == pytest.approx(Exhaustive()(objective).value)

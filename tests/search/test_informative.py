@@ -28,16 +28,16 @@ def test_the_most_informative_of_what_qualifies_is_at_the_far_border(tau, acquis
     decision = asked(tau=tau, acquisition=acquisition)
     z = float(decision.alteration.values[0])
     assert z == pytest.approx(border(tau), abs=0.08)
-    assert decision.evidence["probability"] == pytest.approx(tau, abs=0.03)
+    assert decision.estimate.point == pytest.approx(tau, abs=0.03)
     assert decision.value == pytest.approx(TOY.information(z), abs=0.05)
-    assert decision.evidence["tau"] == tau
-    assert decision.evidence["qualifying"] == [["a"]]
+    assert decision.trace["tau"] == tau
+    assert decision.trace["qualifying"] == [["a"]]
 
 
 def test_a_little_information_is_given_up_for_a_more_probable_success():
     strict, lenient, careless = (asked(tau=0.5, indifference=each) for each in (0.0, 10.0, 1e-6))
     best = max(TOY.success(z) for z in np.linspace(-3, 3, 301))
-    assert lenient.evidence["probability"] == pytest.approx(best, abs=0.03)
+    assert lenient.estimate.point == pytest.approx(best, abs=0.03)
     assert lenient.value < strict.value
     assert float(careless.alteration.values[0]) == float(strict.alteration.values[0])
 
@@ -47,17 +47,17 @@ def test_what_nothing_reaches_is_refused_and_says_how_far_one_gets():
     best = max(TOY.success(z) for z in np.linspace(-3, 3, 301))
     assert decision.alteration is None
     assert "nothing found reaches tau=0.999" in decision.reason
-    assert decision.evidence["most_probable"]["a"] == pytest.approx(best, abs=0.02)
-    assert decision.evidence["would_set"]["a"] == pytest.approx(1.5, abs=0.3)
-    assert decision.evidence["qualifying"] == []
+    assert decision.trace["most_probable"]["a"] == pytest.approx(best, abs=0.02)
+    assert decision.trace["would_set"]["a"] == pytest.approx(1.5, abs=0.3)
+    assert decision.trace["qualifying"] == []
 
 
 def test_fallbacks_drop_the_constraint_or_take_what_is_most_probable():
-    dropped, likeliest = asked(tau=0.999, fallback="drop"), asked(tau=0.999, fallback="most_probable")
+    dropped, likeliest = asked(tau=0.999, fallback="drop", declines=False), asked(tau=0.999, fallback="most_probable")
     assert abs(float(dropped.alteration.values[0])) == 3.0
-    assert "dropped" in dropped.evidence["dropped"]
+    assert "dropped" in dropped.trace["dropped"]
     assert float(likeliest.alteration.values[0]) == pytest.approx(1.5, abs=0.3)
-    assert likeliest.evidence["probability"] == pytest.approx(max(TOY.success(z) for z in np.linspace(-3, 3, 301)), abs=0.03)
+    assert likeliest.estimate.point == pytest.approx(max(TOY.success(z) for z in np.linspace(-3, 3, 301)), abs=0.03)
 
 
 def test_a_budget_bounds_what_is_spent():
@@ -92,22 +92,22 @@ def test_sets_of_one_and_of_several_variables_compete(posterior):
     decisions = search.many(objective)
     for index, decision in enumerate(decisions):
         found = {"+".join(one.names): search.qualifying.points(one, index) for one in objective.counts()}
-        if not decision.evidence["qualifying"]:
+        if not decision.trace["qualifying"]:
             continue
-        assert decision.evidence["probability"] > 0.6 - 0.05
+        assert decision.estimate.point > 0.6 - 0.05
         # No qualifying point of any pool teaches more by much.
         most = max(
             float(one.information.at(index, each.points).max()) for one, each in zip(objective.counts(), found.values(), strict=True) if len(each.points)
         )
         assert decision.value == pytest.approx(most, abs=0.1)
-    assert any(decision.evidence["qualifying"] for decision in decisions)
+    assert any(decision.trace["qualifying"] for decision in decisions)
 
 
 def test_a_situation_does_not_depend_on_the_others(posterior):
     world, made = posterior
     search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20, seconds=100.0)
     together, alone = (search.many(SuccessProbabilities(made, some, 800, 800, 200, 100)) for some in (world.situations(2), world.situations(2)[1:]))
-    assert together[1].to_dict()["altered"] == alone[0].to_dict()["altered"]
+    assert together[1].trace["altered"] == alone[0].trace["altered"]
     assert together[1].value == pytest.approx(alone[0].value, abs=1e-6)
 
 

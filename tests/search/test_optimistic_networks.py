@@ -29,7 +29,7 @@ def test_the_best_network_of_a_linear_chain_is_found():
     assert decision.value == pytest.approx(5.2, abs=0.15)
     assert decision.value <= 5.2 + 0.02
     assert decision.alteration.values.tolist() == pytest.approx([1.0, 0.0], abs=0.1)
-    assert decision.evidence["recommended"] == pytest.approx({"a": 1.0, "b": 0.0}, abs=1e-6)
+    assert decision.recommendation.values.tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
 
 
 def test_the_objective_of_actions_alone_is_a_lower_bound():
@@ -45,7 +45,7 @@ def test_the_released_rule_stops_within_a_dozen_steps():
     model = linear_chain()
     search = OptimisticNetworks(restarts=30, steps=1000, rate=1e-3, stop_rule="released", judged=256)
     decision = search(Optimism(model, situation(model.task)))
-    assert 11 <= decision.evidence["steps"] < 25
+    assert 11 <= decision.trace["steps"] < 25
     model.task.check_action(decision.alteration.values)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance
 from rehearsal_torch.search.projected_ascent import ProjectedAscent
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
@@ -30,8 +30,8 @@ class Function(AlterationObjective):
         turned = part if len(self.names) == 1 else torch.cat([part, part.flip(0)], -1)
         return self.lower + turned * (self.upper - self.lower)
 
-    def evidence(self, actions):
-        return [{"probability": 0.5, "before": 0.5} for _ in actions]
+    def appraise(self, actions):
+        return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
 class Functions(Alternatives):
@@ -134,9 +134,9 @@ def test_the_better_set_is_chosen_for_each_situation():
     either = {"a": lambda actions, shift: -actions[..., 0].square() + shift, "b": lambda actions, shift: -actions[..., 0].square() - shift}
     decisions = ProjectedAscent(starts=4).many(alternatives(situations, **either))
     assert [each.alteration.names for each in decisions] == [("b",), ("a",)]
-    assert [each.evidence["altered"] for each in decisions] == [["b"], ["a"]]
+    assert [each.trace["altered"] for each in decisions] == [["b"], ["a"]]
     assert [each.value for each in decisions] == pytest.approx([1, 1], abs=1e-3)
-    assert all(each.evidence["search"] == "projected_ascent" and each.evidence["starts"] == 4 for each in decisions)
+    assert all(each.trace["search"] == "projected_ascent" and each.trace["starts"] == 4 for each in decisions)
     assert all(each.seconds > 0 for each in decisions)
 
 

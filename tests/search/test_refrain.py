@@ -12,6 +12,6 @@ def test_nothing_is_altered_in_any_situation():
     for decision in decisions:
         assert decision.alteration is None
         assert decision.reason == "nothing is altered by choice"
-        assert decision.evidence == {"search": "none", "altered": []}
+        assert decision.trace == {"search": "none", "altered": []}
         assert json.loads(json.dumps(decision.to_dict(), allow_nan=False)) == decision.to_dict()
     assert Refrain()(alternatives(cases(0.0), a=bowl)).alteration is None

@@ -19,7 +19,7 @@ def test_the_mean_is_brought_to_the_centre():
         rows = world.draw(20000, 3, given, altered)
         # The box stops self_pricing short of the very centre (1.2, 1.5).
         assert rows[:, -2:].mean(0) == pytest.approx([1.2, 1.5], abs=0.2)
-        assert decision.evidence["probability"] == pytest.approx(world.success(situation, altered), abs=0.05)
+        assert decision.estimate.point == pytest.approx(world.success(situation, altered), abs=0.05)
 
 
 def test_no_grid_point_has_a_smaller_loss():
@@ -38,7 +38,7 @@ def test_actions_stay_in_the_box_where_the_centre_is_out_of_reach():
     world = chain(lower=30.0, upper=31.0)
     made = fit(FlowStructural(world.task), world.table(300))
     for decision in TanhDescent().many(CentreDistances(made, world.situations(3))):
-        setting = decision.alteration.values if decision.alteration is not None else torch.tensor(list(decision.evidence["would_set"].values()))
+        setting = decision.alteration.values if decision.alteration is not None else torch.tensor(list(decision.trace["would_set"].values()))
         assert (setting.abs() <= 1).all()
         assert setting.abs().max() > 0.95
 

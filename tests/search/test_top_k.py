@@ -23,7 +23,7 @@ def test_the_k_best_steps_change_to_their_best_actions(seed: int) -> None:
         if gain > 0:
             together[time] = action
     expected = together if float(objective(together)) > objective.outcome() else objective.observed
-    assert TopK()(objective).evidence["actions"] == expected.tolist()
+    assert objective.sequence(TopK()(objective)).tolist() == expected.tolist()
 
 
 def test_one_change_is_the_optimum() -> None:

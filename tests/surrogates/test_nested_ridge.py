@@ -23,7 +23,7 @@ def test_adjusting_turns_the_decision_around(estimator):
         model = fitted(confounded(adjusted), table, estimator)
         found = decisions(model)
         # A recommendation that is taken back still names what it would have set.
-        values = [each.evidence["would_set"]["a"] if each.alteration is None else float(each.alteration.values) for each in found]
+        values = [each.trace["would_set"]["a"] if each.alteration is None else float(each.alteration.values) for each in found]
         reached[adjusted] = [float(confounded_truth(case.given["x"], value)) for case, value in zip(cases, values, strict=True)]
         signs = [value > 0 for value in values]
         assert all(signs) if adjusted else not any(signs), "a high value of the action helps; rows that have it do badly"
@@ -36,10 +36,10 @@ def test_the_estimated_probability_is_near_the_truth():
     model = fitted(confounded(), confounded_table(1000))
     (value,) = KernelValue(model, cases := situations(confounded(), 20)).objectives()
     actions = torch.linspace(-1.2, 1.2, 20, dtype=torch.float64).unsqueeze(-1)
-    found = torch.tensor([one["probability"] for one in value.evidence(actions)])
+    found = torch.tensor([one.estimate.point for one in value.appraise(actions)])
     truth = torch.stack([confounded_truth(case.given["x"], action[0]) for case, action in zip(cases, actions, strict=True)])
     assert float((found - truth).abs().mean()) < 0.1
-    inside = [one["lower"] - 0.02 <= float(true) <= one["upper"] + 0.02 for one, true in zip(value.evidence(actions), truth, strict=True)]
+    inside = [one.estimate.lower - 0.02 <= float(true) <= one.estimate.upper + 0.02 for one, true in zip(value.appraise(actions), truth, strict=True)]
     assert sum(inside) >= 14
 
 
@@ -62,7 +62,7 @@ def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     errors = {}
     for flag in (True, False):
         (value,) = KernelValue(fitted(sequential(), table, sequential=flag), cases).objectives()
-        found = torch.tensor([one["probability"] for one in value.evidence(actions)])
+        found = torch.tensor([one.estimate.point for one in value.appraise(actions)])
         errors[flag] = float((found - truth).abs().mean())
     assert errors[True] < 0.1
     assert errors[True] < 0.7 * errors[False]
@@ -79,15 +79,15 @@ def test_units_and_the_order_of_columns_do_not_matter():
 def test_what_is_said_of_doing_nothing_is_the_rate_given_the_context():
     table = confounded_table(1500)
     model = fitted(confounded(), table)
-    evidence = [each.evidence for each in decisions(model, 10)]
-    assert float(torch.tensor([each["before"] for each in evidence]).mean()) == pytest.approx(float(table.columns(["y"]).ge(2).double().mean()), abs=0.08)
+    evidence = [each for each in decisions(model, 10)]
+    assert float(torch.tensor([each.baseline.point for each in evidence]).mean()) == pytest.approx(float(table.columns(["y"]).ge(2).double().mean()), abs=0.08)
 
 
 def test_outcomes_that_are_never_desired_do_not_break_it():
     table = confounded_table(150)
     low = Table.observed(table.names, torch.cat([table.values[:, :4], table.values[:, 4:] - 100], -1))
     for each in decisions(fitted(confounded(), low), 2):
-        assert each.evidence["probability"] == pytest.approx(0, abs=0.02)
+        assert each.estimate.point == pytest.approx(0, abs=0.02)
 
 
 def test_a_product_kernel_says_that_it_has_no_sequential_form():

@@ -1,0 +1,100 @@
+"""When the answer must be "no", or comes with a warning: one rule for every search over alterations.
+
+    refused     no directed path leads from what would be set to an outcome: by the graph, setting it does nothing
+    no action   the method's own estimate is not above its estimate for doing nothing
+    warned      a context variable or an action lies beyond its observed range; the decision is farther from the observations than
+                99 % of them are from each other (`surrogates.overlap`); the observations contradict the graph
+
+A search whose `declines` is False is only warned, where it would be refused or kept from acting: presets that reproduce a
+publication, and rounds that learn, where acting teaches something.
+
+Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); the rules are ours.
+"""
+
+from dataclasses import replace
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.objectives.alternatives import Alternatives
+
+
+def guarded(objective: Alternatives, decisions: list[Decision], declines: bool = True) -> list[Decision]:
+    """Decisions after the rule above; guarding twice changes nothing.
+
+    Args:
+        objective: What was searched.
+        decisions: One for each of the objective's situations, in order.
+        declines: Whether to refuse and to keep from acting; otherwise a warning says why one should.
+
+    Returns:
+        The decisions, in order.
+    """
+    return [_worth_it(_linked(_within(objective, index, each), objective, declines), declines) for index, each in enumerate(decisions)]
+
+
+def linked(objective: Alternatives, names: tuple[str, ...]) -> bool:
+    """Whether setting variables can change an outcome by one of the surrogate's graphs; true where there is no surrogate to ask."""
+    known = objective.surrogate
+    return known is None or not set(names) <= set(known.task.graph.names) or reaches(known.overlap.graphs, names, known.task.outcomes)
+
+
+def no_path(objective: Alternatives, names: tuple[str, ...]) -> str:
+    """What is said of variables without a path to an outcome."""
+    assert objective.surrogate is not None
+    task = objective.surrogate.task
+    said = f"by the graph nothing leads from {', '.join(names)} to {', '.join(task.outcomes)}: setting it changes no outcome"
+    found = [text for text in objective.surrogate.overlap.contradictions() if any(f"setting {name} " in text for name in names)]
+    return f"{said}; draw the arrow that is missing, or take it out of what may be set" + "".join(f"; {text}" for text in found)
+
+
+def _linked(decision: Decision, objective: Alternatives, declines: bool) -> Decision:
+    if decision.alteration is None or linked(objective, decision.alteration.names):
+        return decision
+    said = no_path(objective, decision.alteration.names)
+    return declined(decision, "refused", said) if declines else _warned(decision, [f"graph: {said}"])
+
+
+def _worth_it(decision: Decision, declines: bool) -> Decision:
+    estimate, baseline = decision.estimate, decision.baseline
+    if decision.alteration is None or estimate is None or baseline is None or estimate.point > baseline.point:
+        return decision
+    said = f"predicted no better than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
+    return declined(decision, "no_action", said) if declines else _warned(decision, [said])
+
+
+def _within(objective: Alternatives, index: int, decision: Decision) -> Decision:
+    """The decision with a warning for everything that leaves the observations."""
+    known = objective.surrogate
+    if known is None or not known.overlap.known:
+        return decision
+    task, situation = known.task, objective.situations[index]
+    contexts = task.given([situation])
+    found = known.overlap.outside(task.context, contexts[0].tolist()) + known.overlap.contradictions()
+    if decision.alteration is not None and set(decision.alteration.names) <= set(task.box.names):
+        names, values = decision.alteration.names, decision.alteration.values
+        found += known.overlap.outside(names, values.tolist())
+        if names in task.candidates:
+            far, limit = float(known.overlap.distance(names, contexts, values.unsqueeze(0))[0]), known.overlap.limit(names)
+            if far > limit + 1e-9:
+                found.append(
+                    f"support: the 5th nearest observation is {far:.2f} standard deviations away in context and action; "
+                    f"99 % of the observations have theirs within {limit:.2f}: the answer is an extrapolation"
+                )
+    return _warned(decision, found)
+
+
+def declined(decision: Decision, status: str, reason: str) -> Decision:
+    """The decision taken back: nothing is altered; the trace says what would have been set."""
+    assert decision.alteration is not None
+    would = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+    return replace(
+        decision,
+        alteration=None,
+        status="refused" if status == "refused" else "no_action",
+        reason=reason,
+        trace=decision.trace | {"would_set": would},
+    )
+
+
+def _warned(decision: Decision, sentences: list[str]) -> Decision:
+    return replace(decision, warnings=tuple(dict.fromkeys((*decision.warnings, *sentences))))

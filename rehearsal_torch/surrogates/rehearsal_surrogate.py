@@ -1,0 +1,32 @@
+"""Rehearsal surrogates: what every model of a rehearsal task has in common.
+
+It was fitted to the rows of a task, and remembers, beside its own parts, where those rows lie (`Overlap`): only so can an
+answer say that it leaves them.
+
+Source: Du et al. (2026), Sec. 2.1; Qin et al. (2023), Sec. 2 (the task).
+"""
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.surrogates.overlap import Overlap
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+class RehearsalSurrogate(Surrogate, ABC):
+    """A surrogate of a rehearsal task.
+
+    `parts` begins with ``self.overlap, self.overlap.examples(table)``.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+        graphs: The graphs that may be true; None for the task's own.
+    """
+
+    def __init__(self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None) -> None:
+        super().__init__()
+        self.task = RehearsalTask.of(task)
+        self.overlap = Overlap(self.task, (self.task.graph,) if graphs is None else graphs)

@@ -1,0 +1,139 @@
+"""One contract over every pair of objective and search: when the answer must be "no", or comes with a warning."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hydra.utils import instantiate
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.loop import rounds
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.spaces.alteration import Alteration
+from tests.linear_truth import chain
+from tests.rehearsal_methods import PAIRS, choices, configuration, learnt
+
+WORLD = chain()
+# Neither a nor m leads to y any more; in the table y depends on both.
+CUT = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}))
+# m leads nowhere, a still does; in the table y depends on m, whatever a is.
+HALF = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["a", "x"]}))
+ACTING = {pair: surrogate for pair, surrogate in PAIRS.items() if pair[1] != "refrain"}
+PUBLISHED = {pair for pair in ACTING if configuration("search", pair[1]).get("declines", True) is False}
+every = pytest.mark.parametrize("pair", ACTING, ids="-".join)
+
+
+@pytest.fixture(scope="module")
+def models():
+    made = {}
+
+    def of(surrogate, task):
+        key = surrogate, task.graph.edges
+        if key not in made:
+            made[key] = learnt(surrogate, task, WORLD.table(60))
+        return made[key]
+
+    return of
+
+
+def decide(model, pair, cases, declines=None):
+    objective, search = (instantiate(configuration(group, option), _convert_="all") for group, option in zip(("objective", "search"), pair, strict=True))
+    if declines is not None:
+        search.declines = declines
+    return search.many(objective(model, cases))
+
+
+def test_presets_that_reproduce_a_publication_warn_and_no_others():
+    assert {search for _, search in PUBLISHED} == {"informative_published", "projection_newton_published"}
+    assert choices("cme_published")[2] == "projected_ascent"  # its own file sets declines to false, see tests/conf
+
+
+@every
+def test_what_leads_to_no_outcome_is_refused_and_the_contradiction_is_named(pair, models):
+    model = models(ACTING[pair], CUT)
+    for decision in decide(model, pair, WORLD.situations(3), declines=True):
+        assert decision.status == "refused"
+        assert decision.alteration is None
+        assert "by the graph nothing leads from a, m to y" in decision.reason
+        assert "in the observations they depend on it" in decision.reason
+
+
+@every
+def test_a_set_that_leads_nowhere_is_not_chosen_where_another_one_does(pair, models):
+    for decision in decide(models(ACTING[pair], HALF), pair, WORLD.situations(3), declines=True):
+        assert decision.alteration is None or decision.alteration.names != ("m",)
+        assert any("setting m cannot change y" in text for text in decision.warnings)
+
+
+@every
+def test_rounds_that_learn_and_published_presets_are_only_warned(pair, models):
+    cases = WORLD.situations(3)
+    for decision in decide(models(ACTING[pair], CUT), pair, cases, declines=False):
+        if decision.alteration is not None:
+            assert any("by the graph nothing leads" in text for text in decision.warnings)
+
+
+@every
+def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
+    # Whatever is set lies at one end of its range, where success is rarer than with nothing altered.
+    stuck = [Foresight(each.identity, each.given, {"a": (-0.999, -0.99), "m": (-0.999, -0.99)}) for each in WORLD.situations(4)]
+    for decision in decide(models(ACTING[pair], WORLD.task), pair, stuck, declines=True):
+        assert decision.status in ("no_action", "refused")
+        assert decision.reason
+    for decision in decide(models(ACTING[pair], WORLD.task), pair, stuck, declines=False):
+        if decision.alteration is not None and decision.estimate.point <= decision.baseline.point:
+            assert any("no better than doing nothing" in text for text in decision.warnings)
+
+
+@every
+def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
+    far = [Foresight("far", {"x": torch.tensor(40.0, dtype=torch.float64)}, {"a": (30.0, 31.0), "m": (30.0, 31.0)})]
+    for declines in (True, False):
+        for decision in decide(models(ACTING[pair], WORLD.task), pair, far, declines=declines):
+            assert any(text.startswith("range: x is 40; the observations lie between") for text in decision.warnings)
+            if decision.alteration is not None:
+                assert any(f"range: {decision.alteration.names[0]} is set to 3" in text for text in decision.warnings)
+                assert any(text.startswith("support: the 5th nearest observation") for text in decision.warnings)
+
+
+def test_a_decision_among_the_observations_bears_no_warning_of_leaving_them(models):
+    pair = ("gaussian_success", "projection_newton")
+    near = [Foresight("near", {"x": torch.tensor(0.0, dtype=torch.float64)}, {"a": (-0.1, 0.1), "m": (-0.1, 0.1)})]
+    (decision,) = decide(models(ACTING[pair], WORLD.task), pair, near, declines=False)
+    assert not [text for text in decision.warnings if text.startswith(("range:", "support:", "graph:"))]
+
+
+class Stubborn(Search):
+    """Somebody else's search: keeps to the documented fields, and asks nobody."""
+
+    def __call__(self, objective):
+        return Decision(Alteration(("a",), torch.tensor([0.5], dtype=torch.float64)), 1.0)
+
+
+class World:
+    """Just enough of a problem for the loop."""
+
+    kind = "rehearse"
+
+    def count(self):
+        return 1
+
+    def situation(self, index):
+        return WORLD.situations(1)[0]
+
+    def score(self, situation, decision):
+        return {}
+
+
+def test_the_loop_asks_for_searches_that_do_not(models):
+    objective = instantiate(configuration("objective", "gaussian_success"), _convert_="all")
+
+    def of_one(model, situation):
+        return objective(model, [situation])
+
+    (each,) = rounds(World(), models("linear_structural", CUT), of_one, Stubborn())
+    assert each.decision.status == "refused"
+    (each,) = rounds(World(), models("linear_structural", WORLD.task), of_one, Stubborn())
+    assert each.decision.status == "recommended"

@@ -1,0 +1,81 @@
+"""Where the observations lie: ranges, distances to the 5th nearest row, contradictions of the graph."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.neighbors import NearestNeighbors
+
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.surrogates.overlap import Overlap, untrue_graph
+from tests.linear_truth import chain
+
+WORLD = chain()
+
+
+def seen(table, task=WORLD.task, **settings):
+    made = Overlap(task, (task.graph,), **settings)
+    made.solve(*made.examples(table))
+    return made
+
+
+def test_distances_are_those_of_scikit_learn():
+    table = WORLD.table(200)
+    made = seen(table)
+    values = table.columns(("x", "a", "m")).numpy()
+    shown = (values - values.mean(0)) / values.std(0)
+    for names, columns in ((("a",), [0, 1]), (("m",), [0, 2]), (("a", "m"), [0, 1, 2])):
+        nearest = NearestNeighbors(n_neighbors=6).fit(shown[:, columns])
+        own = nearest.kneighbors(shown[:, columns])[0][:, 5]
+        assert made.limit(names) == pytest.approx(float(np.quantile(own, 0.99)), rel=1e-6)
+        points = torch.tensor([[0.3, *[0.2] * len(names)], [9.0, *[-4.0] * len(names)]], dtype=torch.float64)
+        expected = nearest.kneighbors((points.numpy() - values.mean(0)[columns]) / values.std(0)[columns], 5)[0][:, 4]
+        assert made.distance(names, points[:, :1], points[:, 1:]).tolist() == pytest.approx(expected.tolist(), rel=1e-6)
+
+
+def test_rows_of_the_same_law_are_rarely_far_and_others_are():
+    made, fresh = seen(WORLD.table(400)), WORLD.table(2000, seed=9)
+    far = made.distance(("a",), fresh.columns(("x",)), fresh.columns(("a",))) > made.limit(("a",))
+    assert 0.002 <= float(far.double().mean()) <= 0.03
+    assert bool((made.distance(("a",), torch.zeros(1, 1), torch.full((1, 1), 6.0)) > made.limit(("a",))).all())
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(1e7, 1.0), (1.6e9, 1.0), (0.0, 1e-6), (0.0, 1e6)])
+def test_units_and_offsets_do_not_matter(offset, scale):
+    plain = seen(WORLD.table(100))
+    table = WORLD.table(100)
+    moved = seen(type(table)(table.names, offset + scale * table.values, table.altered))
+    point = torch.tensor([[0.4, 0.9]], dtype=torch.float64)
+    there = offset + scale * point
+    assert float(moved.distance(("a",), there[:, :1], there[:, 1:])) == pytest.approx(float(plain.distance(("a",), point[:, :1], point[:, 1:])), rel=1e-3)
+    assert moved.limit(("a",)) == pytest.approx(plain.limit(("a",)), rel=1e-3)
+
+
+def test_values_beyond_all_rows_are_named():
+    made = seen(WORLD.table(100))
+    low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
+    assert made.outside(("a",), [low]) == made.outside(("a",), [high]) == []
+    (said,) = made.outside(("x", "a"), [0.0, high + 0.5])
+    assert said.startswith(f"range: a is set to {high + 0.5:.6g}; the observations lie between {low:.6g} and {high:.6g}")
+
+
+def test_many_rows_are_thinned_and_few_are_never_far():
+    assert len(seen(WORLD.table(500), most=50).rows) == 50
+    few = seen(WORLD.table(5))
+    assert not few.known
+    assert few.limit(("a",)) == float("inf")
+
+
+def test_a_graph_that_the_table_contradicts_is_reported_and_a_true_one_is_not():
+    wrong = type(WORLD.task)(RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}), ("x",), WORLD.task.box, WORLD.task.region)
+    said = untrue_graph(WORLD.table(200), wrong)
+    assert [text.split(" cannot")[0] for text in said] == ["graph: by the graph setting a", "graph: by the graph setting m"]
+    assert seen(WORLD.table(200), wrong).contradictions() == said
+    assert untrue_graph(WORLD.table(200), WORLD.task) == []
+
+
+def test_what_was_learnt_survives_saving():
+    made, again = seen(WORLD.table(60)), Overlap(WORLD.task, (WORLD.task.graph,))
+    again.load_state_dict(made.state_dict())
+    point = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+    assert torch.equal(made.distance(("m",), *point), again.distance(("m",), *point))
+    assert again.limit(("m",)) == made.limit(("m",))
