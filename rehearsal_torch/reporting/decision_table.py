@@ -32,8 +32,9 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
         title: Over the table.
         shown: How many of them at most.
     """
-    some, every = decisions[:shown], {note(one) for one in decisions}
-    truth, notes = any(judged(one) for one in some), len(every) > 1
+    some, every = decisions[:shown], [_sentences(one) for one in decisions]
+    shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
+    truth, notes = any(judged(one) for one in some), any(len(each) > len(shared) for each in every)
     table = Table()
     for head in ("case", "known", "set"):
         table.add_column(head, overflow="fold")
@@ -52,11 +53,10 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
         if truth:
             score = one.get("score") or {}
             line.append(f"{_from_to(score.get('no_action'), score.get('probability'))} ({figure(score.get('oracle'))})")
-        table.add_row(*(Text(cell) for cell in [*line, *([note(one)] if notes else [])]))
+        table.add_row(*(Text(cell) for cell in [*line, *(["; ".join(text for text in _sentences(one) if text not in shared)] if notes else [])]))
     more = len(decisions) - len(some)
     below = [f"... and {more} more in table.csv"] if more > 0 else []
-    if len(every) == 1 and every != {""}:
-        below.append(f"All cases: {every.pop()}")
+    below += [f"All cases: {text}" for text in shared]
     return "\n".join([title, printed(table), *below])
 
 
@@ -124,8 +124,8 @@ def known(one: Decided) -> str:
 
 
 def change(one: Decided) -> str:
-    """What to set to what; a dash for nothing."""
-    return _pairs(one.get("alteration") or {}, FEW_SETTINGS) or "-"
+    """What to set to what, or that nothing is altered: by choice, or because the method refused."""
+    return _pairs(one.get("alteration") or {}, FEW_SETTINGS) or str(one.get("status", "-")).replace("_", " ")
 
 
 def interval(one: Decided) -> str:
@@ -138,9 +138,13 @@ def interval(one: Decided) -> str:
 
 def note(one: Decided) -> str:
     """Why nothing is altered and what would have been, or what to beware of."""
+    return "; ".join(_sentences(one))
+
+
+def _sentences(one: Decided) -> list[str]:
     would = _pairs(effort(one, "would_set") or {}, FEW_SETTINGS)
     parts = (str(one.get("reason") or ""), f"else: {would}" if would else "", *(one.get("warnings") or ()))
-    return "; ".join(text for text in parts if text)
+    return [text for text in parts if text]
 
 
 def figure(value: object) -> str:

@@ -41,10 +41,8 @@ def linked(objective: Alternatives, names: tuple[str, ...]) -> bool:
 def no_path(objective: Alternatives, names: tuple[str, ...]) -> str:
     """What is said of variables without a path to an outcome."""
     assert objective.surrogate is not None
-    task = objective.surrogate.task
-    said = f"by the graph nothing leads from {', '.join(names)} to {', '.join(task.outcomes)}: setting it changes no outcome"
-    found = [text for text in objective.surrogate.overlap.contradictions() if any(f"setting {name} " in text for name in names)]
-    return f"{said}; draw the arrow that is missing, or take it out of what may be set" + "".join(f"; {text}" for text in found)
+    where = f"by the graph nothing leads from {', '.join(names)} to {', '.join(objective.surrogate.task.outcomes)}"
+    return f"{where}: setting it changes no outcome; draw the arrow that is missing, or take it out of what may be set"
 
 
 def _linked(decision: Decision, objective: Alternatives, declines: bool) -> Decision:

@@ -44,7 +44,7 @@ def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path)
     first, _, third = (next(text for text in shown.splitlines() if text.startswith(f"│ {case} ")) for case in "012")
     for text in ("x=0", "a=1.5", "0.450 -> 0.700", "0.650 to 0.850", "0.400 -> 0.800 (0.900)"):
         assert text in first
-    assert [cell.strip() for cell in third.strip("│").split("│")][2:5] == ["-", "0.450", "-"]
+    assert [cell.strip() for cell in third.strip("│").split("│")][2:5] == ["refused", "0.450", "-"]
     assert "0.450 -> " not in third
     joined = " ".join(shown.replace("│", " ").split())
     assert "no row comes near" in joined
