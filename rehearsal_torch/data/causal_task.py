@@ -10,7 +10,7 @@ several. Sought is the action vector with the largest expected reward, where the
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,8 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.known_reward import KnownReward, known_reward
+from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_file import built, causal_parts
+from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -48,25 +50,28 @@ class CausalTask:
     limits: Polytope | None = None
 
     def __post_init__(self) -> None:
-        if self.graph.bidirected:
-            raise ValueError(f"expected a directed acyclic graph; got bi-directional edges {list(self.graph.bidirected)}: give each node noise of its own")
-        for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
-            unknown = [name for name in names if name not in self.graph.names]
-            if unknown:
-                raise ValueError(f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with their edges")
-        late = [name for name in self.box.names if self.graph.parents(name)]
-        if late:
-            raise ValueError(f"actions {late} have parents: an action is set from outside, take the arrows into it out")
-        wanted = [name for name in self.reward.names if name in self.box.names]
-        if wanted:
-            raise ValueError(f"the reward reads the actions {wanted}: expected nodes; add a node that says what the action costs")
-        if not self.box.names or bool((self.box.width <= 0).any()):
-            raise ValueError("expected at least one action, each with lower < upper; leave out what cannot be changed")
-        idle = [name for name in self.box.names if name not in self.graph.ancestors(self.reward.names)]
-        if idle:
-            raise ValueError(f"actions {idle} do not reach the reward {list(self.reward.names)}: draw their arrows, or take them out")
+        if faults := list(self._faults()):
+            raise FaultsError(faults)
         if self.limits is not None:
             self._check_limits(self.limits)
+
+    def _faults(self) -> Iterator[str]:
+        if self.graph.bidirected:
+            yield f"expected a directed acyclic graph; got bi-directional edges {list(self.graph.bidirected)}: give each node noise of its own"
+        known = set(self.graph.names)
+        for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
+            if unknown := [name for name in names if name not in known]:
+                yield f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with their edges"
+        targets = {target for _, target in self.graph.edges}
+        if late := [name for name in self.box.names if name in targets]:
+            yield f"actions {late} have parents: an action is set from outside, take the arrows into it out"
+        if wanted := [name for name in self.reward.names if name in self.box.names]:
+            yield f"the reward reads the actions {wanted}: expected nodes; add a node that says what the action costs"
+        if not self.box.names or bool((self.box.width <= 0).any()):
+            yield "expected at least one action, each with lower < upper; leave out what cannot be changed"
+        reaching = self.graph.ancestors(self.reward.names)
+        if idle := [name for name in self.box.names if name in known and name not in reaching]:
+            yield f"actions {idle} do not reach the reward {list(self.reward.names)}: draw their arrows, or take them out"
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
@@ -103,7 +108,7 @@ class CausalTask:
         """Refuses a table that nothing can be learnt from.
 
         Raises:
-            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing or infinite, a node is constant, or an
+            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing, infinite or beyond 1e150, a node is constant, or an
                 action lies outside its bounds.
         """
         needed = (*self.actions, *self.nodes)
@@ -115,7 +120,9 @@ class CausalTask:
         faults = []
         for name, column in zip(needed, table.columns(needed).T, strict=True):
             bad = int((~column.isfinite()).sum())
-            if bad:
+            if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
+                faults.append(f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute with: use another unit")
+            elif bad:
                 faults.append(f"{name}: {bad} of {len(column)} values are missing or infinite: drop those rows, or measure again")
             elif name in self.nodes and bool((column == column[0]).all()):
                 faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the node out of the graph")
@@ -151,28 +158,17 @@ class CausalTask:
         return {"graph": self.graph.to_plain(), "actions": bounds, "reward": self.reward.to_plain(), "limits": limits}
 
     @classmethod
-    def of(cls, plain: "Mapping[str, Any] | CausalTask") -> "CausalTask":
-        """A task of plain data: ``graph`` ({parents: {node: [causes]}} or {cliques, edges}), ``actions`` (name to bounds), ``reward``, ``limits``.
+    def of(cls, plain: "Mapping[str, Any] | CausalTask", source: str = "the task") -> "CausalTask":
+        """A task of plain data, as `to_plain` writes it or a person does; see `rehearsal_torch.data.task_file`.
+
+        Args:
+            plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward, and optionally limits.
+            source: What it is called in messages.
 
         Raises:
-            ValueError: if a part is missing or wrong.
+            TaskError: if a part is missing or wrong; all faults are listed.
         """
         if isinstance(plain, CausalTask):
             return plain
-        missing = [key for key in ("graph", "actions", "reward") if key not in plain]
-        if missing:
-            raise ValueError(f"a task needs {missing}: graph, actions (name to bounds), reward, and optionally limits on the actions")
-        strange = [key for key in plain if key not in ("graph", "actions", "reward", "limits")]
-        if strange:
-            raise ValueError(f"a task has no {strange}: it has graph, actions, reward and limits")
-        graph = dict(plain["graph"])
-        if "parents" in graph:
-            made = RehearsalGraph.of(graph["parents"])
-        else:
-            made = RehearsalGraph(tuple(tuple(names) for names in graph["cliques"]), tuple((source, target) for source, target in graph["edges"]))
-        box, limits = Box.of(plain["actions"]), plain.get("limits")
-        bound = None
-        if limits is not None:
-            normals, offsets = (torch.tensor(limits[key], dtype=torch.float64) for key in ("normals", "offsets"))
-            bound = Polytope(box.names, normals, offsets)
-        return cls(made, box, known_reward(plain["reward"]), bound)
+        parts = causal_parts(plain, source)
+        return built(source, lambda: cls(**parts))

@@ -7,7 +7,8 @@ one of the candidate sets of variables that makes P(Y in S | x, alteration) larg
 Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_file import built, rehearsal_parts
+from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -45,28 +48,30 @@ class RehearsalTask:
     candidates: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "context", tuple(self.context))
-        sets = tuple(tuple(names) for names in self.candidates) or tuple((name,) for name in self.box.names)
+        object.__setattr__(self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context))
+        sets = tuple((names,) if isinstance(names, str) else tuple(names) for names in self.candidates) or tuple((name,) for name in self.box.names)
         object.__setattr__(self, "candidates", sets)
+        if faults := list(self._faults()):
+            raise FaultsError(faults)
+
+    def _faults(self) -> Iterator[str]:
         parts = {"context": self.context, "actionable": self.box.names, "outcome": self.outcomes}
+        known, settable = set(self.graph.names), set(self.box.names)
         for part, names in parts.items():
-            unknown = [name for name in names if name not in self.graph.names]
-            if unknown:
-                raise ValueError(f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}")
-        named = [name for names in parts.values() for name in names]
-        twice = sorted({name for name in named if named.count(name) > 1})
-        if twice:
-            raise ValueError(f"{twice} play two parts: a variable is context, actionable or an outcome")
-        for names in sets:
-            strange = [name for name in names if name not in self.box.names]
-            if strange or not names:
-                raise ValueError(f"candidate set {list(names)}: expected some of the actionable variables {list(self.box.names)}")
-        late = [name for name in self.context if name in self.graph.descendants(self.box.names)]
-        if late:
-            raise ValueError(f"context {late} follows an actionable variable and cannot be seen before deciding: take it out of the context, or turn the edge")
-        early = [name for name in self.box.names if name in self.graph.descendants(self.outcomes)]
-        if early:
-            raise ValueError(f"actionable {early} follows an outcome: nothing that is set there can change the outcome any more")
+            if unknown := [name for name in names if name not in known]:
+                yield f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}"
+        counts = Counter(name for names in parts.values() for name in names)
+        if twice := sorted(name for name, count in counts.items() if count > 1):
+            yield f"{twice} play two parts: a variable is context, actionable or an outcome"
+        for names in self.candidates:
+            if not names or not settable.issuperset(names):
+                yield f"candidate set {list(names)}: expected some of the actionable variables {list(self.box.names)}"
+        after = self.graph.descendants(self.box.names)
+        if late := [name for name in self.context if name in after and name not in settable]:
+            yield f"context {late} follows an actionable variable and cannot be seen before deciding: take it out of the context, or turn the edge"
+        beyond = self.graph.descendants(self.outcomes)
+        if early := [name for name in self.box.names if name in beyond and name not in self.outcomes]:
+            yield f"actionable {early} follows an outcome: nothing that is set there can change the outcome any more"
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -82,7 +87,7 @@ class RehearsalTask:
         """Refuses a table that nothing can be learnt from.
 
         Raises:
-            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing or infinite, or a column is constant.
+            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing, infinite or beyond 1e150, or a column is constant.
         """
         missing = [name for name in self.graph.names if name not in table.names]
         if missing:
@@ -93,7 +98,9 @@ class RehearsalTask:
         faults = []
         for name, column in zip(self.graph.names, values.T, strict=True):
             bad = int((~column.isfinite()).sum())
-            if bad:
+            if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
+                faults.append(f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute with: use another unit")
+            elif bad:
                 faults.append(f"{name}: {bad} of {len(column)} values are missing or infinite: drop or impute those rows")
             elif bool((column == column[0]).all()):
                 faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the variable out")
@@ -124,35 +131,18 @@ class RehearsalTask:
         }
 
     @classmethod
-    def of(cls, plain: "Mapping[str, Any] | RehearsalTask") -> "RehearsalTask":
-        """A task of plain data, as `to_plain` writes it; `graph` may also be {parents: {child: [causes]}, bidirected: [[...]]}, `region` bounds.
+    def of(cls, plain: "Mapping[str, Any] | RehearsalTask", source: str = "the task", columns: Sequence[str] | None = None) -> "RehearsalTask":
+        """A task of plain data, as `to_plain` writes it or a person does; see `rehearsal_torch.data.task_file`.
+
+        Args:
+            plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces), and optionally candidates.
+            source: What it is called in messages.
+            columns: The columns that a table offers; every variable must be one of them. None does not compare.
 
         Raises:
-            ValueError: if a part is missing or wrong.
+            TaskError: if a part is missing or wrong; all faults are listed.
         """
         if isinstance(plain, RehearsalTask):
             return plain
-        missing = [key for key in ("graph", "context", "box", "region") if key not in plain]
-        if missing:
-            raise ValueError(f"a task needs {missing}: graph, context, box (what may be set), region (what is wanted), and optionally candidates")
-        graph, region = dict(plain["graph"]), dict(plain["region"])
-        made = (
-            RehearsalGraph.of(graph["parents"], graph.get("bidirected", ()))
-            if "parents" in graph
-            else RehearsalGraph(_tuples(graph["cliques"]), _pairs(graph["edges"]))
-        )
-        if "normals" in region:
-            wanted = Polytope(
-                tuple(region["names"]), torch.tensor(region["normals"], dtype=torch.float64), torch.tensor(region["offsets"], dtype=torch.float64)
-            )
-        else:
-            wanted = Polytope.of(region)
-        return cls(made, tuple(plain["context"]), Box.of(plain["box"]), wanted, _tuples(plain.get("candidates", ())))
-
-
-def _tuples(lists: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(names) for names in lists)
-
-
-def _pairs(lists: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((source, target) for source, target in lists)
+        parts = rehearsal_parts(plain, source, columns)
+        return built(source, lambda: cls(**parts))

@@ -25,9 +25,9 @@ from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.situation import Foresight, Situation
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.datasets.causal_problem import CausalProblem
 from rehearsal_torch.datasets.number_columns import number_columns, table_file
-from rehearsal_torch.datasets.written_task import task_content
 
 SET = "set:"
 
@@ -36,9 +36,10 @@ def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
     """A task of a YAML file, or of its content.
 
     Raises:
-        ValueError: if there is none, it cannot be read, or a part is missing or wrong.
+        TaskError: if there is none, it cannot be read, or a part is missing or wrong; all faults are listed.
     """
-    return CausalTask.of(task_content(task, ("graph", "actions", "reward"))[1])
+    source, content = task_content(task, CAUSAL_PARTS)
+    return CausalTask.of(content, source)
 
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:

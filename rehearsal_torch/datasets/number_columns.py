@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.datasets.stays import TableError
-from rehearsal_torch.datasets.written_task import meant
+from rehearsal_torch.files.schema import meant
 
 
 def table_file(path: str | Path | None, role: str = "path") -> pd.DataFrame:

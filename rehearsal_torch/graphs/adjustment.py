@@ -10,7 +10,8 @@ confounder of the second. Then the sequential formula holds,
 
     p(y | x, a altered) = int int p(y | x, u, a, v) p(v | x, u, a_first) p(u | x) dv du.
 
-Both conditions are checked by d-separation, a bi-directional edge standing for a hidden common cause.
+Both conditions are checked by d-separation, a bi-directional edge standing for a hidden common cause; so does that of a bow, an
+arrow a -> b beside a <-> b. From an altered variable to an outcome, a bow cannot be adjusted for, and the reasons name it.
 
 Source: Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser, VanderWeele and Robins (2010) (adjustment);
 Du et al. (2026), Def. 1 and Prop. 1, who require a sufficient decomposition and do not say how to find it.
@@ -67,12 +68,13 @@ def adjustment(graph: RehearsalGraph, context: Sequence[str], altered: Sequence[
         if some and len(some) < len(clique):
             rest = [name for name in clique if name not in altered]
             reasons.append(f"{some} and {rest} influence each other: how {rest} follow an alteration of {some} is not seen in observations")
+    bows = "".join(f" ({one} -> {other} stands beside {one} <-> {other})" for one, other in graph.bows if {one, other} & (set(altered) | after))
     bridges = [name for name in graph.names if name in after and name not in outside and _spoils(graph, name, altered, outcomes)]
     if bridges and not sequential:
         reasons.append(f"{bridges} lie between alterations and influence a later one and the outcome: use the sequential formula")
     if not bridges or not sequential:
         if not bridges and not _separated(graph, altered, altered, outcomes, known | set(before)):
-            reasons.append(f"{list(altered)} and {list(outcomes)} have a common cause that {[*context, *before]} do not block")
+            reasons.append(f"{list(altered)} and {list(outcomes)} have a common cause that {[*context, *before]} do not block{bows}")
         return Adjustment(before, (), (), tuple(reasons))
     earliest = [name for name in altered if any(bridge in graph.descendants([name]) - {name} for bridge in bridges)]
     later = [name for name in altered if name not in earliest or any(name in graph.descendants([bridge]) for bridge in bridges)]
@@ -82,9 +84,9 @@ def adjustment(graph: RehearsalGraph, context: Sequence[str], altered: Sequence[
     if not first or any(bridge in cut.descendants(later) for bridge in bridges):
         reasons.append(f"{bridges} lie in more than one place between alterations: alter fewer variables at once")
     elif not _separated(graph, first, altered, outcomes, known | set(before)):
-        reasons.append(f"{list(first)} and {list(outcomes)} have a common cause that {[*context, *before]} do not block")
+        reasons.append(f"{list(first)} and {list(outcomes)} have a common cause that {[*context, *before]} do not block{bows}")
     elif not _separated(graph, later, later, outcomes, known | set(before) | set(first) | set(between)):
-        reasons.append(f"{later} and {list(outcomes)} have a common cause that {[*context, *before, *between]} do not block")
+        reasons.append(f"{later} and {list(outcomes)} have a common cause that {[*context, *before, *between]} do not block{bows}")
     return Adjustment(before, between, first, tuple(reasons))
 
 
@@ -104,4 +106,6 @@ def _separated(graph: RehearsalGraph, moved: Iterable[str], altered: Iterable[st
     for clique in graph.cliques:
         for one, other in combinations(clique, 2):
             whole.add_edges_from((("hidden", one, other), end) for end in (one, other) if end not in later)
+    for one, other in graph.bows:
+        whole.add_edges_from((("hidden", one, other), end) for end in (one, other) if end not in later)
     return bool(nx.is_d_separator(whole, moved, set(outcomes) - given, given - moved - set(outcomes)))

@@ -20,7 +20,7 @@ class Background:
     """What is known before the data.
 
     Attributes:
-        tiers: Sets of variables, earliest first; a variable in none is free of them.
+        tiers: Sets of variables, earliest first; a text is a set of one, and a variable in none is free of them.
         forbidden: Pairs (from, to) that are no edges.
         required: Pairs (from, to) that are edges.
 
@@ -33,7 +33,7 @@ class Background:
     required: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tiers", tuple(tuple(str(name) for name in tier) for tier in self.tiers))
+        object.__setattr__(self, "tiers", tuple((tier,) if isinstance(tier, str) else tuple(str(name) for name in tier) for tier in self.tiers))
         for kind in ("forbidden", "required"):
             object.__setattr__(self, kind, _edges(getattr(self, kind), kind))
         listed = [name for tier in self.tiers for name in tier]

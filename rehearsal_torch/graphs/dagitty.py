@@ -12,7 +12,7 @@
 `a -> b -> c` and `a <- b` are read as well, and so are groups in braces; semicolons may part statements, and positions and
 comments are passed over. A variable may have a part: context is written as adjusted, what may be altered as exposure, the
 outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members of a clique, so that what is read must
-satisfy Def. 3.
+satisfy Def. 3, or stands beside an arrow (a bow). An undirected edge `--` is refused: it says that the direction is not known.
 
 Source: Textor et al. (2016), dagitty; Qin et al. (2023), Def. 1-3.
 """
@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import check_size
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?\*/)
@@ -93,11 +94,13 @@ def from_dagitty(text: str) -> Written:
         kind, value = body[at]
         if kind == "edge":
             if value not in ("->", "<-", "<->") or not before:
-                raise ValueError(f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no others")
+                undirected = value == "--" and bool(before) and "; -- says that the direction is not known: decide for one, or write <->"
+                raise ValueError(f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no others{undirected or ''}")
             line = value
         elif value == "{" or kind == "word":
             group, at = _group(body, at)
             names |= dict.fromkeys(group)
+            check_size(len(names), len(directed) + len(bidirected) + len(before) * len(group) * bool(line))
             for one, other in ((one, other) for one in before for other in group if line):
                 (bidirected if line == "<->" else directed).append((other, one) if line == "<-" else (one, other))
             before, line = group, ""

@@ -83,6 +83,7 @@ def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> Par
         graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are compatible with it (Thm. 16).
         names: The order of the variables; None for the graph's.
     """
+    graph.require_cliques("a class of directed graphs")
     inner = [(one, other) for clique in graph.cliques for one, other in combinations(clique, 2)]
     dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
     named = graph.names if names is None else tuple(names)

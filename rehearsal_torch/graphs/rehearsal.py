@@ -5,11 +5,14 @@ disjoint, an edge into one member of a clique goes into all of them, and the dir
 Altering X cuts every arrow into X; inside a clique the altered members become parents of the rest. A directed acyclic
 graph is the case in which each clique has one member.
 
+Beyond the paper, an arrow a -> b may be a bow: beside it a hidden common cause moves both, a <-> b. No law over cliques is
+that of such a graph, so only what reasons by separation in the graph (adjustment) takes one; everything else refuses it.
+
 Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -23,36 +26,57 @@ class RehearsalGraph:
     Attributes:
         cliques: Disjoint; together they hold every variable. Kept in a topological order.
         edges: Pairs (from, to).
+        bows: Those of the edges beside which a hidden common cause moves both ends, from -> to and from <-> to at once.
 
     Raises:
         ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or reaches only part of a clique, or
-            the edges run in a circle; the message names the clique or edge.
+            the edges run in a circle; the message names every such clique and edge.
     """
 
     cliques: tuple[tuple[str, ...], ...]
     edges: tuple[tuple[str, str], ...]
+    bows: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", tuple(dict.fromkeys((str(source), str(target)) for source, target in self.edges)))
+        object.__setattr__(self, "edges", _pairs(self.edges))
+        object.__setattr__(self, "bows", _pairs(self.bows))
+        for clique in self.cliques:
+            if isinstance(clique, str):
+                raise ValueError(f"expected a clique, a list of variables; got the text {clique!r}: write [{clique!r}]")
         object.__setattr__(self, "cliques", tuple(tuple(str(name) for name in clique) for clique in self.cliques))
         names = [name for clique in self.cliques for name in clique]
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"{twice} stand in two cliques: maximal bi-directional cliques must not overlap")
         clique_of = {name: clique for clique in self.cliques for name in clique}
+        if faults := [*self._edge_faults(clique_of, names), *self._bow_faults(clique_of)]:
+            raise ValueError("; ".join(faults))
+        object.__setattr__(self, "cliques", self._ordered(clique_of))
+
+    def _edge_faults(self, clique_of: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> Iterator[str]:
         edges = set(self.edges)
         for source, target in self.edges:
             unknown = [name for name in (source, target) if name not in clique_of]
             if unknown:
-                raise ValueError(f"edge {source} -> {target}: unknown variable {unknown}; the variables are {names}")
-            if clique_of[source] == clique_of[target]:
-                raise ValueError(
+                yield f"edge {source} -> {target}: unknown variable {unknown}; the variables are {list(names)}"
+            elif clique_of[source] == clique_of[target]:
+                yield (
                     f"edge {source} -> {target} lies inside the clique {clique_of[source]}: members of a clique are joined by bi-directional edges alone"
                 )
-            left_out = [name for name in clique_of[target] if (source, name) not in edges]
-            if left_out:
-                raise ValueError(f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add {source} -> {', '.join(left_out)}")
-        object.__setattr__(self, "cliques", self._ordered(clique_of))
+            elif left_out := [name for name in clique_of[target] if (source, name) not in edges]:
+                yield f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add {source} -> {', '.join(left_out)}"
+
+    def _bow_faults(self, clique_of: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+        edges = set(self.edges)
+        for source, target in self.bows:
+            if (source, target) not in edges:
+                yield f"the bow {source} -> {target} with {source} <-> {target} lacks its arrow: add the edge {source} -> {target}"
+            for name in (source, target):
+                if len(clique_of.get(name, ())) > 1:
+                    yield (
+                        f"{source} -> {target} stands beside {source} <-> {target}, and {name} is in the clique {clique_of[name]} as well: "
+                        "take the arrow out, or the other bi-directional edges"
+                    )
 
     def _ordered(self, clique_of: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
         before: dict[tuple[str, ...], set[tuple[str, ...]]] = {clique: set() for clique in self.cliques}
@@ -77,19 +101,39 @@ class RehearsalGraph:
     def of(cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()) -> "RehearsalGraph":
         """A graph of variable to parents, and cliques of bi-directional edges.
 
-        Every variable that is only named as a parent is a root. Members of a clique share the union of what is written for them.
+        Every variable that is only named as a parent is a root. Members of a clique share the union of what is written for them. A pair that
+        an arrow joins as well is a bow.
 
         Args:
-            parents: Variable to its direct causes.
+            parents: Variable to its direct causes; a text is a single cause.
             bidirected: Sets of variables that are joined pairwise by bi-directional edges.
+
+        Raises:
+            ValueError: if it is no rehearsal graph; the message names the edges and sets.
         """
-        names = list(dict.fromkeys([name for child, causes in parents.items() for name in (*causes, child)]))
-        joined = [tuple(clique) for clique in bidirected]
+        causes_of = {str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes)) for child, causes in parents.items()}
+        names = list(dict.fromkeys([name for child, causes in causes_of.items() for name in (*causes, child)]))
+        own = [name for name, causes in causes_of.items() if name in causes]
+        if own:
+            raise ValueError(f"{own} stand among their own causes: take them out of their own lists")
+        joined, bows = [], []
+        for each in bidirected:
+            if isinstance(each, str):
+                raise ValueError(f"expected a set of variables that move together; got the text {each!r}: write [one, other]")
+            clique = tuple(dict.fromkeys(map(str, each)))
+            arrows = [(one, other) for one in clique for other in clique if one in causes_of.get(other, ())]
+            if arrows and len(clique) > 2:
+                one, other = arrows[0]
+                raise ValueError(
+                    f"{one} -> {other} stands beside {one} <-> {other} of the set {list(clique)}: a set of three or more that move together has no "
+                    f"arrow inside; take the arrow out, or write bidirected sets of two"
+                )
+            (bows if arrows else joined).append(arrows[0] if arrows else clique)
         names += [name for clique in joined for name in clique if name not in names]
         inside = {name: clique for clique in joined for name in clique}
         cliques = list(dict.fromkeys(inside.get(name, (name,)) for name in names))
-        edges = [(cause, member) for child, causes in parents.items() for cause in causes for member in inside.get(child, (child,))]
-        return cls(tuple(cliques), tuple(edges))
+        edges = [(cause, member) for child, causes in causes_of.items() for cause in causes for member in inside.get(child, (child,))]
+        return cls(tuple(cliques), tuple(edges), tuple(bows))
 
     @classmethod
     def mixed(cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()) -> "RehearsalGraph":
@@ -98,23 +142,24 @@ class RehearsalGraph:
         Args:
             names: The variables; those that only edges name are added.
             directed: Pairs (from, to).
-            bidirected: Pairs; the order within a pair does not matter.
+            bidirected: Pairs; the order within a pair does not matter. A pair that a directed edge joins as well is a bow.
 
         Raises:
-            ValueError: if a pair is no pair, two edges join the same variables (Def. 1), maximal bi-directional cliques overlap (Def. 3, 1),
+            ValueError: if a pair is no pair, two opposite directed edges join the same variables (Def. 1), maximal bi-directional cliques overlap (Def. 3, 1),
                 an edge reaches part of a clique (Def. 3, 2), or the edges run in a circle (Def. 3, 3); the message names them.
 
         Source: Qin et al. (2023), Def. 1-3.
         """
         arrows, joined = _pairs(directed), _pairs(bidirected)
-        drawn: dict[frozenset[str], str] = {}
-        for pairs, line in ((arrows, "->"), (joined, "<->")):
-            for one, other in pairs:
-                one, other = (one, other) if line == "->" else (min(one, other), max(one, other))
-                shown, ends = f"{one} {line} {other}", frozenset((one, other))
-                if drawn.get(ends, shown) != shown:
-                    raise ValueError(f"{drawn[ends]} and {shown} join the same two variables: a mixed graph has at most one edge between them, keep one")
-                drawn[ends] = shown
+        straight = set(arrows)
+        for one, other in arrows:
+            if (other, one) in straight:
+                raise ValueError(
+                    f"{one} -> {other} and {other} -> {one} join the same two variables: an arrow has one direction; keep one of the two, "
+                    f"or write {one} <-> {other} where both move together for hidden reasons"
+                )
+        bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
+        joined = tuple(pair for pair in joined if pair not in straight and pair[::-1] not in straight)
         near: dict[str, set[str]] = {str(name): set() for name in names}
         for one, other in (*arrows, *joined):
             near.setdefault(one, set())
@@ -123,19 +168,39 @@ class RehearsalGraph:
             near[one].add(other)
             near[other].add(one)
         cliques = list(dict.fromkeys(_joined(name, near) for name in near))
-        return cls(tuple(cliques), arrows)
+        return cls(tuple(cliques), arrows, bows)
+
+    def require_cliques(self, method: str) -> None:
+        """Refuses a graph with bows, for what takes the graph apart into cliques.
+
+        Args:
+            method: What does so.
+
+        Raises:
+            ValueError: if there is a bow; the message names its two edges.
+        """
+        if self.bows:
+            drawn = ", ".join(f"{one} -> {other} beside {one} <-> {other}" for one, other in self.bows)
+            raise ValueError(
+                f"{method} cannot honour {drawn}: it needs a graph whose cliques have one law each, in which at most one edge joins two variables; "
+                "keep the arrow (no hidden common cause) or the bi-directional edge (neither causes the other), or decide by adjustment, decision=cme"
+            )
 
     @cached_property
     def bidirected(self) -> tuple[tuple[str, str], ...]:
-        """The bi-directional edges, each pair once."""
-        return tuple(pair for clique in self.cliques for pair in combinations(clique, 2))
+        """The bi-directional edges, each pair once, those of bows last."""
+        return tuple(pair for clique in self.cliques for pair in combinations(clique, 2)) + self.bows
 
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
         """(clique, its parents) in topological order: the joint law is the product of P(clique | parents).
 
+        Raises:
+            ValueError: if the graph has bows: no such product is its law.
+
         Source: Qin et al. (2023), Def. 11.
         """
+        self.require_cliques("a factorisation over cliques")
         place = {name: index for index, name in enumerate(self.names)}
         return tuple((clique, tuple(sorted(self._causes.get(clique[0], ()), key=place.__getitem__))) for clique in self.cliques)
 
@@ -196,11 +261,12 @@ class RehearsalGraph:
             inside = [name for name in clique if name in cut]
             cliques += [(name,) for name in inside] + ([rest] if rest else [])
             edges += [(source, target) for source in inside for target in rest]
-        return RehearsalGraph(tuple(cliques), tuple(edges))
+        return RehearsalGraph(tuple(cliques), tuple(edges), tuple(pair for pair in self.bows if not cut & set(pair)))
 
     def to_plain(self) -> dict[str, list]:
-        """Plain lists for a configuration: `cliques` and `edges`; `RehearsalGraph(**plain)` gives the graph back."""
-        return {"cliques": [list(clique) for clique in self.cliques], "edges": [list(edge) for edge in self.edges]}
+        """Plain lists for a configuration: `cliques` and `edges`, and `bows` where there are any; `RehearsalGraph(**plain)` gives the graph back."""
+        bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
+        return {"cliques": [list(clique) for clique in self.cliques], "edges": [list(edge) for edge in self.edges], **bows}
 
 
 def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> frozenset[str]:

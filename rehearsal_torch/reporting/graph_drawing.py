@@ -81,10 +81,12 @@ def graph_figure(
         for one, other in edges:
             first, second = (one, other) if line == "->" else (min(one, other), max(one, other))
             share = 1.0 if probabilities is None else probabilities.get((first, line, second), 0.0)
+            # The hidden cause of a bow is drawn beside its arrow.
+            bow = {"posA": spots.centres[one], "posB": spots.centres[other], "connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
             path = _within(placed, spots, one, other) if placed.column[one] >= placed.column[other] else _across(placed, spots, one, other, ends[one, other])
             axes.add_patch(
                 FancyArrowPatch(
-                    path=path,
+                    **(bow if line == "<->" and (one, other) in shown.bows else {"path": path}),
                     arrowstyle="-|>" if line == "->" else "<|-|>",
                     mutation_scale=10,
                     linewidth=0.4 + 0.8 * share,

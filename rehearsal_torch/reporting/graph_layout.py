@@ -62,7 +62,7 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
     tiers = []
     for part in ("X", "Z", "Y"):
         depth: dict[Clique, int] = {}
-        for clique, parents in graph.factors:
+        for clique, parents in ((each, graph.parents(each)) for each in graph.cliques):
             if part_of[clique] == part:
                 depth[clique] = max((depth[clique_of[name]] + 1 for name in parents if clique_of[name] in depth), default=0)
         if depth:

@@ -16,8 +16,8 @@ from itertools import combinations
 from typing import Any
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.files import graph_of
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.surrogates.linear_surrogate import Equation
 
 
@@ -50,7 +50,8 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
     Raises:
         ValueError: if it is no rehearsal graph, or its variables are not the task's.
     """
-    made = graph if isinstance(graph, RehearsalGraph) else graph_of(graph)
+    made = graph_of(graph)
+    made.require_cliques("a hypothesis of a structural posterior")
     if set(made.names) != set(task.graph.names):
         odd = sorted(set(made.names) ^ set(task.graph.names))
         raise ValueError(f"expected a graph over {list(task.graph.names)}; {odd} stand in one of the two alone: a hypothesis has the task's variables")

@@ -61,6 +61,7 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
     Raises:
         ValueError: if a context variable shares a clique with one that may be altered.
     """
+    task.graph.require_cliques("a linear equation for every clique")
     found = []
     for clique in task.graph.cliques:
         parents, free = task.graph.parents(clique), [name for name in clique if name in task.box.names]

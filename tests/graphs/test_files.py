@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.dagitty import from_dagitty, to_dagitty
-from rehearsal_torch.graphs.files import ENDINGS, graph_of, read_graph, write_graph
+from rehearsal_torch.graphs.files import ENDINGS, read_graph, write_graph
 from rehearsal_torch.graphs.networkx_graph import from_networkx, to_networkx
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_of
 from tests.random_graphs import random_graph
 
 NAMES = ["number of users", "1st", "Größe", "a-b", "x.y", "dag"]

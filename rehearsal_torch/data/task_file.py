@@ -1,0 +1,319 @@
+"""Task files: one strict reader for the tasks of both families.
+
+    rehearsal    graph, context, box, region, candidates    what is seen, what may be set, where the outcomes should fall
+    causal       graph, actions, reward, limits             what may be set in each experiment, and what is to be made large
+
+A task is a YAML file or a mapping. Its schema is a pydantic model; every fault of every part is listed at once, each with the dotted
+path of the key, what was expected and what was found. Where a list of names is meant, a single name is a list of one, in all tasks
+and graphs; where a list of lists is meant (edges, bidirected, candidates), the outer brackets are needed. Sizes are bounded before
+anything is built. What `to_plain` of a task writes reads back.
+
+Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2, for what a task consists of.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import torch
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+
+from rehearsal_torch.data.known_reward import KnownReward, known_reward
+from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.schema import Bounds, FaultsError, Name, Names, Number, Schema, Sides, fault, form, list_of, listed, mapping, meant, read
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, ParentsForm, WrittenGraph
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+FACES = 1000
+SETS = 20_000
+Made = TypeVar("Made")
+OPEN, FLAT = form("<outcome>"), form("names", "normals", "offsets")
+WEIGHTS, TARGETS = form("weights"), form("targets", "mean")
+
+
+class TaskError(FaultsError):
+    """A task that cannot be used; its message lists every fault.
+
+    Attributes:
+        faults: Each fault, a sentence.
+        named: The variables that the task names, as far as it could be read.
+    """
+
+    def __init__(self, source: str, faults: Iterable[str], named: Iterable[str] = ()) -> None:
+        super().__init__(faults)
+        self.named = tuple(named)
+        self.args = (listed(source, self.faults) if self.faults else source,)
+
+
+def _rectangle(rows: Any) -> Any:
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+        raise fault("rows of equal length, [[...], ...]", rows)
+    if len(rows) * max(len(rows[0]), 1) > SETS or len(rows) > FACES:
+        raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
+    return rows
+
+
+def _column(numbers: Any) -> Any:
+    if not isinstance(numbers, list):
+        raise fault("a list of numbers", numbers)
+    return numbers
+
+
+Normals = Annotated[list[list[Number]], BeforeValidator(_rectangle)]
+Offsets = Annotated[list[Number], BeforeValidator(_column)]
+
+
+class Faces(Schema):
+    """Faces M a <= d: normals M and offsets d."""
+
+    normals: Normals
+    offsets: Offsets
+
+    def polytope(self, names: Sequence[str]) -> Polytope:
+        """The region for these variables.
+
+        Raises:
+            ValueError: if shapes disagree, or no point satisfies all faces.
+        """
+        return Polytope(tuple(names), torch.tensor(self.normals, dtype=torch.float64), torch.tensor(self.offsets, dtype=torch.float64))
+
+
+class NamedFaces(Faces):
+    """Faces, and the outcomes that they are on."""
+
+    names: Names
+
+
+class Weights(Schema):
+    """A weighted sum of nodes."""
+
+    weights: Annotated[dict[Name, Number], mapping("{node: weight}")]
+
+
+class Targets(Schema):
+    """Nodes that should come near targets; mean or sum of the squares."""
+
+    targets: Annotated[dict[Name, Number], mapping("{node: target}")]
+    mean: bool = True
+
+
+def _region(plain: Any) -> str:
+    return FLAT if isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain) else OPEN
+
+
+def _rewarded(plain: Any) -> str | None:
+    if isinstance(plain, dict) and ("weights" in plain or "targets" in plain):
+        return WEIGHTS if "weights" in plain else TARGETS
+    return NODE if isinstance(plain, str | int) and not isinstance(plain, bool) else OTHER
+
+
+def _own(plain: Any) -> Any:
+    if not isinstance(plain, KnownReward):
+        raise fault(REWARD, plain)
+    return plain
+
+
+def _candidates(sets: list[list[str]]) -> list[list[str]]:
+    if empty := [place for place, names in enumerate(sets) if not names]:
+        raise fault("sets of variables", sets, f"set {empty[0]} is empty")
+    if sum(map(len, sets)) > SETS:
+        raise fault(f"at most {SETS} names", f"{len(sets)} sets")
+    seen = [frozenset(names) for names in sets]
+    twice = next((names for names in sets if seen.count(frozenset(names)) > 1), None) if len(set(seen)) < len(seen) else None
+    if twice is not None:
+        raise fault("each set once", twice, "it stands there twice, keep one")
+    return sets
+
+
+NODE, OTHER = form("node"), form("reward")
+REWARD = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
+BOX, REGION = "{variable: [lower, upper]}", "{outcome: [lower, upper]}, null for an open side, or {names: [...], normals: [[...]], offsets: [...]}"
+Ranges = Annotated[dict[Name, Bounds], mapping(BOX)]
+
+
+class RehearsalTaskFile(Schema):
+    """What a rehearsal task says."""
+
+    graph: WrittenGraph = Field(description=EXPECTED)
+    context: Names = Field(description="a list of the variables that are seen before deciding, [] for none")
+    box: Ranges = Field(description=BOX)
+    region: Annotated[
+        Annotated[dict[Name, Sides], Tag(OPEN)] | Annotated[NamedFaces, Tag(FLAT)],
+        Discriminator(_region),
+        mapping(REGION),
+    ] = Field(description=REGION)
+    candidates: Annotated[list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)] = []
+
+
+class CausalTaskFile(Schema):
+    """What a task of causal Bayesian optimisation says."""
+
+    graph: WrittenGraph = Field(description=EXPECTED)
+    actions: Ranges = Field(description=BOX)
+    reward: Annotated[
+        Annotated[Name, Tag(NODE)] | Annotated[Weights, Tag(WEIGHTS)] | Annotated[Targets, Tag(TARGETS)] | Annotated[Any, BeforeValidator(_own), Tag(OTHER)],
+        Discriminator(_rewarded),
+    ] = Field(description=REWARD)
+    limits: Faces | None = None
+
+
+REHEARSAL_PARTS, CAUSAL_PARTS = tuple(RehearsalTaskFile.model_fields), tuple(CausalTaskFile.model_fields)
+
+
+def task_content(task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+    """What a task is called in messages, and its content: that of a YAML file, or what was given.
+
+    Args:
+        task: A YAML file, or its content.
+        parts: What it should hold, for messages.
+
+    Raises:
+        TaskError: if none is named, there is no such file, or it is no YAML with parts.
+    """
+    if task is None:
+        raise TaskError(f"no task is named: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ())
+    if isinstance(task, Mapping):
+        return "the task", task
+    if not isinstance(task, str | Path):
+        raise TaskError(f"the task: expected a YAML file, or a mapping with {', '.join(parts)}; got {type(task).__name__}", ())
+    file = Path(task)
+    try:
+        content = read_yaml(file)
+    except PlainFileError as error:
+        if "no such file" in str(error):
+            raise TaskError(f"there is no task file {file}: check dataset.task=, which is relative to the folder the command is typed in", ()) from error
+        raise TaskError(str(error), ()) from error
+    if not isinstance(content, dict):
+        raise TaskError(f"{file}: expected the parts {', '.join(parts)}; got {type(content).__name__}", ())
+    return str(file), content
+
+
+def rehearsal_parts(plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None) -> dict[str, Any]:
+    """The parts of a rehearsal task: graph, context, box, region and candidates, each built.
+
+    Args:
+        plain: The task's content.
+        source: What it is called in messages.
+        columns: The columns that a table offers; every variable must be one of them. None does not compare.
+
+    Raises:
+        TaskError: if a part is missing or wrong, or a variable is in no graph or no column; all faults are listed.
+    """
+    found, faults = read(RehearsalTaskFile, plain)
+    named, graph = _graph(found, faults)
+    box = _made("box", faults, lambda: Box.of(found["box"])) if "box" in found else None
+    region = _made("region", faults, lambda: _region_of(found["region"])) if "region" in found else None
+    parts = {
+        "context": found.get("context", []),
+        "box": list(found["box"]) if "box" in found else _keys(plain, "box"),
+        "region": _outcomes(found["region"]) if "region" in found else _keys(plain, "region"),
+        "candidates": [name for names in found.get("candidates", []) for name in names],
+    }
+    strange: set[str] = set()
+    if named:
+        for part, names in parts.items():
+            among, where = (parts["box"], "the box") if part == "candidates" and parts["box"] else (named, "the graph")
+            odd = set(names) - set(among)
+            faults += [f"{part}: {name!r} is not in {where}; {meant(name, among)}" for name in dict.fromkeys(names) if name in odd]
+            strange |= odd
+    wanted = list(dict.fromkeys([*named, *(name for names in parts.values() for name in names)]))
+    if columns is not None:
+        offered = set(columns)
+        faults += [f"no column {name!r}; {meant(name, columns)}" for name in wanted if name not in offered and name not in strange]
+    if faults:
+        raise TaskError(source, faults, wanted)
+    candidates = tuple(map(tuple, found.get("candidates", [])))
+    return {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region, "candidates": candidates}
+
+
+def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
+    """The parts of a task of causal Bayesian optimisation: graph, box, reward and limits, each built.
+
+    Args:
+        plain: The task's content.
+        source: What it is called in messages.
+
+    Raises:
+        TaskError: if a part is missing or wrong; all faults are listed.
+    """
+    found, faults = read(CausalTaskFile, plain)
+    named, graph = _graph(found, faults)
+    if graph is not None and graph.bidirected:
+        pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
+        faults.append(
+            f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, every node has noise of its own here; got {pairs}: "
+            "leave it out, or measure the hidden cause and draw it as a node"
+        )
+    box = _made("actions", faults, lambda: Box.of(found["actions"])) if "actions" in found else None
+    reward = _made("reward", faults, lambda: _reward_of(found["reward"])) if "reward" in found else None
+    limits = None
+    if found.get("limits") is not None and box is not None:
+        limits = _made("limits", faults, lambda: found["limits"].polytope(box.names))
+    actions = list(found["actions"]) if "actions" in found else _keys(plain, "actions")
+    wanted = {"actions": actions, "reward": [] if reward is None else list(reward.names)}
+    if named:
+        for part, names in wanted.items():
+            faults += [f"{part}: {name!r} is not in the graph; {meant(name, named)}" for name in names if name not in named]
+    if faults:
+        raise TaskError(source, faults, dict.fromkeys([*named, *actions, *wanted["reward"]]))
+    return {"graph": graph, "box": box, "reward": reward, "limits": limits}
+
+
+def built(source: str, make: Callable[[], Made]) -> Made:
+    """A task of its parts; what is wrong with them together is told as the source's faults.
+
+    Raises:
+        TaskError: if they do not fit together.
+    """
+    try:
+        return make()
+    except FaultsError as error:
+        raise TaskError(source, error.faults) from error
+    except ValueError as error:
+        raise TaskError(source, [str(error)]) from error
+
+
+def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], RehearsalGraph | None]:
+    """The variables, as far as they are known, and the graph where it is one."""
+    written = found.get("graph")
+    if written is None:
+        return [], None
+    if isinstance(written, CliquesForm):
+        named = [name for clique in written.cliques for name in clique]
+    else:
+        named = [name for child, causes in written.parents.items() for name in (*causes, child)] + [name for each in written.bidirected for name in each]
+    return list(dict.fromkeys(named)), _made("graph", faults, written.graph)
+
+
+def _made(part: str, faults: list[str], make: Callable[[], Made]) -> Made | None:
+    """What is built of a part; None, and a fault, where it cannot be."""
+    try:
+        return make()
+    except ValueError as error:
+        faults.append(f"{part}: {error}")
+    return None
+
+
+def _region_of(region: dict[str, list[float | None]] | NamedFaces) -> Polytope:
+    return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
+
+
+def _outcomes(region: dict[str, list[float | None]] | NamedFaces) -> list[str]:
+    return region.names if isinstance(region, NamedFaces) else list(region)
+
+
+def _reward_of(reward: Any) -> KnownReward:
+    return known_reward(reward.model_dump() if isinstance(reward, Schema) else reward)
+
+
+def _keys(plain: Mapping[str, Any], part: str) -> list[str]:
+    """The variables of a part that is wrong in another place."""
+    content = plain.get(part) if isinstance(plain, Mapping) else None
+    if not isinstance(content, Mapping):
+        return []
+    if "normals" in content:
+        names = content.get("names")
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
+    return [name for name in content if isinstance(name, str)]

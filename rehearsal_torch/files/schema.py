@@ -1,0 +1,318 @@
+"""Schemas: what a file or a mapping may hold, checked as a whole, with every fault said in our words.
+
+A schema is a pydantic model that derives from `Schema`: unknown keys are refused, and nothing is converted on the quiet. `read`
+checks plain data against it and lists all faults at once, each with the dotted path of the key, what was expected, what was found,
+and, where a key is close to a known one, which was probably meant. The building blocks are shared, so that one rule holds in all
+schemas:
+
+    Name      a text that is not empty; a whole number is read as its digits; a truth value is none, since YAML reads no and on as one
+    Names     a list of names, each once; a single name is a list of one, and null is an empty list
+    Number    a finite number below 1e150 in size, so that its square is finite; a truth value is none. YAML reads 1e3 as a text: that is read
+    Bound     the same, or null (or an infinity) for none
+
+Source: ours.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+import torch
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError
+
+from rehearsal_torch.files.plain import DEPTH, VALUES
+
+LARGEST = 1e150
+LONGEST = 200
+SHOWN = 60
+
+Model = TypeVar("Model", bound="Schema")
+
+TAG = "\0"
+_EXPECTED = {
+    "list_type": "a list",
+    "dict_type": "a mapping, {name: value}",
+    "model_type": "a mapping, {key: value}",
+    "bool_type": "true or false",
+    "string_type": "a text",
+}
+_EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+\Z")
+_WORD = re.compile(r"[^\W\d][\w -]*\Z")
+
+
+class FaultsError(ValueError):
+    """Something with faults; the message joins them.
+
+    Attributes:
+        faults: Each fault, a sentence.
+    """
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(self.faults))
+
+
+class Schema(BaseModel):
+    """What a mapping may hold: its own keys alone, each as it is meant."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
+
+def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
+    """What a validator raises: the path is added by `read`.
+
+    Args:
+        expected: What was expected.
+        got: What was found instead.
+        remedy: What to do.
+    """
+    words = f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}"
+    return PydanticCustomError("fault", "{words}", {"words": words})
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it: short, in one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+
+
+def meant(word: str, choices: Iterable[str]) -> str:
+    """Which choice was probably meant, or what there is."""
+    known = list(choices)
+    near = get_close_matches(word, known, 1, 0.6)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
+
+
+def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitted") -> str:
+    """All faults of a source, one a line.
+
+    Args:
+        source: What has them.
+        faults: The faults.
+        outcome: What was not done therefore.
+    """
+    count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+    return f"{source}: {count}, {outcome}\n" + "\n".join(f"- {each}" for each in faults)
+
+
+def plain_of(value: Any) -> Any:
+    """Dictionaries, lists, texts and numbers alone: mappings, sequences, arrays and tensors become such; other things stay for the schema to refuse.
+
+    Raises:
+        FaultsError: if it nests more than 40 deep, or holds more than 200,000 values.
+    """
+    left = [VALUES]
+
+    def made(each: Any, depth: int) -> Any:
+        left[0] -= 1
+        if depth > DEPTH or left[0] < 0:
+            raise FaultsError([f"expected at most {DEPTH} levels of nesting and {VALUES} values; there are more"])
+        if isinstance(each, np.ndarray | torch.Tensor):
+            if math.prod(each.shape) > left[0]:
+                raise FaultsError([f"expected at most {VALUES} values; got an array of shape {tuple(each.shape)}"])
+            return each.tolist()
+        if isinstance(each, np.generic):
+            return each.item()
+        if isinstance(each, Mapping):
+            return {key: made(content, depth + 1) for key, content in each.items()}
+        if isinstance(each, Sequence) and not isinstance(each, str | bytes | bytearray):
+            return [made(content, depth + 1) for content in each]
+        return each
+
+    return made(value, 0)
+
+
+def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
+    """The parts of a mapping that are as the schema has them, and the faults of all others.
+
+    Args:
+        model: The schema.
+        plain: The mapping.
+
+    Returns:
+        Field to value, for the fields without a fault, defaults included; and the faults, none where the whole is right.
+    """
+    try:
+        plain = plain_of(plain)
+    except FaultsError as error:
+        return {}, list(error.faults)
+    try:
+        whole = model.model_validate(plain)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        faults = [_worded(each, model) for each in details]
+        wrong = {str(each["loc"][0]) for each in details if each["loc"]}
+        if not isinstance(plain, dict):
+            return {}, faults
+        right = {}
+        for name in model.model_fields:
+            if name not in wrong and name in plain:
+                right[name] = getattr(_alone(model, name, plain[name]), name)
+        return right, list(dict.fromkeys(faults))
+    return {name: getattr(whole, name) for name in model.model_fields}, []
+
+
+def _alone(model: type[Model], name: str, value: Any) -> Model:
+    """A model of which one field alone is filled in."""
+    holder = model.model_construct()
+    made = model.__pydantic_validator__.validate_assignment(holder, name, value)
+    return made if isinstance(made, model) else holder
+
+
+def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
+    """A fault that pydantic found, in our words."""
+    loc = [part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG))]
+    kind, got = detail["type"], detail["input"]
+    key = bool(loc) and loc[-1] == "[key]"
+    if key:
+        loc = loc[:-2]
+    where = path_of(loc)
+    if kind == "extra_forbidden":
+        known = _keys(detail["loc"], model)
+        return f"{where}: unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}"
+    if kind == "missing":
+        return f"{where}: missing; expected {_described(model, loc)}" if len(loc) == 1 else f"{where}: missing: write it beside the other keys"
+    if kind == "fault":
+        words = str(detail["ctx"]["words"])
+    elif kind in ("too_long", "too_short"):
+        bound = detail["ctx"].get("max_length", detail["ctx"].get("min_length"))
+        words = f"expected at {'most' if kind == 'too_long' else 'least'} {bound} entries; got {detail['ctx'].get('actual_length') or 'more'}"
+    else:
+        expected = _EXPECTED.get(kind) or (_described(model, loc) if len(loc) == 1 else str(detail["msg"]))
+        words = f"expected {expected}; got {shown(got)}"
+    return f"{where + ': ' if where else ''}{'a name there: ' if key else ''}{words}"
+
+
+def path_of(parts: Iterable[Any]) -> str:
+    """A dotted path: keys with dots between, places in lists in brackets."""
+    path = ""
+    for part in parts:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            word = str(part) if _WORD.match(str(part)) else shown(str(part))
+            path += f".{word}" if path else word
+    return path
+
+
+def _described(model: type[BaseModel], loc: Sequence[Any]) -> str:
+    field = model.model_fields.get(str(loc[0]))
+    return (field.description if field is not None else None) or "a value"
+
+
+def _keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
+    """The keys that may stand where an unknown one does: those of the model itself, or of the form that its mapping has."""
+    tags = [part for part in loc[:-1] if isinstance(part, str) and part.startswith(TAG)]
+    return tags[-1].removeprefix(TAG).split() if tags else list(model.model_fields) if len(loc) == 1 else []
+
+
+def form(*keys: str) -> str:
+    """The tag of one of several forms of a mapping: the keys that it may have, for messages."""
+    return TAG + " ".join(keys)
+
+
+def mapping(expected: str) -> BeforeValidator:
+    """Refuses what is no mapping with keys, and keys that are the same name twice."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            return value
+        if not isinstance(value, dict) or not value:
+            raise fault(expected, value)
+        names = [str(key) for key in value]
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise PydanticCustomError("fault", "{words}", {"words": f"{', '.join(twice)} stands there twice: keep one"})
+        return value
+
+    return BeforeValidator(check)
+
+
+def list_of(expected: str) -> BeforeValidator:
+    """Refuses what is no list, a text above all, which would be read letter by letter; null is an empty list."""
+
+    def check(value: Any) -> Any:
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise fault(expected, value, f"write [{value}]" if isinstance(value, str) else "")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, bool):
+        raise fault("a name", value, "YAML reads yes, no, on, off, true and false as truth values, so put the name in quotes")
+    if isinstance(value, int) and abs(value) < 10**18:
+        return str(value)
+    if not isinstance(value, str):
+        raise fault("a name", value, "put it in quotes" if isinstance(value, int | float) else "")
+    if not value.strip() or len(value) > LONGEST or not value.isprintable():
+        raise fault(f"a name of 1 to {LONGEST} letters in one line", value)
+    return value
+
+
+def _single(value: Any) -> Any:
+    """A name by itself is a list of one, null is none."""
+    if value is None:
+        return []
+    if isinstance(value, dict | float) or not isinstance(value, list | str | int):
+        raise fault("a list of names", value)
+    return value if isinstance(value, list) else [value]
+
+
+def _once(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise PydanticCustomError("fault", "{words}", {"words": f"names {', '.join(twice)} twice: keep one"})
+    return names
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str) and _EXPONENT.match(value.strip()):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        remedy = "write a decimal point" if isinstance(value, str) and "," in value else "take the quotes off" if isinstance(value, str) else ""
+        raise fault("a number", value, remedy)
+    if not abs(value) <= LARGEST:
+        raise fault(f"a finite number, at most {LARGEST:g} in size", value)
+    return float(value)
+
+
+def _bound(value: Any) -> float | None:
+    if value is None or (isinstance(value, float) and math.isinf(value)):
+        return value
+    return _number(value)
+
+
+def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
+    """A check of [lower, upper] before its numbers are read.
+
+    Args:
+        expected: What is expected, for messages.
+        closed: Whether both sides must be there; else null (or an infinity outwards) leaves a side open.
+    """
+
+    def check(value: Any) -> list[float | None]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise fault(expected, value)
+        lower, upper = (_number(side) if closed else _bound(side) for side in value)
+        if lower == math.inf or upper == -math.inf:
+            raise fault(expected, value, "an open side is null")
+        if lower is not None and upper is not None and lower > upper:
+            raise fault("lower <= upper", [lower, upper], "swap them")
+        return [None if side is None or math.isinf(side) else side for side in (lower, upper)]
+
+    return check
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+Names = Annotated[list[Name], BeforeValidator(_single), AfterValidator(_once)]
+Number = Annotated[float, BeforeValidator(_number)]
+Bounds = Annotated[list[float], BeforeValidator(interval("[lower, upper], two finite numbers", closed=True))]
+Sides = Annotated[list[float | None], BeforeValidator(interval("[lower, upper], null for an open side", closed=False))]

@@ -1,0 +1,148 @@
+"""Graphs as people and programs write them, read strictly.
+
+    {parents: {child: [causes]}, bidirected: [[one, other], ...]}     by hand
+    {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}     as `RehearsalGraph.to_plain` writes them
+
+`bidirected` lists sets of variables that move together for hidden reasons. A pair that an arrow joins as well is a bow: an
+effect and a hidden common cause at once. Sizes are bounded before anything is built.
+
+Source: Qin et al. (2023), Def. 1-3, for what a rehearsal graph is.
+"""
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from rehearsal_torch.files.schema import FaultsError, Name, Names, Schema, fault, form, list_of, mapping, read
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+
+VARIABLES = 1000
+EDGES = 20_000
+EXPECTED = "{parents: {child: [causes]}, bidirected: [[one, other], ...]} or {cliques: [[...]], edges: [[from, to]]}"
+PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "bows")
+
+
+def check_size(variables: int, edges: int) -> None:
+    """Refuses what is too large to be built.
+
+    Args:
+        variables: How many variables there would be.
+        edges: How many edges, a set of n variables that move together counted as n (n - 1) / 2.
+
+    Raises:
+        ValueError: if there are more than 1,000 variables or 20,000 edges.
+    """
+    for count, most, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
+        if count > most:
+            raise ValueError(f"expected at most {most} {kind}; got {count}: is it the graph that was meant?")
+
+
+def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
+    own = [name for name, causes in parents.items() if name in causes]
+    if own:
+        raise PydanticCustomError("fault", "{words}", {"words": f"{', '.join(own)} cannot be a cause of itself: take it out of its own list"})
+    return parents
+
+
+def _set(names: list[str]) -> list[str]:
+    if len(names) < 2:
+        raise fault("a set of two variables or more", names, "write bidirected: [[one, other]]")
+    return names
+
+
+def _edge(pair: Any) -> Any:
+    if not isinstance(pair, list) or len(pair) != 2 or str(pair[0]) == str(pair[1]):
+        raise fault("an edge between two different variables, [from, to]", pair)
+    return pair
+
+
+def _clique(names: list[str]) -> list[str]:
+    if not names:
+        raise fault("one variable or more", names)
+    return names
+
+
+Edge = Annotated[list[Name], BeforeValidator(_edge)]
+
+
+class ParentsForm(Schema):
+    """{parents, bidirected}."""
+
+    parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_parents)]
+    bidirected: Annotated[list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")] = []
+
+    def graph(self) -> RehearsalGraph:
+        """The rehearsal graph.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {name for each in self.bidirected for name in each}
+        check_size(len(names), sum(map(len, self.parents.values())) + sum(len(each) * (len(each) - 1) // 2 for each in self.bidirected))
+        return RehearsalGraph.of(self.parents, self.bidirected)
+
+
+class CliquesForm(Schema):
+    """{cliques, edges, bows}."""
+
+    cliques: Annotated[list[Annotated[Names, AfterValidator(_clique)]], list_of("a list of cliques, [[...], ...]"), Field(min_length=1)]
+    edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = []
+    bows: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = []
+
+    def graph(self) -> RehearsalGraph:
+        """The rehearsal graph.
+
+        Raises:
+            ValueError: if it is none.
+        """
+        check_size(sum(map(len, self.cliques)), len(self.edges) + sum(len(each) * (len(each) - 1) // 2 for each in self.cliques))
+        return RehearsalGraph(
+            tuple(map(tuple, self.cliques)), tuple((one, other) for one, other in self.edges), tuple((one, other) for one, other in self.bows)
+        )
+
+
+def _which(plain: Any) -> str:
+    keys = plain if isinstance(plain, dict) else {}
+    return CLIQUES if isinstance(plain, CliquesForm) or ("cliques" in keys and "parents" not in keys) else PARENTS
+
+
+WrittenGraph = Annotated[
+    Annotated[ParentsForm, Tag(PARENTS)] | Annotated[CliquesForm, Tag(CLIQUES)],
+    Discriminator(_which),
+    mapping(EXPECTED),
+]
+
+
+class GraphFile(Schema):
+    """A file that holds a graph, under `graph`; what else a task file says is not looked at."""
+
+    graph: WrittenGraph = Field(description=EXPECTED)
+    context: Any = None
+    box: Any = None
+    region: Any = None
+    candidates: Any = None
+    actions: Any = None
+    reward: Any = None
+    limits: Any = None
+
+
+def graph_of(plain: Any) -> RehearsalGraph:
+    """A graph of plain data.
+
+    Args:
+        plain: {cliques, edges}, {parents, bidirected}, or either under `graph`.
+
+    Raises:
+        ValueError: if it is neither, holds unknown keys, or is no rehearsal graph; all faults are listed.
+    """
+    if isinstance(plain, RehearsalGraph):
+        return plain
+    under = isinstance(plain, Mapping) and "graph" in plain
+    found, faults = read(GraphFile, plain if under else {"graph": plain})
+    if faults:
+        raise FaultsError(faults)
+    made: RehearsalGraph = found["graph"].graph()
+    return made
