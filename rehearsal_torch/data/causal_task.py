@@ -108,8 +108,8 @@ class CausalTask:
         """Refuses a table that nothing can be learnt from.
 
         Raises:
-            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing, infinite or beyond 1e150, a node is constant, or an
-                action lies outside its bounds.
+            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing, infinite or beyond 1e150, a node is constant,
+                or an action lies outside its bounds.
         """
         needed = (*self.actions, *self.nodes)
         missing = [name for name in needed if name not in table.names]

@@ -37,13 +37,14 @@ class TaskError(FaultsError):
     """A task that cannot be used; its message lists every fault.
 
     Attributes:
+        source: What has them.
         faults: Each fault, a sentence.
         named: The variables that the task names, as far as it could be read.
     """
 
     def __init__(self, source: str, faults: Iterable[str], named: Iterable[str] = ()) -> None:
         super().__init__(faults)
-        self.named = tuple(named)
+        self.source, self.named = source, tuple(named)
         self.args = (listed(source, self.faults) if self.faults else source,)
 
 
@@ -144,7 +145,7 @@ class RehearsalTaskFile(Schema):
         Discriminator(_region),
         mapping(REGION),
     ] = Field(description=REGION)
-    candidates: Annotated[list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)] = []
+    candidates: Annotated[list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)] = Field(default_factory=list)
 
 
 class CausalTaskFile(Schema):
@@ -243,7 +244,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
     if graph is not None and graph.bidirected:
         pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
         faults.append(
-            f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, every node has noise of its own here; got {pairs}: "
+            f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, as every node has noise of its own; got {pairs}: "
             "leave it out, or measure the hidden cause and draw it as a node"
         )
     box = _made("actions", faults, lambda: Box.of(found["actions"])) if "actions" in found else None

@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.levels import DoseLevels
 from rehearsal_torch.data.situation import Hindsight, Situation
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.card import data_card
+from rehearsal_torch.datasets.number_columns import table_file
 from rehearsal_torch.datasets.problem import Problem
 from rehearsal_torch.datasets.splits import split as split_patients
 from rehearsal_torch.datasets.stays import COLUMNS, DOSES, TableError, read_stays
@@ -59,10 +58,7 @@ class Mimic(Problem):
         if split not in SHARES:
             raise ValueError(f"expected split train, validation or test; got {split!r}")
         self.path, self.split = _file(path), split
-        try:
-            frame = pd.read_csv(self.path, low_memory=False)
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError) as error:
-            raise TableError(f"{self.path} cannot be read as a comma-separated table ({error}): expected .csv or .csv.gz with a header row") from error
+        frame = table_file(self.path)
         # A table with holes is refused; one whose holes were filled says so in columns such as GCS_obs, 1 where measured.
         self.missing = {name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns}
         self.stays = read_stays(frame, source=str(self.path), least=least, longest=longest, action_lag=action_lag, age_unit=age_unit)

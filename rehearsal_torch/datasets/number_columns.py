@@ -3,47 +3,19 @@
 Source: ours.
 """
 
-import warnings
+import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
+from rehearsal_torch.datasets.csv_file import table_file
 from rehearsal_torch.datasets.stays import TableError
-from rehearsal_torch.files.schema import meant
+from rehearsal_torch.files.schema import LARGEST, listed, meant
 
-
-def table_file(path: str | Path | None, role: str = "path") -> pd.DataFrame:
-    """Reads a file.
-
-    Args:
-        path: A .csv or .csv.gz with a header row.
-        role: The argument that names it, for messages.
-
-    Raises:
-        TableError: if none is named, there is no such file, it cannot be read, or two columns have one name.
-    """
-    if path is None:
-        raise TableError(f"no table is named: set {role}=table.csv, a comma-separated file with a header row")
-    file = Path(path)
-    if not file.is_file():
-        raise TableError(f"there is no file {file}: check {role}=, which is relative to the folder the command is typed in")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(file, low_memory=False, skipinitialspace=True, index_col=False)
-        header = list(pd.read_csv(file, header=None, nrows=1, dtype=str, skipinitialspace=True).iloc[0])
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError) as error:
-        raise TableError(f"{file} cannot be read as a comma-separated table ({error}): expected .csv or .csv.gz with a header row") from error
-    except pd.errors.ParserWarning as error:
-        raise TableError(f"{file}: rows have more fields than the header: name every column, and put texts with commas in quotes") from error
-    twice = sorted({str(name) for name in header if header.count(name) > 1})
-    if twice:
-        raise TableError(f"{file}: several columns are called {', '.join(twice)}: keep one of each")
-    return frame
+__all__ = ["number_columns", "number_faults", "table_file"]
 
 
 def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, least: int = 1, varying: bool = False, keep: Iterable[int] | None = None) -> Tensor:
@@ -58,29 +30,57 @@ def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, least
         keep: Positions of the rows that are wanted; None for all.
 
     Raises:
-        TableError: if a column is missing, is no number, has values that are missing or infinite, or is constant, or rows are too few; all are listed.
+        TableError: if a column is missing, is no number, has values that are missing, infinite or beyond 1e150, or is constant, or rows are too few;
+            all are listed.
     """
-    faults = [f"no column {name!r}; {meant(name, [str(each) for each in frame.columns])}" for name in names if name not in frame.columns]
     rows = frame if keep is None else frame.iloc[list(keep)]
+    if faults := number_faults(rows, names, least, varying):
+        raise TableError(listed(source, faults))
+    found = [_numbers(rows[name]) for name in names]
+    return torch.from_numpy(np.stack(found, -1) if found else np.empty((len(rows), 0)))
+
+
+def number_faults(rows: pd.DataFrame, names: Sequence[str], least: int = 1, varying: bool = False) -> list[str]:
+    """What is wrong with the named columns.
+
+    Args:
+        rows: The table.
+        names: Which columns.
+        least: Fewest rows.
+        varying: Whether a constant column is a fault.
+    """
+    faults = [f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}" for name in names if name not in rows.columns]
     if len(rows) < least:
         faults.append(f"expected at least {least} rows; got {len(rows)}: nothing can be learnt from so few")
-    found = []
-    for name in [name for name in names if name in frame.columns]:
-        column = rows[name]
-        numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-        text = np.isnan(numbers) & column.notna().to_numpy()
+    for name in [name for name in names if name in rows.columns]:
+        numbers = _numbers(rows[name])
+        text = np.isnan(numbers) & rows[name].notna().to_numpy()
         bad = ~np.isfinite(numbers) & ~text
+        large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
-            faults.append(f"{name}: expected numbers; got {str(column[text].iloc[0])!r}{_at(rows, text)}: code texts as numbers, or leave the variable out")
+            cell = str(rows[name][text].iloc[0])
+            remedy = "write a decimal point" if re.match(r"\s*[+-]?\d+,\d+\s*\Z", cell) else "code texts as numbers, or leave the variable out"
+            faults.append(f"{name}: expected numbers; got {cell[:60]!r}{_at(rows, text)}: {remedy}")
         if bad.any():
             faults.append(f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad)}: drop or impute those rows")
-        if varying and len(rows) > 1 and not text.any() and not bad.any() and (numbers == numbers[0]).all():
-            faults.append(f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant says nothing, take the variable out")
-        found.append(numbers)
-    if faults:
-        count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
-        raise TableError(f"{source}: {count}, nothing was fitted\n" + "\n".join(f"- {fault}" for fault in faults))
-    return torch.from_numpy(np.stack(found, -1) if found else np.empty((len(rows), 0)))
+        if large.any():
+            first = numbers[int(large.argmax())]
+            faults.append(f"{name}: {first:g}{_at(rows, large)} is too large to compute with: expected values up to {LARGEST:g}, so use another unit")
+        if varying and len(rows) > 1 and not text.any() and not bad.any():
+            if (numbers == numbers[0]).all():
+                faults.append(f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant says nothing, take the variable out")
+            elif np.ptp(numbers) < 1 / LARGEST:
+                faults.append(f"{name}: all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute with: use another unit")
+    return faults
+
+
+def _numbers(column: pd.Series) -> np.ndarray:
+    """A column in double precision, nan where it holds no number."""
+    try:
+        numbers = pd.to_numeric(column, errors="coerce")
+    except OverflowError:  # a whole number of hundreds of digits
+        numbers = pd.to_numeric(column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell), errors="coerce")
+    return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
 def _at(rows: pd.DataFrame, where: np.ndarray) -> str:

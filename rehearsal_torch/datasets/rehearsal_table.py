@@ -18,9 +18,12 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import LEAST_ROWS
 from rehearsal_torch.data.situation import Foresight, Situation
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.datasets.number_columns import number_columns, table_file
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.datasets.number_columns import number_columns, number_faults, table_file
 from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
+from rehearsal_torch.datasets.stays import TableError
 from rehearsal_torch.datasets.written_task import written_task
+from rehearsal_torch.files.schema import listed
 from rehearsal_torch.surrogates.overlap import untrue_graph
 
 CAUTION = "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
@@ -60,10 +63,19 @@ class RehearsalTable(RehearsalProblem):
             raise ValueError(f"kept: expected {' or '.join(RULES)}; got {kept!r}")
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
-        frame = table_file(path)
-        self.task = written_task(task, [str(name) for name in frame.columns])
+        faults: list[str] = []
+        frame = table_file(path, faults=faults)
+        try:
+            self.task = written_task(task)
+        except TaskError as error:
+            # What is wrong with the columns that the task does name is told in the same breath.
+            faults += number_faults(frame, error.named, LEAST_ROWS, varying=True) if error.named else []
+            if not faults or not error.faults:
+                raise
+            raise TaskError(f"{error.source} and {path}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(str(path)).name, self.task.graph.names
-        number_columns(frame, names, str(path), LEAST_ROWS, varying=True)
+        if faults := [*faults, *number_faults(frame, names, LEAST_ROWS, varying=True)]:
+            raise TableError(listed(str(path), faults))
         aside = _aside(len(frame), validation, kept, seed, contexts is not None)
         past = sorted(set(range(len(frame))) - set(aside))
         self.past = Table.observed(names, number_columns(frame, names, f"{path}, rows to learn from", LEAST_ROWS, varying=True, keep=past))

@@ -305,7 +305,7 @@ def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
         if lower == math.inf or upper == -math.inf:
             raise fault(expected, value, "an open side is null")
         if lower is not None and upper is not None and lower > upper:
-            raise fault("lower <= upper", [lower, upper], "swap them")
+            raise fault("lower <= upper", value, "swap them")
         return [None if side is None or math.isinf(side) else side for side in (lower, upper)]
 
     return check

@@ -32,7 +32,8 @@ def from_networkx(graph: Any) -> RehearsalGraph:
     """A rehearsal graph of a networkx graph with directed edges, plain or with `kind`.
 
     Raises:
-        ValueError: if its edges have no direction, two opposite ones have no kind, a kind is unknown, or it is no rehearsal graph; the message names the edge or clique.
+        ValueError: if its edges have no direction, two opposite ones have no kind, a kind is unknown, there are too many of them, or it is
+            no rehearsal graph; the message names the edge or clique.
     """
     if not graph.is_directed():
         raise ValueError("expected a directed networkx graph; got an undirected one: influence has a direction, use nx.DiGraph")
@@ -40,7 +41,7 @@ def from_networkx(graph: Any) -> RehearsalGraph:
     if len(set(names.values())) < len(names):
         raise ValueError("several nodes have the same name: name each variable once")
     check_size(len(names), graph.number_of_edges())
-    directed, bidirected = [], []
+    directed, bidirected = list[tuple[str, str]](), list[tuple[str, str]]()
     for one, other, data in graph.edges(data=True):
         kind = data.get("kind", DIRECTED)
         if kind not in (DIRECTED, BIDIRECTED):

@@ -60,9 +60,8 @@ class RehearsalGraph:
             if unknown:
                 yield f"edge {source} -> {target}: unknown variable {unknown}; the variables are {list(names)}"
             elif clique_of[source] == clique_of[target]:
-                yield (
-                    f"edge {source} -> {target} lies inside the clique {clique_of[source]}: members of a clique are joined by bi-directional edges alone"
-                )
+                inside = clique_of[source]
+                yield f"edge {source} -> {target} lies inside the clique {inside}: members of a clique are joined by bi-directional edges alone"
             elif left_out := [name for name in clique_of[target] if (source, name) not in edges]:
                 yield f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add {source} -> {', '.join(left_out)}"
 
@@ -116,7 +115,7 @@ class RehearsalGraph:
         own = [name for name, causes in causes_of.items() if name in causes]
         if own:
             raise ValueError(f"{own} stand among their own causes: take them out of their own lists")
-        joined, bows = [], []
+        joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
         for each in bidirected:
             if isinstance(each, str):
                 raise ValueError(f"expected a set of variables that move together; got the text {each!r}: write [one, other]")

@@ -1,7 +1,7 @@
 """Graphs as people and programs write them, read strictly.
 
-    {parents: {child: [causes]}, bidirected: [[one, other], ...]}     by hand
-    {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}     as `RehearsalGraph.to_plain` writes them
+    {parents: {child: [causes]}, bidirected: [[one, other], ...]}                by hand
+    {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}   as `RehearsalGraph.to_plain` writes them
 
 `bidirected` lists sets of variables that move together for hidden reasons. A pair that an arrow joins as well is a bow: an
 effect and a hidden common cause at once. Sizes are bounded before anything is built.
@@ -10,7 +10,6 @@ Source: Qin et al. (2023), Def. 1-3, for what a rehearsal graph is.
 """
 
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
@@ -72,7 +71,7 @@ class ParentsForm(Schema):
     """{parents, bidirected}."""
 
     parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_parents)]
-    bidirected: Annotated[list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")] = []
+    bidirected: Annotated[list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")] = Field(default_factory=list)
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph.
@@ -89,8 +88,8 @@ class CliquesForm(Schema):
     """{cliques, edges, bows}."""
 
     cliques: Annotated[list[Annotated[Names, AfterValidator(_clique)]], list_of("a list of cliques, [[...], ...]"), Field(min_length=1)]
-    edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = []
-    bows: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = []
+    edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
+    bows: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph.
