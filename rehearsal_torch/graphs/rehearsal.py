@@ -127,7 +127,10 @@ class RehearsalGraph:
                     f"{one} -> {other} stands beside {one} <-> {other} of the set {list(clique)}: a set of three or more that move together has no "
                     f"arrow inside; take the arrow out, or write bidirected sets of two"
                 )
-            (bows if arrows else joined).append(arrows[0] if arrows else clique)
+            if arrows:
+                bows.append(arrows[0])
+            else:
+                joined.append(clique)
         names += [name for clique in joined for name in clique if name not in names]
         inside = {name: clique for clique in joined for name in clique}
         cliques = list(dict.fromkeys(inside.get(name, (name,)) for name in names))
