@@ -36,7 +36,7 @@ FORMS = [REHEARSAL, {**REHEARSAL, "region": FACES}, {**REHEARSAL, "graph": CLIQU
 CAUSAL_FORMS = [CAUSAL, {**CAUSAL, "reward": {"targets": {"yield": 2}, "mean": False}}, {**CAUSAL, "reward": "yield"}, CausalTask.of(CAUSAL).to_plain()]
 
 
-@settings(max_examples=250, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from(FORMS).flatmap(mutated))
 def test_a_mutated_rehearsal_task_is_a_task_or_a_paragraph(plain):
     try:
@@ -49,7 +49,7 @@ def test_a_mutated_rehearsal_task_is_a_task_or_a_paragraph(plain):
         assert again.to_plain() == task.to_plain()
 
 
-@settings(max_examples=250, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from(CAUSAL_FORMS).flatmap(mutated))
 def test_a_mutated_causal_task_is_a_task_or_a_paragraph(plain):
     try:
@@ -61,7 +61,7 @@ def test_a_mutated_causal_task_is_a_task_or_a_paragraph(plain):
         assert again.to_plain() == task.to_plain()
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from([REHEARSAL["graph"], CLIQUES, {"graph": CLIQUES}, REHEARSAL]).flatmap(mutated))
 def test_a_mutated_graph_is_a_graph_or_a_paragraph(plain):
     try:
@@ -157,7 +157,11 @@ def test_what_was_read_before_is_read_still():
     assert RehearsalTask.of({**REHEARSAL, "region": {"sales": (0.5, float("inf"))}}).region.offsets.tolist() == [-0.5]
     numbered = {"graph": {"parents": {1: [0]}}, "context": [], "box": {0: [0, 1]}, "region": {1: [0, 1]}}
     assert RehearsalTask.of(numbered).graph.names == ("0", "1"), "a whole number is read as its digits"
-    tensors = {**CAUSAL, "limits": {"normals": torch.ones(1, 2), "offsets": torch.tensor([5.0])}, "reward": FunctionReward(("yield",), lambda each: each[..., 0])}
+    tensors = {
+        **CAUSAL,
+        "limits": {"normals": torch.ones(1, 2), "offsets": torch.tensor([5.0])},
+        "reward": FunctionReward(("yield",), lambda each: each[..., 0]),
+    }
     assert CausalTask.of(tensors).limits.offsets.tolist() == [5.0]
     assert CausalTask.of(CausalTask.of(CAUSAL)).actions == ("valve", "dose")
 
@@ -190,7 +194,9 @@ def test_faces_and_sets_are_bounded():
 
 
 def test_a_bomb_in_a_task_file_is_refused_at_once(tmp_path):
-    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"] + [f"{name}: &{name} [{', '.join(['*' + before] * 9)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True)]
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"] + [
+        f"{name}: &{name} [{', '.join(['*' + before] * 9)}]" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    ]
     (tmp_path / "task.yaml").write_text("\n".join(lines))
     with pytest.raises(TaskError, match="at most 200000 values"):
         task_content(tmp_path / "task.yaml", ("graph",))

@@ -37,8 +37,7 @@ def test_names_may_be_of_any_kind(tmp_path, ending):
 def test_networkx_sees_kinds_and_plain_graphs_are_read():
     made = to_networkx(RehearsalGraph.of({"b": ("a",)}, [("b", "c")]))
     assert dict(made.edges) == {("a", "b"): {"kind": "directed"}, ("a", "c"): {"kind": "directed"}, ("b", "c"): {"kind": "bidirected"}}
-    plain = from_networkx(nx.DiGraph([("a", "b"), ("a", "c"), ("b", "c"), ("c", "b")]))
-    assert plain.bidirected == (("b", "c"),)
+    assert from_networkx(nx.DiGraph([("a", "b"), ("a", "c")])).edges == (("a", "b"), ("a", "c"))
     several = nx.MultiDiGraph([("a", "b"), ("a", "b")])
     assert from_networkx(several).edges == (("a", "b"),)
 
@@ -49,6 +48,10 @@ def test_networkx_sees_kinds_and_plain_graphs_are_read():
         (nx.Graph([("a", "b")]), "expected a directed networkx graph"),
         (nx.DiGraph([("a", "b", {"kind": "wavy"})]), "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'"),
         (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "run in a circle"),
+        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]), "b -> c and c -> b without `kind` may be an undirected edge"),
+        (nx.DiGraph([("a", "b", {"kind": "directed"}), ("b", "a", {"kind": "directed"})]), "a -> b and b -> a join the same two variables"),
+        (nx.DiGraph([("a", "a")]), "an edge between two different variables"),
+        (nx.path_graph(1002, create_using=nx.DiGraph), "expected at most 1000 variables; got 1002"),
         (nx.DiGraph([("1", "a"), (1, "a")]), "several nodes have the same name"),
     ],
 )
@@ -92,7 +95,11 @@ def test_dagitty_text_by_hand_is_read():
         ("a -> b", "expected `dag"),
         ("", "expected `dag"),
         ("pdag { a -- b }", "expected `dag"),
-        ("dag { a -- b }", "edge '--': expected ->, <- or <->"),
+        ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- says that the direction is not known"),
+        (
+            "dag { {" + " ".join(f"v{place}" for place in range(400)) + "} -> {" + " ".join(f"w{place}" for place in range(400)) + "} }",
+            "at most 20000 edges; got 160000",
+        ),
         ("dag { -> b }", "between two variables"),
         ("dag { a -> }", "leads nowhere"),
         ("dag { a -> ; b }", "leads nowhere"),
@@ -121,8 +128,12 @@ def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
     ("name", "text", "message"),
     [
         ("graph.xml", "", "unknown ending '.xml'; expected one of .yaml"),
-        ("graph.yaml", "a: [", "graph.yaml: .*expected"),
-        ("graph.yaml", "[1, 2]", "graph.yaml: expected {cliques"),
+        ("graph.yaml", "a: [", "graph.yaml cannot be read as YAML: .*expected"),
+        ("graph.yaml", "[1, 2]", "graph.yaml: graph: expected {parents: .* or {cliques"),
+        ("graph.yaml", "parents: {price: [rival]}\nbidirect: []", "graph.bidirect: unknown key; did you mean 'bidirected'"),
+        ("graph.yaml", "parents: {price: [no]}", r"graph.parents.price\[0\]: expected a name; got False"),
+        ("graph.yaml", "parents: {a: [b]}\nparents: {a: [c]}", "the key 'parents' stands twice"),
+        ("graph.yaml", "graph: {parents: {a: [b]}}\ncontxt: [b]", "contxt: unknown key; did you mean 'context'"),
         ("graph.yaml", "parents: {a: [b], b: [a]}", "graph.yaml: the edges run in a circle"),
         ("graph.yaml", "cliques: [[a, b]]\nedges: [[a]]", "graph.yaml: "),
         ("graph.graphml", "<graphml", "graph.graphml: "),
@@ -139,3 +150,31 @@ def test_files_that_hold_no_graph_are_refused_by_name(tmp_path, name, text, mess
 def test_a_missing_file_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_graph(tmp_path / "none.yaml")
+
+
+BOW = RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_arrow_beside_a_hidden_common_cause_is_written_and_read(tmp_path, ending):
+    assert read_graph(write_graph(BOW, tmp_path / f"graph{ending}")) == BOW
+    assert BOW.bows == (("b", "c"),)
+
+
+def test_undirected_edges_of_other_programs_are_no_bidirected_ones(tmp_path):
+    node = '<node id="a"/><node id="b"/>'
+    for kind, edges in (("undirected", '<edge source="a" target="b"/>'), ("directed", '<edge source="a" target="b"/><edge source="b" target="a"/>')):
+        (tmp_path / "graph.graphml").write_text(
+            f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="{kind}">{node}{edges}</graph></graphml>'
+        )
+        with pytest.raises(ValueError, match="expected a directed networkx graph|may be an undirected edge"):
+            read_graph(tmp_path / "graph.graphml")
+
+
+def test_graph_files_are_bounded(tmp_path):
+    (tmp_path / "graph.gml").write_text("graph [" + "a [" * 5000)
+    with pytest.raises(ValueError, match="graph.gml: "):
+        read_graph(tmp_path / "graph.gml")
+    (tmp_path / "graph.txt").write_text("dag { a -> b }" + " " * 2**22)
+    with pytest.raises(ValueError, match="expected at most 4 MiB"):
+        read_graph(tmp_path / "graph.txt")

@@ -2,7 +2,10 @@
 
 import pytest
 
+from rehearsal_torch.graphs.bidirection import covered
+from rehearsal_torch.graphs.equivalence import pattern_of
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.separation import c_separated
 
 DIAMOND = {"b": ("a",), "c": ("a",), "d": ("b", "c")}
 
@@ -79,7 +82,7 @@ def test_the_joint_law_is_the_product_over_cliques():
     ("directed", "bidirected", "message"),
     [
         ([("a", "b"), ("b", "a")], [], "a -> b and b -> a join the same two variables"),
-        ([("a", "b")], [("b", "a")], "a -> b and a <-> b join the same two variables"),
+        ([("a", "b"), ("a", "c")], [("a", "b"), ("b", "c")], r"a -> b stands beside a <-> b, and b is in the clique \('b', 'c'\) as well"),
         ([("a", "a")], [], "an edge between two different variables"),
         (["ab"], [], "an edge between two different variables; got 'ab'"),
         ([], [("a", "b"), ("b", "c")], "cliques of a <-> b overlap: a and c are not joined; add a <-> c"),
@@ -104,9 +107,36 @@ def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed,
         (lambda: RehearsalGraph((("a",),), (("a", "z"),)), r"a -> z: unknown variable \['z'\]"),
         (lambda: RehearsalGraph((("a", "b"),), (("a", "b"),)), "lies inside the clique"),
         (lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)), "reaches only part of the clique .*: add x -> b"),
+        (lambda: RehearsalGraph.of({"a": ("a",)}), r"\['a'\] stand among their own causes"),
+        (lambda: RehearsalGraph.of({"b": ("a",)}, ["ab"]), "expected a set of variables that move together; got the text 'ab'"),
+        (lambda: RehearsalGraph(("ab",), ()), "expected a clique, a list of variables; got the text 'ab'"),
+        (lambda: RehearsalGraph((("a",), ("b",)), ("ab",)), "an edge between two different variables; got 'ab'"),
+        (lambda: RehearsalGraph((("a",), ("b",)), (), (("a", "b"),)), "the bow a -> b with a <-> b lacks its arrow"),
+        (lambda: RehearsalGraph.of({"b": ("a",)}, [("a", "b", "c")]), "a -> b stands beside a <-> b of the set .*: a set of three"),
+        (lambda: RehearsalGraph((("a",), ("b",)), (("a", "z"), ("y", "b"))), "a -> z: unknown .*y -> b: unknown"),
         (lambda: RehearsalGraph.of(DIAMOND).altered(["z"]), r"cannot alter \['z'\]"),
     ],
 )
 def test_what_is_no_rehearsal_graph_is_refused_by_name(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_an_arrow_beside_a_hidden_common_cause_is_kept():
+    graph = RehearsalGraph.of({"a": ("x",), "y": ("a",)}, [("y", "a")])
+    assert graph == RehearsalGraph.mixed([], [("x", "a"), ("a", "y")], [("y", "a")])
+    assert graph.bows == (("a", "y"),)
+    assert graph.bidirected == (("a", "y"),)
+    assert all(len(clique) == 1 for clique in graph.cliques)
+    assert RehearsalGraph(**graph.to_plain()) == graph
+    assert graph.altered(["a"]).bows == ()
+    assert graph.altered(["x"]).bows == (("a", "y"),)
+    assert graph.descendants(["a"]) == {"a", "y"}
+    assert "bows" not in RehearsalGraph.of(DIAMOND).to_plain()
+
+
+def test_what_goes_by_cliques_refuses_the_bow_by_its_two_edges():
+    graph = RehearsalGraph.of({"a": ("x",), "y": ("a",)}, [("y", "a")])
+    for use in (lambda: graph.factors, graph.factorisation, lambda: c_separated(graph, "x", "y"), lambda: pattern_of(graph), lambda: covered(graph)):
+        with pytest.raises(ValueError, match=r"a -> y beside a <-> y|got bi-directional edges \[\('a', 'y'\)\]"):
+            use()
