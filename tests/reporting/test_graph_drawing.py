@@ -64,6 +64,12 @@ def test_every_edge_is_drawn_and_bidirectional_ones_differ():
     assert len({round(patch.get_linewidth(), 2) for patch in boxes(figure)}) == 2, "what may be altered has a thicker frame"
 
 
+def test_an_arrow_beside_a_hidden_common_cause_is_drawn_with_it():
+    figure = graph_figure(RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")]))
+    assert [to_hex(patch.get_edgecolor()).upper() for patch in arrows(figure)].count(VERMILION) == 1
+    assert len(arrows(figure)) == 3
+
+
 def test_an_alteration_graph_loses_the_arrows_into_what_is_altered():
     figure = graph_figure(GRAPH, **PARTS, altered=("rec",))
     assert len(arrows(figure)) == len(GRAPH.altered(["rec"]).edges) == len(GRAPH.edges)

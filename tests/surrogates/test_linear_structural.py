@@ -144,3 +144,10 @@ def test_bad_input_is_refused():
         )
     with pytest.raises(ValueError, match="draws >= 0"):
         LinearStructural(world.task, draws=-1)
+
+
+def test_an_arrow_beside_a_hidden_common_cause_is_refused_by_name():
+    graph = {"parents": {"u": ["x"], "v": ["u"], "y": ["v"]}, "bidirected": [["u", "v"]]}
+    task = RehearsalTask.of({"graph": graph, "context": ["x"], "box": {"u": [-1, 1]}, "region": {"y": [0, 1]}})
+    with pytest.raises(ValueError, match=r"cannot honour u -> v beside u <-> v: .* keep the arrow .* or decide by adjustment, decision=cme"):
+        LinearStructural(task)

@@ -55,6 +55,15 @@ def test_each_set_is_adjusted_for_by_the_graph():
     assert single.reasons
 
 
+def test_an_arrow_beside_a_hidden_common_cause_is_adjusted_for_or_named():
+    plain = confounded().to_plain()
+    bowed = {"parents": {"u": [], "a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"]}, "bidirected": [["a", "y"]]}
+    (found,) = NestedRidge({**plain, "graph": bowed}, small).adjustments
+    assert found.reasons == ("['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y stands beside a <-> y)",)
+    (found,) = NestedRidge({**plain, "graph": {**bowed, "bidirected": [["u", "a"]]}}, small).adjustments
+    assert (found.before, found.reasons) == (("u",), ())
+
+
 def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     table, cases = sequential_table(800), situations(sequential(), 4)
     actions = torch.tensor([[-1.0, -1.5], [1.0, 1.5], [-0.8, 1.0], [0.8, -1.0]], dtype=torch.float64)

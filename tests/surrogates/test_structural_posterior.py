@@ -292,6 +292,13 @@ def test_a_hypothesis_over_other_variables_is_refused(route):
         StructuralPosterior(route.task, [RehearsalGraph.of({"rating": (*route.task.graph.names[:-1], "mood")})])
 
 
+def test_a_hypothesis_with_an_arrow_beside_a_hidden_common_cause_is_refused(route):
+    graph = route.task.graph
+    bowed = RehearsalGraph(tuple((name,) for name in graph.names), (("time", "rating"),), (("time", "rating"),))
+    with pytest.raises(ValueError, match="cannot honour time -> rating beside time <-> rating"):
+        StructuralPosterior(route.task, [bowed])
+
+
 def test_a_table_that_begins_with_altered_rows_is_refused(route, moved):
     with pytest.raises(ValueError, match="begin with observations"):
         learnt(route, moved[1])
