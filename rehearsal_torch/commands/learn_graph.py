@@ -139,9 +139,9 @@ def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list
         raise UserError("expected lists under tiers, forbidden and required", str(path), "For example: forbidden: [[rating, weather]]")
     if "tiers" in plain and (parts["context"] or parts["outcomes"]):
         raise UserError("tiers are given twice", str(path), "Leave out tiers, or context= and outcomes=")
-    edges = [tuple(map(tuple, plain.get(kind, []))) for kind in ("forbidden", "required")]
+    edges = [tuple(plain.get(kind, [])) for kind in ("forbidden", "required")]
     if "tiers" in plain:
-        found = Background(tuple(map(tuple, plain["tiers"])), *edges)
+        found = Background(tuple(plain["tiers"]), *edges)
         found.check(names)
         return found
     return Background.roles(names, parts["context"], parts["outcomes"], *edges)

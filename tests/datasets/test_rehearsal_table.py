@@ -6,6 +6,7 @@ import torch
 import yaml
 
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.datasets.loan import Loan
 from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
 from rehearsal_torch.datasets.stays import TableError
@@ -97,15 +98,24 @@ def test_every_fault_of_a_table_is_told_at_once(tmp_path, frame):
     frame.loc[2, "A2"] = float("nan")
     frame.loc[4, "X1"] = "low"
     frame["Y2"] = 1.0
-    with pytest.raises(ValueError, match="no column 'U1'; did you mean 'U_1'") as told:
-        RehearsalTable(written(tmp_path, frame), TASK)
     with pytest.raises(TableError) as told:
-        RehearsalTable(written(tmp_path, frame.rename(columns={"U_1": "U1"})), TASK)
+        RehearsalTable(written(tmp_path, frame), TASK)
     words = str(told.value)
-    assert "3 faults, nothing was fitted" in words
+    assert "4 faults, nothing was fitted" in words
+    assert "no column 'U1'; did you mean 'U_1'" in words
     assert "A2: 1 of 60 values are missing or infinite in line 4: drop or impute" in words
     assert "X1: expected numbers; got 'low' in line 6" in words
     assert "Y2: all 60 values are 1: a constant says nothing" in words
+    twice = frame.rename(columns={"U_1": "U1"}).assign(extra=1.0)
+    twice.columns = [*twice.columns[:-1], "X1"]
+    with pytest.raises(TableError, match=r"(?s)4 faults.*several columns are called X1.*A2: .*X1: .*Y2: "):
+        RehearsalTable(written(tmp_path, twice), TASK)
+
+
+def test_faults_of_the_task_and_of_the_table_are_told_at_once(tmp_path, frame):
+    frame.loc[2, "A2"] = float("nan")
+    with pytest.raises(TaskError, match=r"(?s)3 faults.*contxt: unknown key.*box.A2: expected lower <= upper.*A2: 1 of 60 values"):
+        RehearsalTable(written(tmp_path, frame), {**TASK, "contxt": [], "box": {"A2": [1, 0]}})
 
 
 def test_files_that_are_none_are_told(tmp_path, file):
