@@ -8,9 +8,10 @@ permitted and neither to be required.
 Source: Qin et al. (2023), Sec. 3 (X before Z before Y); Meek (1995) (required and forbidden edges).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 
@@ -33,7 +34,7 @@ class Background:
     required: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tiers", tuple((tier,) if isinstance(tier, str) else tuple(str(name) for name in tier) for tier in self.tiers))
+        object.__setattr__(self, "tiers", tuple(_tier(tier) for tier in self.tiers))
         for kind in ("forbidden", "required"):
             object.__setattr__(self, kind, _edges(getattr(self, kind), kind))
         listed = [name for tier in self.tiers for name in tier]
@@ -106,10 +107,19 @@ class Background:
         return {name: place for place, tier in enumerate(self.tiers) for name in tier}
 
 
+def _tier(names: Any) -> tuple[str, ...]:
+    """A set of variables; a text is a set of one."""
+    if isinstance(names, str):
+        return (names,)
+    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+        raise ValueError(f"tiers: expected lists of variables; got {names!r}")
+    return tuple(str(name) for name in names)
+
+
 def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], ...]:
     found = []
     for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"{kind}: expected pairs [from, to] of different variables; got {pair!r}")
         found.append((str(pair[0]), str(pair[1])))
     return tuple(dict.fromkeys(found))

@@ -34,6 +34,8 @@ def test_single_edges_are_forbidden_and_required():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: Background((("a",), 3)), "tiers: expected lists of variables; got 3"),
+        (lambda: Background(required=(3,)), "required: expected pairs"),
         (lambda: Background((("a", "b"), ("b",))), r"\['b'\] stand in two tiers"),
         (lambda: Background((("a",), ("b",)), required=(("b", "a"),)), "b -> a is against the tiers"),
         (lambda: Background(forbidden=(("a", "b"),), required=(("a", "b"),)), "a -> b is forbidden as well"),
@@ -47,3 +49,7 @@ def test_single_edges_are_forbidden_and_required():
 def test_what_contradicts_itself_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_text_is_a_tier_of_one_and_never_letters():
+    assert Background(("season", ["price", "rival"])).tiers == (("season",), ("price", "rival"))
