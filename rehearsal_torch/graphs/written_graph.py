@@ -105,7 +105,7 @@ class CliquesForm(Schema):
 
 def _which(plain: Any) -> str:
     keys = plain if isinstance(plain, dict) else {}
-    return CLIQUES if isinstance(plain, CliquesForm) or ("cliques" in keys and "parents" not in keys) else PARENTS
+    return CLIQUES if isinstance(plain, CliquesForm) or ("parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys)) else PARENTS
 
 
 WrittenGraph = Annotated[
