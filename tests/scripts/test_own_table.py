@@ -61,7 +61,7 @@ def test_a_box_without_support_is_refused_with_the_reason(folder):
 
 
 SLIPS = [
-    ({"box": {"A2": [1, 0]}}, "box: A2: expected lower <= upper; got [1, 0]: swap them"),
+    ({"box": {"A2": [1, 0]}}, "box.A2: expected lower <= upper; got [1, 0]: swap them"),
     ({"region": {"names": ["Y1"], "normals": [[1], [-1]], "offsets": [0, -1]}}, "region: no outcome satisfies all faces"),
     ({"context": ["X1", "X3"]}, "context: 'X3' is not in the graph; there are X1, X2"),
     ({"graph": {"parents": {"A2": ["Y1"], "Y1": ["A2"]}}}, "the edges run in a circle"),
