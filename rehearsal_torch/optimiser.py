@@ -1,151 +1,237 @@
 """Asking and telling: causal Bayesian optimisation of experiments that are run elsewhere.
 
-    optimiser = CausalOptimiser(task)
+    optimiser = CausalOptimiser(task, file="trials.json")
     (action,) = optimiser.ask()
     optimiser.tell(action, {"X": 0.3, "Y": 1.2})
 
-`ask` answers from the experiments told so far, the seed, and what was asked and not yet told; nothing else is remembered, so that a
-table written to a file and read again goes on as if there had been no break. The first actions are points of a Sobol sequence. Then each
-ask fits the model afresh and looks for the action that is worth most to try.
+Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. `ask` answers from the trials, the seed
+and the task; nothing else is remembered, so that a file that another session wrote goes on as if there had been no break, pending
+trials included. The first actions are points of a Sobol sequence; it goes on until the completed trials are enough to fit a model. From
+then on each ask fits the model afresh and looks for the action that is worth most to try.
 
 Several actions are asked for one after the other: each pending action is believed to come out at its posterior mean, which removes
-what is not known of the laws near it, and the next one is looked for under that belief. Hyper-parameters stay as they are meanwhile.
+what is not known of the laws near it, and the next one is looked for under that belief; so is each failed one, which nobody wants to
+repeat. Hyper-parameters stay as they are meanwhile. Settings that are pending or failed are never asked again.
+
+Every call happens as a whole or not at all: what raises an error has changed nothing, in memory and in the file.
 
 Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsbourger et al. (2010) ("kriging believer").
 """
 
+import gzip
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
-from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trial import Suggestion, Trial, TrialWarning, finite
+from rehearsal_torch.data.trial_file import read_campaign, write_campaign
+from rehearsal_torch.data.trial_log import Reference, TrialLog
+from rehearsal_torch.data.trial_store import TrialStore
 from rehearsal_torch.datasets.experiment_table import SET, experiments_of
 from rehearsal_torch.datasets.number_columns import table_file
-from rehearsal_torch.objectives.causal_objective import CausalObjective
+from rehearsal_torch.files.writing import write_bytes
+from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.posterior_mean import PosteriorMean
 from rehearsal_torch.search.acquisition import AcquisitionSearch
 from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.recommendation import recommend
 from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.start_design import start_point
 from rehearsal_torch.surrogates.causal_model import CausalModel
 from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
 Action = dict[str, float]
+# Points of the start design that are passed over at most, and spread points among which one is found that nobody has asked for.
+TRIES = 512
 
 
 class CausalOptimiser:
     """Suggests experiments and learns from them.
 
     Args:
-        task: Who follows from whom, what may be set, what is wanted; plain data or a CausalTask.
+        task: Who follows from whom, what may be set, what is wanted; plain data or a CausalTask. None for that of `file`.
         surrogate: Makes an unfitted causal model of a task.
         objective: Makes the objective of (model, situation).
         search: Finds the action.
-        initial: Experiments before the first model; None for 2 (k + 1) with k actions.
-        seed: Decides the first actions.
+        initial: Experiments before the first model; None for that of `file`, or 2 (k + 1) with k actions.
+        seed: Decides the first actions; None for that of `file`, or 0.
+        file: Where the trials are kept: each call reads what other sessions added, and has written its own before it returns. A file that exists
+            is gone on with; `task`, where it is given as well, takes the place of the file's, and the trials stay as they are.
 
     Raises:
         ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), or `initial` is below 5.
+        TrialFileError: if the file cannot be read or written, or was begun with another seed or start design.
     """
 
     def __init__(
         self,
-        task: CausalTask | Mapping[str, Any],
+        task: CausalTask | Mapping[str, Any] | None = None,
         surrogate: Callable[[CausalTask], CausalModel] = ExogenousModel,
         objective: Callable[..., CausalObjective] = ConfidenceBound,
         search: Search[Any] | None = None,
         initial: int | None = None,
-        seed: int = 0,
+        seed: int | None = None,
+        file: str | Path | None = None,
     ) -> None:
-        self.task = CausalTask.of(task)
-        self.initial = max(LEAST_ROWS, 2 * (len(self.task.actions) + 1)) if initial is None else initial
-        if self.initial < LEAST_ROWS:
-            raise ValueError(f"expected at least {LEAST_ROWS} initial experiments; got {initial}: a model needs so many")
-        self.surrogate, self.objective, self.seed = surrogate, objective, seed
-        self.search: Search[Any] = AcquisitionSearch(seed=seed) if search is None else search
-        self._names = (*self.task.actions, *self.task.nodes)
-        self._table = Table.observed(self._names, torch.zeros(0, len(self._names), dtype=torch.float64))
-        self._pending: list[Tensor] = []
+        self._store = TrialStore(task, seed, initial, file)
+        self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
+        self.surrogate, self.objective = surrogate, objective
+        self.search: Search[Any] = AcquisitionSearch(seed=self.seed) if search is None else search
+
+    @classmethod
+    def load(
+        cls,
+        file: str | Path,
+        task: CausalTask | Mapping[str, Any] | None = None,
+        surrogate: Callable[[CausalTask], CausalModel] = ExogenousModel,
+        objective: Callable[..., CausalObjective] = ConfidenceBound,
+        search: Search[Any] | None = None,
+    ) -> "CausalOptimiser":
+        """Goes on with a file of trials, and keeps writing to it.
+
+        Args:
+            file: The file.
+            task: Takes the place of the file's, such as one with narrower bounds; None for the file's own.
+            surrogate: As for the optimiser; the file does not hold it.
+            objective: As for the optimiser; the file does not hold it.
+            search: As for the optimiser; the file does not hold it.
+
+        Raises:
+            TrialFileError: if there is no such file, or it cannot be read.
+            ValueError: if the task cannot be used.
+        """
+        read_campaign(file)
+        return cls(task, surrogate, objective, search, file=file)
+
+    def save(self, file: str | Path) -> None:
+        """Writes a copy of the trials to a file that `load` goes on with.
+
+        Raises:
+            TrialFileError: if it cannot be written.
+        """
+        write_campaign(file, self._store.campaign(self._store.log))
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, in the order of their numbers, as this session knows them."""
+        return self._store.log.trials
 
     @property
     def table(self) -> Table:
-        """All experiments told so far, actions first."""
-        return self._table
+        """All completed experiments, actions first, in the order of their trials."""
+        return self._store.log.table
 
     @property
-    def pending(self) -> list[Action]:
-        """Actions that were asked for and not told yet."""
-        return [self._named(each) for each in self._pending]
+    def pending(self) -> list[Suggestion]:
+        """Actions that were asked for, and nothing reported of them yet."""
+        return [Suggestion(trial) for trial in self._store.log.those("pending")]
 
-    def ask(self, count: int = 1) -> list[Action]:
-        """The next actions to try, name to value.
+    def ask(self, count: int = 1) -> list[Suggestion]:
+        """The next actions to try, each a dictionary, name to value, with the number of its trial (``.trial``).
 
         Args:
-            count: q, how many; they are pending until they are told, or `forget` is called.
+            count: q, how many; they are pending until they are told, failed or abandoned.
 
         Raises:
             ValueError: if count is below 1, or nothing can be learnt from what was told (a constant node, say).
         """
-        if count < 1:
-            raise ValueError(f"expected to be asked for at least 1 action; got {count}")
-        made: list[Action] = []
-        while len(made) < count and len(self._table) + len(self._pending) < self.initial:
-            made.append(self._asked(self._first(len(self._table) + len(self._pending))))
-        if len(made) < count:
-            model = self._believing()
-            while len(made) < count:
-                decision = self._decided(model)
-                assert decision.alteration is not None
-                action = decision.alteration.values[[decision.alteration.names.index(name) for name in self.task.actions]]
-                made.append(self._asked(action))
-                if len(made) < count:
-                    self._believe(model)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"expected to be asked for at least 1 action; got {count!r}")
+        with self._store.changing() as log:
+            model, made = None, list[Suggestion]()
+            lacking, short = _lacking(log.table, self.task.nodes), len(log.table) < self.initial
+            for _ in range(count):
+                if len(log.those("completed", "pending")) < self.initial or lacking == "rows" or (lacking and short):
+                    action = self._designed(log)
+                elif model is None:
+                    model = self._believing(log)
+                    action = self._searched(model, log)
+                else:
+                    self._believe(model, log)
+                    action = self._searched(model, log)
+                log, suggestion = log.ask(action)
+                made.append(suggestion)
+            self._store.keep(log)
         return made
 
-    def tell(self, action: Mapping[str, float], nodes: Mapping[str, float], altered: Collection[str] = ()) -> None:
-        """Adds an experiment.
+    def tell(
+        self,
+        action: Reference | None,
+        nodes: Mapping[str, float],
+        altered: Collection[str] = (),
+        ran: Mapping[str, float] | None = None,
+    ) -> Trial:
+        """Adds an experiment, or corrects one that was told before (by its number).
+
+        Settings find the pending trial that asked for exactly these. Others are a trial of their own, which nobody asked for: no trial is guessed.
 
         Args:
-            action: What was set, name to value.
+            action: What was set: what `ask` returned, a trial's number, a trial, or name to value; None where nobody asked and `ran` says what was set.
             nodes: What came out, for every node that can reach the reward; others are not read.
             altered: Nodes that were set by hand as well (hard interventions): the experiment says nothing of how they come about.
+            ran: What was really set, where it differs from what was asked; it may lie outside bounds and limits.
+
+        Returns:
+            The trial as it is recorded.
 
         Raises:
-            ValueError: if a value is missing, is no finite number, or an action lies outside its bounds or limits.
+            TrialError: if a value is missing or no finite number, a name or number is unknown, or an action of no trial lies outside its bounds or
+                limits; all faults are named, and nothing has changed.
         """
-        for what, given, wanted in (("action", action, self.task.actions), ("node", nodes, self.task.nodes)):
-            missing = [name for name in wanted if name not in given]
-            if missing:
-                raise ValueError(f"no value for {what} {missing}; got {sorted(given)}: every {what} is needed, take it out of the task if it is not measured")
-        strange = [name for name in altered if name not in self.task.nodes]
-        if strange:
-            raise ValueError(f"altered {strange} are no nodes of the task; it has {list(self.task.nodes)}")
-        values = torch.tensor([float(action[name]) for name in self.task.actions] + [float(nodes[name]) for name in self.task.nodes], dtype=torch.float64)
-        wrong = {name: value for name, value in zip(self._names, values.tolist(), strict=True) if not np.isfinite(value)}
-        if wrong:
-            raise ValueError(f"expected finite numbers; got {wrong}: measure again, or leave the experiment out")
-        done = values[: len(self.task.actions)]
-        self.task.check_action(done)
-        marks = torch.tensor([True] * len(done) + [name in altered for name in self.task.nodes])
-        self._table = self._table + Table(self._names, values.unsqueeze(0), marks.unsqueeze(0))
-        told = [place for place, each in enumerate(self._pending) if bool(((each - done).abs() <= 1e-9 + 1e-6 * self.task.box.width).all())]
-        if told:
-            del self._pending[told[0]]
+        with self._store.changing() as log:
+            log, trial, notes = log.complete(action, nodes, altered, ran)
+            self._store.keep(log)
+        for note in notes:
+            warnings.warn(note, TrialWarning, stacklevel=2)
+        return trial
+
+    def fail(
+        self, action: Reference, reason: str = "", nodes: Mapping[str, float] | None = None, ran: Mapping[str, float] | None = None
+    ) -> Trial:
+        """Reports that an experiment gave no usable measurement; its settings are not asked again.
+
+        Args:
+            action: Which, as for `tell`.
+            reason: Why, for those who read the file.
+            nodes: What was measured all the same; it is kept in the file, and not learnt from.
+            ran: What was really set, where it differs from what was asked.
+
+        Raises:
+            TrialError: if there is no such trial, or a value is no finite number.
+        """
+        with self._store.changing() as log:
+            log, trial = log.fail(action, reason, nodes, ran)
+            self._store.keep(log)
+        return trial
+
+    def abandon(self, action: Reference, reason: str = "") -> Trial:
+        """Gives up one trial: a pending one that will not be run, or one that shall not count. Its settings may be asked again.
+
+        Raises:
+            TrialError: if there is no such trial.
+        """
+        with self._store.changing() as log:
+            log, trial = log.abandon(action, reason)
+            self._store.keep(log)
+        return trial
 
     def forget(self) -> None:
-        """Gives up the pending actions: they will not be tried."""
-        self._pending.clear()
+        """Gives up all pending actions: they will not be tried."""
+        with self._store.changing() as log:
+            for trial in log.those("pending"):
+                log, _ = log.abandon(trial)
+            self._store.keep(log)
 
     def model(self) -> CausalModel:
         """The model of what was told so far, fitted afresh.
@@ -153,8 +239,7 @@ class CausalOptimiser:
         Raises:
             ValueError: if nothing can be learnt from it.
         """
-        self.task.check(self._table)
-        return fit(self.surrogate(self.task), self._table)
+        return self._fitted(self._store.fresh())
 
     def recommend(self) -> tuple[Action, float]:
         """The action with the largest posterior mean of the reward, and that mean.
@@ -162,59 +247,112 @@ class CausalOptimiser:
         Raises:
             ValueError: if nothing can be learnt from what was told.
         """
-        found = recommend(PosteriorMean(self.model(), self._situation(), seed=self.seed), self.seed)
-        return self._named(found.action), found.predicted
+        log = self._store.fresh()
+        found = recommend(PosteriorMean(self._fitted(log), self._situation(log), seed=self.seed), self.seed)
+        self._usable(found.action, "recommended")
+        if finite(found.predicted) is None:
+            raise ValueError(f"nothing is recommended: its expected reward is {found.predicted}; are there values of very different size in the table?")
+        return dict(zip(self.task.actions, found.action.tolist(), strict=True)), found.predicted
 
     def read(self, path: str | Path) -> None:
-        """Takes up experiments of a comma-separated file, after those told so far; the columns are actions, nodes, and ``set:NODE`` marks.
+        """Takes up experiments of a comma-separated file, any number; the columns are actions, nodes, and ``set:NODE`` marks.
+
+        A row that has the settings of a pending trial completes it; the others are trials that nobody asked for.
 
         Raises:
             TableError: if the file cannot be read, or a column is missing, no number or incomplete.
-            ValueError: if a node is constant, there are fewer than 5 rows, or an action lies outside its bounds.
         """
-        self._table = self._table + experiments_of(table_file(path), self.task, str(path))
+        table = experiments_of(table_file(path), self.task, str(path))
+        outside = self.task.outside(table)
+        width = len(self.task.actions)
+        with self._store.changing() as log:
+            for values, marks in zip(table.values.tolist(), table.altered.tolist(), strict=True):
+                row = dict(zip(table.names, values, strict=True))
+                altered = [name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark]
+                log, _, _ = log.complete({name: row[name] for name in self.task.actions}, row, altered, anywhere=True)
+            self._store.keep(log)
+        if outside:
+            more = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
+            warnings.warn(f"{path}: {'; '.join(outside[:3])}{more}: kept as history, and nothing will be asked for there", TrialWarning, stacklevel=2)
 
     def write(self, path: str | Path) -> None:
-        """Writes the experiments to a comma-separated file that `read` takes up again without loss."""
-        frame = pd.DataFrame(self._table.values.numpy(), columns=list(self._names))
-        for place, name in enumerate(self._names):
-            if name in self.task.nodes and bool(self._table.altered[:, place].any()):
-                frame[f"{SET}{name}"] = self._table.altered[:, place].int().numpy()
-        frame.to_csv(path, index=False, float_format="%.17g")
+        """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` takes up again without loss."""
+        table = self._store.log.table
+        frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
+        for place, name in enumerate(table.names):
+            if name in self.task.nodes and bool(table.altered[:, place].any()):
+                frame[f"{SET}{name}"] = table.altered[:, place].int().numpy()
+        content = frame.to_csv(index=False, float_format="%.17g").encode()
+        write_bytes(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
 
-    def _situation(self) -> Foresight:
-        """The round's identity is the number of experiments, told or pending."""
-        return Foresight(str(len(self._table) + len(self._pending)), {}, self.task.box.bounds())
+    def _fitted(self, log: TrialLog) -> CausalModel:
+        self.task.check(log.table)
+        return fit(self.surrogate(self.task), log.table)
 
-    def _first(self, number: int) -> Tensor:
-        """A point of the start design."""
-        region = CandidateRegion.within(self.task.box.lower, self.task.box.upper, self.task.limits)
-        return region.units(region.spread(self.initial, self.seed)[number])
+    def _situation(self, log: TrialLog) -> Foresight:
+        """The round's identity is the number of experiments, completed, pending or failed."""
+        return Foresight(str(len(log.those("completed", "pending", "failed"))), {}, self.task.box.bounds())
 
-    def _decided(self, model: CausalModel) -> Decision:
-        return self.search(self.objective(model, self._situation()))
+    def _designed(self, log: TrialLog) -> Tensor:
+        """The next point of the start design, by the trial's number; points that are trials already are passed over."""
+        for number in range(log.following - 1, log.following - 1 + TRIES):
+            point = start_point(self.task, number, self.initial, self.seed)
+            if not bool(log.taken(point, "completed", "pending", "failed")):
+                return point
+        raise ValueError(f"nothing is left to try: the next {TRIES} points of the start design are trials already; report or abandon what is pending")
 
-    def _believing(self) -> CausalModel:
-        """The model, pending actions taken for experiments that came out as expected."""
-        model = self.model()
-        if self._pending:
-            self._believe(model)
+    def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
+        """What the search finds; where that is pending or has failed, the best of many spread points that is neither."""
+        objective = self.objective(model, self._situation(log))
+        decision = self.search(objective)
+        if decision.alteration is None:
+            raise ValueError(f"the search found no action to try: {decision.reason or type(self.search).__name__ + ' gave no reason'}")
+        found = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+        missing = [name for name in self.task.actions if name not in found]
+        if missing:
+            raise ValueError(f"the search left {missing} open: expected a value for each of {list(self.task.actions)}; got {found}")
+        action = torch.tensor([found[name] for name in self.task.actions], dtype=torch.float64)
+        self._usable(action, "proposed")
+        return self._another(objective, log) if bool(log.taken(action, "pending", "failed")) else action
+
+    def _another(self, objective: CausalObjective, log: TrialLog) -> Tensor:
+        region, width = CandidateRegion.of(objective), len(self.task.actions)
+        points = region.units(region.spread(TRIES, round_seed(self.seed, f"another {objective.situation.identity}")))
+        points = points[~log.taken(points[:, :width], "pending", "failed")]
+        if not len(points):
+            raise ValueError(f"nothing is left to try: {TRIES} spread points are all pending or have failed; report or abandon what is pending")
+        action = points[objective.screened(points).nan_to_num(nan=-torch.inf).argmax(), :width].to("cpu", torch.float64)
+        self._usable(action, "proposed")
+        return action
+
+    def _usable(self, action: Tensor, what: str) -> None:
+        """Refuses an action that is not finite, or outside bounds and limits: a suggestion is something that can be set."""
+        try:
+            self.task.check_action(action)
+        except ValueError as error:
+            raise ValueError(f"what was {what} cannot be set ({error}): are there values of very different size in the table?") from error
+
+    def _believing(self, log: TrialLog) -> CausalModel:
+        """The model, pending and failed actions taken for experiments that came out as expected."""
+        model = self._fitted(log)
+        if log.those("pending", "failed"):
+            self._believe(model, log)
         return model
 
-    def _believe(self, model: CausalModel) -> None:
-        """Lets a model take the pending actions for experiments; what is expected of them follows from what was told alone."""
-        model.condition(self._table)
-        model.condition(self._table + self._expected(model))
+    def _believe(self, model: CausalModel, log: TrialLog) -> None:
+        """Lets a model take these actions for experiments; what is expected of them follows from what was told alone."""
+        model.condition(log.table)
+        model.condition(log.table + self._expected(model, log))
 
-    def _expected(self, model: CausalModel) -> Table:
-        """Pending actions with every node at its best guess, under the mean of its noise.
+    def _expected(self, model: CausalModel, log: TrialLog) -> Table:
+        """Pending and failed actions with every node at its best guess, under the mean of its noise.
 
         Where the model does not speak of a node (it ignores the graph), the node is that of the nearest experiment told; it is read by nobody, unless
         the model is one of the reward alone and the reward is a function of several nodes.
         """
-        actions, done = torch.stack(self._pending), self._table.columns(self.task.actions)
-        nearest = torch.cdist(actions / self.task.box.width, done / self.task.box.width).argmin(-1)
-        nodes = dict(zip(self.task.nodes, self._table.columns(self.task.nodes)[nearest].unbind(-1), strict=True))
+        table, actions = log.table, log.settings("pending", "failed")
+        nearest = torch.cdist(actions / self.task.box.width, table.columns(self.task.actions) / self.task.box.width).argmin(-1)
+        nodes = dict(zip(self.task.nodes, table.columns(self.task.nodes)[nearest].unbind(-1), strict=True))
         network, reward = model.network(), self.task.reward
         with torch.no_grad():
             guessed, _ = network.propagate(actions, model.draws(1024, 0).mean(0, keepdim=True))
@@ -226,11 +364,12 @@ class CausalOptimiser:
         values = torch.cat([actions, torch.stack([nodes[name] for name in self.task.nodes], -1)], -1)
         marks = torch.zeros_like(values, dtype=torch.bool)
         marks[:, : actions.shape[-1]] = True
-        return Table(self._names, values, marks)
+        return Table(table.names, values, marks)
 
-    def _asked(self, action: Tensor) -> Action:
-        self._pending.append(action.detach().to("cpu", torch.float64))
-        return self._named(self._pending[-1])
 
-    def _named(self, action: Tensor) -> Action:
-        return dict(zip(self.task.actions, action.tolist(), strict=True))
+def _lacking(table: Table, nodes: Collection[str]) -> str:
+    """What a table lacks for a model: ``rows``, ``variation`` (a node is constant so far), or nothing."""
+    columns = {name: table.untouched([name]).columns([name]) for name in nodes}
+    if min(map(len, columns.values())) < LEAST_ROWS:
+        return "rows"
+    return "variation" if any(bool((column == column[0]).all()) for column in columns.values()) else ""

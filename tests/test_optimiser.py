@@ -82,7 +82,7 @@ def test_pending_actions_leave_what_is_believed_as_it_is():
     noise = model.draws(256, 0).mean(0, keepdim=True)
     before = model.network().propagate(at, noise)[0]
     made.ask()
-    believing = made._believing()
+    believing = made._believing(made._store.log)
     network = believing.network()
     pending = torch.tensor([list(made.pending[0].values())], dtype=torch.float64)
     assert network.propagate(at, noise)[0][:, 0] == pytest.approx(before[:, 0], abs=0.15)

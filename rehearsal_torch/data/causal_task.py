@@ -108,8 +108,8 @@ class CausalTask:
         """Refuses a table that nothing can be learnt from.
 
         Raises:
-            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing, infinite or beyond 1e150, a node is constant,
-                or an action lies outside its bounds.
+            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing, infinite or beyond 1e150, or a node is
+                constant. Actions outside bounds or limits are history to learn from; `outside` names them.
         """
         needed = (*self.actions, *self.nodes)
         missing = [name for name in needed if name not in table.names]
@@ -128,8 +128,16 @@ class CausalTask:
                 faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the node out of the graph")
         if faults:
             raise ValueError("; ".join(faults))
+
+    def outside(self, table: Table) -> tuple[str, ...]:
+        """A sentence for each row whose action lies outside bounds or limits: what may be set now does not unmake what was tried."""
+        found = []
         for index, row in enumerate(table.columns(self.actions)):
-            self.check_action(row, f"row {index}")
+            try:
+                self.check_action(row, f"row {index}")
+            except ValueError as error:
+                found.append(str(error))
+        return tuple(found)
 
     def check_action(self, action: Tensor, where: str = "action") -> None:
         """Refuses an action (k,) outside the box or the limits, but for rounding.

@@ -20,14 +20,19 @@ from typing import Any
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.situation import Foresight, Situation
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
+from rehearsal_torch.data.trial_store import initial_count
 from rehearsal_torch.datasets.causal_problem import CausalProblem
 from rehearsal_torch.datasets.number_columns import number_columns, table_file
+from rehearsal_torch.datasets.stays import TableError
+from rehearsal_torch.files.schema import meant
+from rehearsal_torch.search.start_design import open_points
 
 SET = "set:"
 
@@ -43,7 +48,7 @@ def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
 
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
-    """The experiments of a data frame, actions first, in the task's order.
+    """The experiments of a data frame, actions first, in the task's order: any number of rows, none included.
 
     Args:
         frame: A row an experiment; columns that the task does not name are not read.
@@ -51,37 +56,65 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
         source: What the table is called in messages.
 
     Raises:
-        TableError: if a column is missing, is no number, or has missing values, or there are fewer than 5 rows.
-        ValueError: if a node is constant, or an action lies outside its bounds.
+        TableError: if a column is missing, is no number, or has missing values, or a ``set:`` column names no node or holds other marks than 0 and 1.
     """
     names = (*task.actions, *task.nodes)
-    values = number_columns(frame, names, source, LEAST_ROWS)
+    marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
+    found = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    values, marks = found[:, : len(names)], found[:, len(names) :]
+    faults = [
+        f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
+        for column in map(str, frame.columns)
+        if column.startswith(SET) and column[len(SET) :] not in task.graph.names
+    ]
+    faults += [f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand" for name, column in zip(marked, marks.T, strict=True) if not _is_mark(column)]
+    if faults:
+        raise TableError(f"{source}: " + "; ".join(faults))
     altered = torch.zeros_like(values, dtype=torch.bool)
     altered[:, : len(task.actions)] = True
-    marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
-    for name, column in zip(marked, number_columns(frame, [f"{SET}{name}" for name in marked], source).T, strict=True):
+    for name, column in zip(marked, marks.T, strict=True):
         altered[:, names.index(name)] = column != 0
-    table = Table(names, values, altered)
-    task.check(table)
-    return table
+    return Table(names, values.contiguous(), altered)
+
+
+def _is_mark(column: Tensor) -> bool:
+    return bool(((column == 0) | (column == 1)).all())
 
 
 class ExperimentTable(CausalProblem):
     """A comma-separated file of experiments and a task.
 
+    Fewer than 5 rows are no error: there is nothing to fit yet, and `to_begin` says what to run first.
+
     Args:
-        path: The experiments so far, .csv or .csv.gz.
+        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or limits are history to learn from.
         task: Who follows from whom, what may be set, what is wanted: a YAML file, or its content.
 
     Raises:
         TableError: if the file cannot be read, or a column is missing, no number or incomplete; all faults are listed.
-        ValueError: if the task cannot be used, a node is constant, or an action lies outside its bounds.
+        ValueError: if the task cannot be used, or a node is constant.
     """
 
     def __init__(self, path: str | Path | None, task: str | Path | Mapping[str, Any] | None) -> None:
         self.task = causal_task(task)
         self.past = experiments_of(table_file(path), self.task, str(path))
         self.source = Path(str(path)).name
+        if len(self.past) >= LEAST_ROWS:
+            self.task.check(self.past)
+
+    def to_begin(self, seed: int = 0) -> Table | None:
+        """The experiments to run before there is a model: points of the start design that are not in the table yet; None once there are enough rows.
+
+        Args:
+            seed: Scrambles the design.
+
+        Returns:
+            Actions to set, (m, k).
+        """
+        if len(self.past) >= LEAST_ROWS:
+            return None
+        points = open_points(self.task, self.past.columns(self.task.actions), initial_count(self.task), seed)
+        return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
 
     def observations(self) -> Table:
         """All experiments."""
@@ -106,16 +139,13 @@ class ExperimentTable(CausalProblem):
         return {}
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, ranges, the best reward so far and the fingerprint."""
-        rewards = self.task.reward_of(self.past)
-        best = self.past.columns(self.task.actions)[rewards.argmax()]
-        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(self.past.names, self.past.values.T, strict=True)}
-        return {
-            "source": self.source,
-            "rows": len(self.past),
-            **self.task.to_plain(),
-            "ranges": ranges,
-            "best reward so far": float(rewards.max()),
-            "at": dict(zip(self.task.actions, best.tolist(), strict=True)),
-            "fingerprint": self.past.fingerprint(),
-        }
+        """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
+        card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
+        if len(self.past):
+            rewards = self.task.reward_of(self.past)
+            best = self.past.columns(self.task.actions)[rewards.argmax()]
+            card["ranges"] = {name: [float(column.min()), float(column.max())] for name, column in zip(self.past.names, self.past.values.T, strict=True)}
+            card |= {"best reward so far": float(rewards.max()), "at": dict(zip(self.task.actions, best.tolist(), strict=True))}
+        if outside := self.task.outside(self.past):
+            card["kept as history, though it may not be set any more"] = list(outside)
+        return card | {"fingerprint": self.past.fingerprint()}

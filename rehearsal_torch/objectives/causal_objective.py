@@ -96,10 +96,17 @@ class CausalObjective(Objective, ABC):
         values, _ = self.network.propagate(actions, self.noise if noise is None else noise)
         return self.network.reward(values).mean(-1)
 
+    def allowed(self, actions: Tensor) -> Tensor:
+        """Whether actions (n, k) keep to the round's bounds and the task's limits, but for rounding; (n,) bool."""
+        lower, upper, slack = self.box.lower.to(actions), self.box.upper.to(actions), 1e-6 * self.box.width.to(actions)
+        inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
+        limits = self.task.limits
+        return inside if limits is None else inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
+
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
         """The visited actions with the largest posterior mean, best first, (<= count, k + further); further coordinates are 0."""
-        inside = self.visited[self.box.contains(self.visited)]
+        inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
         few = self.noise[: max(1, len(self.noise) // SCREEN)]

@@ -58,8 +58,10 @@ class Improvement(CausalObjective):
         self.epistemic = standard_draws(plausible, len(self.network.laws), self.seed + 2).to(self.noise)
         self.averaged = averaged
         self.common = surrogate.draws(plausible if averaged == 1 else averaged, self.seed + 3)
+        # What cannot be set any more is no mark to improve upon.
+        inside = self.visited[self.allowed(self.visited)]
         with torch.no_grad():
-            middle = torch.cat([self.rewards(part, plausible).mean(-1) for part in self.visited.split(64)])
+            middle = torch.cat([self.rewards(part, plausible).mean(-1) for part in (inside if len(inside) else self.visited).split(64)])
         self.best, self.scale = middle.max(), (middle.std() if len(middle) > 1 else middle.abs().max()).clamp_min(1e-12)
 
     def rewards(self, actions: Tensor, count: int) -> Tensor:

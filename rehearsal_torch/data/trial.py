@@ -1,0 +1,179 @@
+"""Trials: experiments with a number and a state, from the moment they are asked for.
+
+    pending     asked for, nothing reported yet
+    completed   run, and every node measured
+    failed      run (or begun) without a usable measurement; the same settings are not asked again
+    abandoned   not run, or withdrawn; nothing is learnt from it, and its settings may be asked again
+
+What was asked and what was really set are kept apart: an operator rounds 62.4487 to 63, and the experiment is one of 63. A trial
+that nobody asked for (an experiment of another day) has settings of its own and no asked ones. A trial keeps its number for good.
+
+Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive experimentation").
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from numbers import Real
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor
+
+State = Literal["pending", "completed", "failed", "abandoned"]
+STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
+
+
+class TrialError(ValueError):
+    """What was reported cannot be recorded; the message names every fault, and nothing has changed."""
+
+
+class TrialWarning(UserWarning):
+    """What was reported was recorded, and somebody should look at it."""
+
+
+class Trial(BaseModel):
+    """One experiment.
+
+    Attributes:
+        id: Its number, from 1; never given twice.
+        state: ``pending``, ``completed``, ``failed`` or ``abandoned``.
+        asked: What was asked for, action to value, in the actions' units; None where nobody asked.
+        ran: What was really set, where that differs or nobody asked; None otherwise.
+        nodes: What was measured, node to value; of a failed trial what there is.
+        altered: Nodes that were set by hand as well.
+        reason: Why it failed or was abandoned.
+
+    Raises:
+        ValueError: if a value has another type, a number is not finite, or the parts do not go together.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    id: Annotated[int, Field(ge=1)]
+    state: State
+    asked: dict[str, float] | None = None
+    ran: dict[str, float] | None = None
+    nodes: dict[str, float] = {}
+    altered: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    reason: str = ""
+
+    @model_validator(mode="after")
+    def _coherent(self) -> "Trial":
+        if self.asked is None and self.ran is None:
+            raise ValueError("expected settings in `asked`, `ran` or both; got neither")
+        if self.state == "pending" and (self.asked is None or self.ran is not None or self.nodes):
+            raise ValueError("expected `asked` and neither `ran` nor `nodes` of a pending trial")
+        if self.state == "completed" and not self.nodes:
+            raise ValueError("expected `nodes` of a completed trial; got none")
+        return self
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """What was set as far as is known: what ran, otherwise what was asked."""
+        known = self.asked if self.ran is None else self.ran
+        assert known is not None
+        return dict(known)
+
+    def becoming(self, **changes: Any) -> "Trial":
+        """The same trial with some fields replaced, checked again."""
+        return Trial(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for JSON; fields that say nothing are left out."""
+        plain = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: list(value) if name == "altered" else value for name, value in plain.items() if value is not None and value not in ({}, (), "")}
+
+
+class Suggestion(dict[str, float]):
+    """Settings to try, action to value: a dictionary that knows which trial it belongs to.
+
+    Reported back, it finds its trial; a value that was changed meanwhile is what was really set.
+
+    Args:
+        trial: The pending trial.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(trial.settings)
+        self.trial, self.asked = trial.id, trial.settings
+
+
+def named_numbers(given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False) -> dict[str, float]:
+    """The wanted values as floats, in the order wanted; what is wrong is appended to `faults`.
+
+    Args:
+        given: Name to number: a mapping or a pandas row; NumPy's and torch's numbers will do.
+        wanted: Names that are needed.
+        what: What a name stands for, in messages ("action", "node").
+        faults: Where faults go.
+        others: Whether further names may be given; they are not read.
+
+    Returns:
+        Name to value; complete unless faults were appended.
+    """
+    names = list(wanted)
+    if isinstance(given, pd.Series):
+        given = given.to_dict()
+    if not isinstance(given, Mapping):
+        faults.append(f"{what}s: expected name to value, such as {{{', '.join(f'{name!r}: ...' for name in names[:2])}}}; got {_shown(given)}")
+        return {}
+    found = {}
+    strange = [name for name in given if name not in names]
+    for name in names:
+        if name not in given:
+            faults.append(f"{name}: no value for this {what}{_meant(name, strange) or _needed(what)}")
+            continue
+        number = finite(given[name])
+        if number is None:
+            faults.append(f"{name}: expected a finite number; got {_shown(given[name])}")
+        else:
+            found[name] = number
+    if not others:
+        faults += [f"{name}: no {what} of the task{_meant(name, names) or f'; it has {names}'}" for name in strange]
+    return found
+
+
+def finite(value: Any) -> float | None:
+    """A number as a float; None for what is no finite number: texts, truth values, missing values, infinities."""
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        value = value.item() if math.prod(value.shape) == 1 else None
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return None
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def unknown_names(names: Iterable[Any], known: Iterable[str], what: str) -> list[str]:
+    """A fault for each name that is not known."""
+    there = list(known)
+    return [f"{name}: {what}{_meant(name, there) or f'; there are {there}'}" for name in names if name not in there]
+
+
+def refused(what: str, faults: list[str]) -> TrialError:
+    """All faults in one error."""
+    count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+    if len(faults) == 1:
+        return TrialError(f"{what}: {faults[0]}")
+    return TrialError(f"{what}: {count}\n" + "\n".join(f"- {fault}" for fault in faults))
+
+
+def _meant(name: Any, choices: Iterable[Any]) -> str:
+    near = get_close_matches(str(name), [str(each) for each in choices], 1, 0.6)
+    if not near:
+        near = [str(each) for each in choices if str(each).casefold().strip() == str(name).casefold().strip()][:1]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _needed(what: str) -> str:
+    return f": every {what} is needed, take it out of the task if it is not measured" if what == "node" else f": every {what} is needed"
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {value!r:.60}" if not isinstance(value, int | float | str | type(None)) else f"{value!r:.60}"

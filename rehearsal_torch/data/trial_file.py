@@ -1,0 +1,159 @@
+"""The file of a campaign: a task and all its trials, as JSON that people can read and any session can go on with.
+
+    {"format": "rehearsal-trials/1",
+     "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ...},
+     "seed": 0, "initial": 6,
+     "trials": [
+      {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
+      {"id": 2, "state": "pending", "asked": {"a": 0.75}}]}
+
+No time is written, so that the same steps make the same bytes. Numbers keep every digit. A newer format has another number, and is
+refused here by name. The file is replaced as a whole.
+
+Source: ours; JSON snapshots of a campaign as in Ax and BoFire.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from rehearsal_torch.data.causal_task import LEAST_ROWS
+from rehearsal_torch.data.trial import STATES, Trial, refused
+from rehearsal_torch.files.plain import PlainFileError, json_of, text_of
+from rehearsal_torch.files.writing import write_text
+
+FORMAT = "rehearsal-trials/1"
+FAMILY = FORMAT.split("/")[0]
+# Some thousands of bytes a trial, and more trials than anybody has run.
+BYTES = 64 * 2**20
+
+
+class TrialFileError(ValueError):
+    """A file of trials that cannot be read or written; the message lists every fault."""
+
+
+class Campaign(BaseModel):
+    """What the file holds.
+
+    Attributes:
+        format: The format's name and number.
+        task: The task as plain data; its reward is None where it is a Python function.
+        seed: Decides the start design and, with the trials, what is asked.
+        initial: Experiments before the first model.
+        trials: In the order of their numbers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    format: str = FORMAT
+    task: dict[str, Any]
+    seed: int
+    initial: Annotated[int, Field(ge=LEAST_ROWS)]
+    trials: Annotated[tuple[Trial, ...], Field(strict=False)] = ()
+
+    @field_validator("trials")
+    @classmethod
+    def _numbered(cls, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+        numbers = [trial.id for trial in trials]
+        wrong = [later for earlier, later in zip(numbers, numbers[1:], strict=False) if later <= earlier]
+        if wrong:
+            raise ValueError(f"expected trials in the order of their ids, each id once; {wrong[0]} comes again or too late")
+        return trials
+
+    def text(self) -> str:
+        """The file's text, a line a trial."""
+
+        def line(value: Any) -> str:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+        head = [f'"format": {line(self.format)}', f'"task": {line(self.task)}', f'"seed": {self.seed}, "initial": {self.initial}']
+        trials = ",\n".join(f"  {line(trial.to_plain())}" for trial in self.trials)
+        return "{" + ",\n ".join([*head, f'"trials": [\n{trials}]' if trials else '"trials": []']) + "}\n"
+
+
+def read_campaign(path: str | Path) -> tuple[Campaign, str]:
+    """The campaign of a file, and the file's text.
+
+    Raises:
+        TrialFileError: if it cannot be read, is no JSON, is of another format, or anything in it is wrong; all faults are listed.
+    """
+    try:
+        text = text_of(path, BYTES)
+        return campaign_of(json_of(text, str(path)), str(path)), text
+    except PlainFileError as error:
+        raise TrialFileError(str(error)) from error
+
+
+def campaign_of(plain: Any, where: str) -> Campaign:
+    """The campaign of plain data.
+
+    Args:
+        plain: What the file holds.
+        where: What it is called in messages.
+
+    Raises:
+        TrialFileError: if it is of another format, or anything in it is wrong; all faults are listed.
+    """
+    made = plain.get("format") if isinstance(plain, Mapping) else None
+    if made != FORMAT:
+        if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
+            raise TrialFileError(f"{where}: expected the format {FORMAT}; got {made:.60}: another version of rehearsal_torch wrote it, read it with that one")
+        raise TrialFileError(f"{where}: expected a file of trials with \"format\": \"{FORMAT}\"; got {_kind(plain)}: is it the file that was meant?")
+    try:
+        return Campaign.model_validate(plain)
+    except ValidationError as error:
+        faults = [_fault(each["loc"], each, plain) for each in error.errors(include_url=False)]
+        raise TrialFileError(str(refused(where, faults))) from error
+
+
+def write_campaign(path: str | Path, campaign: Campaign) -> str:
+    """Replaces the file as a whole, and returns its text.
+
+    Raises:
+        TrialFileError: if it cannot be written; what was there stays.
+    """
+    text = campaign.text()
+    try:
+        write_text(path, text)
+    except OSError as error:
+        reason = error.strerror or error
+        raise TrialFileError(f"{path}: cannot be written ({reason}); nothing was recorded: make room or choose another file, and do it again") from error
+    return text
+
+
+def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
+    """One fault as pydantic found it, in our words: which trial, which key, what was expected."""
+    names = [str(each) for each in place]
+    if len(place) > 1 and place[0] == "trials" and isinstance(place[1], int):
+        trial = plain["trials"][place[1]]
+        number = trial.get("id") if isinstance(trial, Mapping) else None
+        names[:2] = [f"trial {number}" if isinstance(number, int) else f"trials, entry {place[1] + 1}"]
+    where, kind = ": ".join(names), error["type"]
+    got = f"got {error['input']!r:.60}"
+    if kind == "missing":
+        return f"{where}: is missing"
+    if kind == "extra_forbidden":
+        return f"{where}: is no key of this format"
+    if kind == "value_error":
+        return f"{where}: {error['ctx']['error']}"
+    wanted = {
+        "literal_error": f"one of {', '.join(STATES)}",
+        "float_type": "a finite number",
+        "finite_number": "a finite number",
+        "int_type": "a whole number",
+        "dict_type": "an object, name to value",
+        "model_type": "an object, a trial",
+        "string_type": "a text",
+        "tuple_type": "a list",
+        "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
+    }.get(kind)
+    return f"{where}: expected {wanted}; {got}" if wanted else f"{where}: {error['msg']}; {got}"
+
+
+def _kind(plain: Any) -> str:
+    if not isinstance(plain, Mapping):
+        return f"{type(plain).__name__}"
+    return f"the format {plain['format']!r:.60}" if "format" in plain else f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"

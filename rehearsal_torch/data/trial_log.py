@@ -1,0 +1,249 @@
+"""The log of a task's trials: what was asked, what came of it, and which trial a report belongs to.
+
+A log never changes; every step returns the next one. So a step either happens as a whole or not at all. Rows for a
+model are the completed trials in the order of their numbers, whatever order they were reported in.
+
+Source: the steps are those of ask-and-tell interfaces (Collette et al., 2013, "Object-oriented programming of optimizers").
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trial import State, Suggestion, Trial, named_numbers, refused, unknown_names
+
+# A trial by its number, by itself, or by its settings.
+Reference = int | Trial | Mapping[str, float]
+# Settings closer than this share of each action's range are the same experiment: nobody asks for both.
+SAME = 1e-4
+# A report this near a pending trial, and not equal to it, is likely to be meant for it.
+NEAR = 0.05
+
+
+@dataclass(frozen=True)
+class TrialLog:
+    """All trials of a task so far.
+
+    Attributes:
+        task: Whose actions and nodes.
+        trials: In the order of their numbers.
+    """
+
+    task: CausalTask
+    trials: tuple[Trial, ...] = ()
+
+    @property
+    def following(self) -> int:
+        """The number that the next trial gets."""
+        return self.trials[-1].id + 1 if self.trials else 1
+
+    def those(self, *states: State) -> tuple[Trial, ...]:
+        """The trials in some states."""
+        return tuple(trial for trial in self.trials if trial.state in states)
+
+    @cached_property
+    def table(self) -> Table:
+        """The completed trials, actions first, a row each."""
+        done, width = self.those("completed"), len(self.task.actions)
+        names = (*self.task.actions, *self.task.nodes)
+        rows = [[trial.settings[name] for name in names[:width]] + [trial.nodes[name] for name in names[width:]] for trial in done]
+        marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in done]
+        values = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(names))
+        return Table(names, values, torch.tensor(marks, dtype=torch.bool).reshape(values.shape))
+
+    def settings(self, *states: State) -> Tensor:
+        """What was set in trials of some states, (m, k); what was asked where that is all that is known."""
+        return self._rows(trial.settings for trial in self.those(*states))
+
+    def taken(self, action: Tensor, *states: State) -> Tensor:
+        """Whether actions (..., k) are the same experiment as a trial in one of these states, asked or run, (...) bool."""
+        known = [each for trial in self.those(*states) for each in (trial.asked, trial.ran) if each is not None]
+        if not known:
+            return torch.zeros(action.shape[:-1], dtype=torch.bool)
+        away = (action.unsqueeze(-2) - self._rows(known).to(action)).abs() / self.task.box.width.to(action)
+        return (away <= SAME).all(-1).any(-1)
+
+    def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
+        """With one more pending trial, at an action (k,)."""
+        trial = Trial(id=self.following, state="pending", asked=dict(zip(self.task.actions, action.tolist(), strict=True)))
+        return self._with(trial), Suggestion(trial)
+
+    def complete(
+        self, reference: Reference | None, nodes: Any, altered: Collection[str] = (), ran: Any = None, anywhere: bool = False
+    ) -> tuple["TrialLog", Trial, list[str]]:
+        """With one trial completed, corrected or added.
+
+        Args:
+            reference: Which trial; None, or settings that no pending trial has, for one that nobody asked for.
+            nodes: What came out, for every node of the task; others are not read.
+            altered: Nodes that were set by hand as well.
+            ran: What was really set, if it differs from what was asked.
+            anywhere: Whether settings without a trial may lie outside bounds and limits; what is in `ran` always may.
+
+        Returns:
+            The next log, the trial, and what somebody should know about it.
+
+        Raises:
+            TrialError: if the reference names no trial, or a value is missing or no finite number; all faults are named.
+        """
+        faults: list[str] = []
+        trial, done = self._found(reference, ran, faults)
+        measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
+        if isinstance(altered, str) or not isinstance(altered, Collection):
+            faults.append(f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got {altered!r:.60}")
+            altered = ()
+        faults += unknown_names(altered, self.task.nodes, "altered, but no node of the task")
+        free = anywhere or ran is not None
+        notes = []
+        if not faults and (trial is None or done is not None):
+            try:
+                self.task.check_action(self._rows([done or {}])[0])
+            except ValueError as error:
+                if trial is None and not free:
+                    faults.append(f"{error}; if it was run there all the same, report it with ran=")
+                notes.append(f"{error}: kept as history, and nothing will be asked for there")
+        if faults:
+            raise refused("the experiment is not recorded", faults)
+        marks = tuple(name for name in self.task.nodes if name in altered)
+        if trial is None:
+            made = Trial(id=self.following, state="completed", ran=done, nodes=measured, altered=marks)
+            return self._with(made), made, [f"trial {made.id}: {note}" for note in (*notes, *self._near(done or {}))]
+        made = trial.becoming(state="completed", ran=trial.ran if done is None else self._differing(trial, done), nodes=measured, altered=marks, reason="")
+        return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
+
+    def fail(self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None) -> tuple["TrialLog", Trial]:
+        """With one trial failed: what was measured of it is kept, and its settings are not asked again.
+
+        Raises:
+            TrialError: if the reference names no trial, or a value is no finite number.
+        """
+        faults: list[str] = []
+        trial, done = self._found(reference, ran, faults)
+        known = nodes if isinstance(nodes, Mapping) else {}
+        measured = {} if nodes is None else named_numbers(nodes, [name for name in self.task.nodes if name in known], "node", faults, others=True)
+        if trial is None and not faults:
+            faults += _attempt(lambda: self.task.check_action(self._rows([done or {}])[0])) if ran is None else []
+        faults += _text(reason)
+        if faults:
+            raise refused("the failure is not recorded", faults)
+        if trial is None:
+            made = Trial(id=self.following, state="failed", ran=done, nodes=measured, reason=reason)
+        else:
+            kept = trial.nodes if nodes is None else measured
+            made = trial.becoming(state="failed", ran=trial.ran if done is None else self._differing(trial, done), nodes=kept, reason=reason)
+        return self._with(made), made
+
+    def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
+        """With one trial abandoned: nothing is learnt from it, and its settings may be asked again.
+
+        Raises:
+            TrialError: if the reference names no trial.
+        """
+        faults: list[str] = []
+        trial, _ = self._found(reference, None, faults)
+        if trial is None and not faults:
+            faults.append(f"no pending trial has these settings; {self._pending_ones()}")
+        faults += _text(reason)
+        if faults or trial is None:
+            raise refused("nothing is abandoned", faults)
+        made = trial.becoming(state="abandoned", reason=reason)
+        return self._with(made), made
+
+    def faults(self) -> list[str]:
+        """What keeps the trials from being trials of the task: missing values, names that it does not have."""
+        found: list[str] = []
+        for trial in self.trials:
+            here: list[str] = []
+            for part in (trial.asked, trial.ran):
+                if part is not None:
+                    named_numbers(part, self.task.actions, "action", here)
+            if trial.state == "completed":
+                named_numbers(trial.nodes, self.task.nodes, "node", here, others=True)
+            found += [f"trial {trial.id}: {fault}" for fault in dict.fromkeys(here)]
+        return found
+
+    def _found(self, reference: Any, ran: Any, faults: list[str]) -> tuple[Trial | None, dict[str, float] | None]:
+        """The trial that is meant, None for a new one; and what was really set, None where that is what was recorded or asked."""
+        done = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
+        if reference is None:
+            if ran is None:
+                faults.append("expected a trial's number, a trial, or settings; got None without ran=, what was set")
+            return None, done
+        if isinstance(reference, int) and not isinstance(reference, bool):
+            return self._numbered(reference, faults), done
+        if isinstance(reference, Trial):
+            known = self._numbered(reference.id, faults)
+            if known is not None and known.asked != reference.asked:
+                faults.append(f"trial {reference.id} asked for {reference.asked} where it comes from, and for {known.asked} here: report it where it was asked")
+            return known, done
+        if not isinstance(reference, Mapping | pd.Series):
+            faults.append(f"expected a trial's number, a trial, or settings (name to value); got {type(reference).__name__} {reference!r:.60}")
+            return None, done
+        before = len(faults)
+        given = named_numbers(reference, self.task.actions, "action", faults)
+        if len(faults) > before:
+            return None, done
+        if isinstance(reference, Suggestion):
+            for trial in self.trials:
+                if trial.id == reference.trial and trial.asked == reference.asked and trial.state != "completed":
+                    return trial, done if done is not None else self._differing(trial, given)
+        point, slack = self._rows([given])[0], 1e-9 + 1e-6 * self.task.box.width
+        for trial in self.those("pending"):
+            if bool(((self._rows([trial.settings])[0] - point).abs() <= slack).all()):
+                return trial, done
+        return None, given if done is None else done
+
+    def _numbered(self, number: int, faults: list[str]) -> Trial | None:
+        for trial in self.trials:
+            if trial.id == number:
+                return trial
+        there = f"there are trials 1 to {self.following - 1}" if self.trials else "there are none yet"
+        faults.append(f"no trial has the number {number}; {there}")
+        return None
+
+    def _near(self, done: Mapping[str, float]) -> list[str]:
+        """What to say where a new trial may have been meant for a pending one."""
+        waiting = self.those("pending")
+        if not waiting:
+            return []
+        away = ((self.settings("pending") - self._rows([done])[0]).abs() / self.task.box.width).amax(-1)
+        place = int(away.argmin())
+        if float(away[place]) > NEAR:
+            return []
+        near = waiting[place]
+        asked = ", ".join(f"{name} {value:g}" for name, value in near.settings.items())
+        return [f"recorded as one that nobody asked for; trial {near.id} ({asked}) is near and stays pending: if it was that one, abandon it"]
+
+    def _differing(self, trial: Trial, done: dict[str, float]) -> dict[str, float] | None:
+        return None if done == trial.asked else done
+
+    def _pending_ones(self) -> str:
+        numbers = [trial.id for trial in self.those("pending")]
+        return f"pending are trials {numbers}" if numbers else "nothing is pending"
+
+    def _rows(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
+        rows = [[each[name] for name in self.task.actions] for each in settings]
+        return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.actions))
+
+    def _with(self, made: Trial) -> "TrialLog":
+        known = [made if trial.id == made.id else trial for trial in self.trials]
+        return replace(self, trials=tuple(known) if made.id < self.following else (*known, made))
+
+
+def _attempt(check: Any) -> list[str]:
+    try:
+        check()
+    except ValueError as error:
+        return [str(error)]
+    return []
+
+
+def _text(reason: Any) -> list[str]:
+    return [] if isinstance(reason, str) else [f"reason: expected a text; got {reason!r:.60}"]
