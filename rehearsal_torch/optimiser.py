@@ -20,7 +20,8 @@ Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsb
 
 import gzip
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +249,9 @@ class CausalOptimiser:
             ValueError: if nothing can be learnt from what was told.
         """
         log = self._store.fresh()
-        found = recommend(PosteriorMean(self._fitted(log), self._situation(log), seed=self.seed), self.seed)
+        model = self._fitted(log)
+        with _in_numbers():
+            found = recommend(PosteriorMean(model, self._situation(log), seed=self.seed), self.seed)
         self._usable(found.action, "recommended")
         if finite(found.predicted) is None:
             raise ValueError(f"nothing is recommended: its expected reward is {found.predicted}; are there values of very different size in the table?")
@@ -287,7 +290,8 @@ class CausalOptimiser:
 
     def _fitted(self, log: TrialLog) -> CausalModel:
         self.task.check(log.table)
-        return fit(self.surrogate(self.task), log.table)
+        with _in_numbers():
+            return fit(self.surrogate(self.task), log.table)
 
     def _situation(self, log: TrialLog) -> Foresight:
         """The round's identity is the number of experiments, completed, pending or failed."""
@@ -304,7 +308,8 @@ class CausalOptimiser:
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
         """What the search finds; where that is pending or has failed, the best of many spread points that is neither."""
         objective = self.objective(model, self._situation(log))
-        decision = self.search(objective)
+        with _in_numbers():
+            decision = self.search(objective)
         if decision.alteration is None:
             raise ValueError(f"the search found no action to try: {decision.reason or type(self.search).__name__ + ' gave no reason'}")
         found = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
@@ -365,6 +370,15 @@ class CausalOptimiser:
         marks = torch.zeros_like(values, dtype=torch.bool)
         marks[:, : actions.shape[-1]] = True
         return Table(table.names, values, marks)
+
+
+@contextmanager
+def _in_numbers() -> Iterator[None]:
+    """Turns arithmetic that ends in no number into an error about the experiments."""
+    try:
+        yield
+    except (ArithmeticError, torch.linalg.LinAlgError) as error:
+        raise ValueError(f"no answer follows from these experiments: {error}") from error
 
 
 def _lacking(table: Table, nodes: Collection[str]) -> str:

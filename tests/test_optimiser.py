@@ -1,14 +1,29 @@
 import itertools
+import json
+import math
 from functools import partial
+from types import MappingProxyType
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.trial import TrialError, TrialWarning
+from rehearsal_torch.data.trial_file import TrialFileError
 from rehearsal_torch.datasets.stays import TableError
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.acquisition import AcquisitionSearch
+from rehearsal_torch.objectives.posterior_mean import PosteriorMean
+from rehearsal_torch.spaces.alteration import Alteration
 from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
+from tests.causal_toys import WrittenLaw, WrittenModel
 
 TASK = {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 2]}, "reward": "Y"}
 QUICK = AcquisitionSearch(raw=64, starts=8, kept=3, steps=20)
@@ -111,9 +126,9 @@ def test_a_known_reward_is_not_learnt():
     ("action", "nodes", "said"),
     [
         ({"a": 1.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, r"a may be set within \[0, 1\]; got 1.5"),
-        ({"a": 0.5, "b": 0.5}, {"X": float("nan"), "Y": 0.0}, "finite numbers; got {'X': nan}"),
-        ({"a": 0.5, "b": 0.5}, {"X": 0.0}, r"no value for node \['Y'\]"),
-        ({"a": 0.5}, {"X": 0.0, "Y": 0.0}, r"no value for action \['b'\]"),
+        ({"a": 0.5, "b": 0.5}, {"X": float("nan"), "Y": 0.0}, "X: expected a finite number; got nan"),
+        ({"a": 0.5, "b": 0.5}, {"X": 0.0}, "Y: no value for this node"),
+        ({"a": 0.5}, {"X": 0.0, "Y": 0.0}, "b: no value for this action"),
     ],
 )
 def test_what_cannot_be_is_refused(action, nodes, said):
@@ -125,7 +140,7 @@ def test_what_cannot_be_is_refused(action, nodes, said):
 
 def test_other_faults_are_named(tmp_path):
     made = optimiser()
-    with pytest.raises(ValueError, match="no nodes of the task"):
+    with pytest.raises(ValueError, match="Z: altered, but no node of the task"):
         made.tell({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, altered=["Z"])
     with pytest.raises(ValueError, match="run in a circle"):
         optimiser({**TASK, "graph": {"parents": {"X": ["a", "Y"], "Y": ["X", "b"]}}})
@@ -144,7 +159,458 @@ def test_other_faults_are_named(tmp_path):
         made.read(tmp_path / "short.csv")
 
 
-def test_a_model_before_enough_was_told_is_refused():
-    optimiser = CausalOptimiser({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"})
-    with pytest.raises(ValueError, match="expected at least 5 rows; got 0: try a few more actions first"):
-        optimiser.ask(6)
+
+@pytest.fixture
+def fresh():
+    return CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn())
+
+
+class Written(WrittenModel):
+    """A model that learns nothing and costs nothing."""
+
+    def __init__(self, task):
+        law = WrittenLaw(lambda inputs: -(inputs - 0.5).square().sum(-1), lambda inputs: inputs.sum(-1))
+        super().__init__(task, {"X": law, "Y": law})
+
+    def parts(self, table):
+        self.tried = table.columns(self.task.actions)
+        return iter(())
+
+
+class Stubborn:
+    """A search that proposes one action, whatever was asked before."""
+
+    def __init__(self, a=0.3, b=0.7):
+        self.values = {"a": a, "b": b}
+
+    def __call__(self, objective):
+        return Decision(Alteration(tuple(self.values), torch.tensor(list(self.values.values()), dtype=torch.float64)), 0.0)
+
+
+def apart(trials, slack=1e-4):
+    """Whether all trials that are pending or failed differ from each other."""
+    kept = [(trial.settings["a"], trial.settings["b"] / 2) for trial in trials if trial.state in ("pending", "failed")]
+    return all(max(abs(one[0] - other[0]), abs(one[1] - other[1])) > slack for one, other in itertools.combinations(kept, 2))
+
+
+@pytest.mark.parametrize("count", [1, 5, 6, 8, 40])
+def test_any_number_can_be_asked_for_on_a_fresh_task(fresh, count):
+    asked = fresh.ask(count)
+    assert len(asked) == count
+    assert fresh.pending == asked
+    assert [each.trial for each in asked] == list(range(1, count + 1))
+    assert apart(fresh.trials)
+    one_by_one = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn())
+    assert [one_by_one.ask()[0] for _ in range(count)] == asked
+
+
+def test_the_start_design_goes_on_while_nothing_can_be_fitted(fresh):
+    for action in fresh.ask(5):
+        fresh.tell(action, {"X": 0.25, "Y": action["a"]})
+    (sixth,) = fresh.ask()  # X has not varied yet
+    fresh.tell(sixth, {"X": 0.5, "Y": 0.0})
+    assert fresh.ask() == [{"a": 0.3, "b": 0.7}]
+
+
+def test_all_failures_ask_on_and_never_the_same(fresh):
+    for _ in range(12):
+        (action,) = fresh.ask()
+        fresh.fail(action, "the pump stopped")
+    assert len({tuple(trial.settings.values()) for trial in fresh.trials}) == 12
+    assert apart(fresh.trials)
+    assert len(fresh.table) == 0
+
+
+def test_what_a_search_proposes_twice_is_asked_once(fresh):
+    for action in fresh.ask(6):
+        fresh.tell(action, system(action))
+    first, second, third = fresh.ask(3)
+    assert first == {"a": 0.3, "b": 0.7}
+    assert apart(fresh.trials)
+    fresh.fail(first)
+    fresh.abandon(second)
+    fresh.tell(third, system(third))
+    assert fresh.ask() != [first]
+    fresh.abandon(1)
+    assert len(fresh.table) == 6
+
+
+def test_an_ask_that_fails_leaves_nothing_behind(tmp_path):
+    class Broken:
+        def __call__(self, objective):
+            raise ValueError("no luck")
+
+    made = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Broken(), file=tmp_path / "trials.json")
+    for action in made.ask(5):
+        made.tell(action, system(action))
+    before, text = made.trials, (tmp_path / "trials.json").read_text()
+    with pytest.raises(ValueError, match="no luck"):
+        made.ask(3)
+    assert made.trials == before
+    assert (tmp_path / "trials.json").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({"a": math.nan, "b": 0.5}, "cannot be set"), ({"a": 7.0, "b": 0.5}, "cannot be set"), ({"a": 0.5}, r"left \['b'\] open")],
+)
+def test_what_cannot_be_set_is_never_suggested(fresh, values, message):
+    for action in fresh.ask(6):
+        fresh.tell(action, system(action))
+    fresh.search.values = values
+    with pytest.raises(ValueError, match=message):
+        fresh.ask()
+    assert fresh.pending == []
+    fresh.search = lambda objective: Decision(None, 0.0, reason="nothing to gain")
+    with pytest.raises(ValueError, match="nothing to gain"):
+        fresh.ask()
+
+
+def test_a_recommendation_is_a_number(fresh):
+    for action in fresh.ask(6):
+        fresh.tell(action, {"X": action["a"], "Y": action["b"]})
+    action, expected = fresh.recommend()
+    assert set(action) == {"a", "b"}
+    assert math.isfinite(expected)
+    nothing = WrittenLaw(lambda inputs: inputs.sum(-1) * math.nan, lambda inputs: inputs.sum(-1))
+    fresh.surrogate = lambda task: WrittenModel(task, {"X": nothing, "Y": nothing})
+    with pytest.raises(ValueError, match="no answer follows from these experiments: expected finite values"):
+        fresh.recommend()
+
+
+NUMBER = "expected a finite number; got "
+
+
+@pytest.mark.parametrize(
+    ("action", "nodes", "rest", "said"),
+    [
+        ({"a": "hot", "b": 0.5}, {"X": 0.0, "Y": 0.0}, {}, f"a: {NUMBER}'hot'"),
+        ({"a": 0.5, "b": 0.5}, {"X": "1.0", "Y": 0.0}, {}, f"X: {NUMBER}'1.0'"),
+        ({"a": 0.5, "b": 0.5}, {"X": True, "Y": None}, {}, f"X: {NUMBER}True\n- Y: {NUMBER}None"),
+        ({"a": 0.5, "b": 0.5}, {"X": 10**400, "Y": [1.0]}, {}, f"X: {NUMBER}10000"),
+        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "y": 0.0}, {}, "Y: no value for this node; did you mean 'y'?"),
+        ({"a": 0.5, "b": 0.5, "c": 1.0}, {"X": 0.0, "Y": 0.0}, {}, "c: no action of the task"),
+        ([0.5, 0.5], {"X": 0.0, "Y": 0.0}, {}, "expected a trial's number, a trial, or settings (name to value); got list"),
+        (torch.tensor([0.5, 0.5]), {"X": 0.0, "Y": 0.0}, {}, "got Tensor"),
+        (True, {"X": 0.0, "Y": 0.0}, {}, "got bool True"),
+        ({"a": 0.5, "b": 0.5}, [0.0, 1.0], {}, "nodes: expected name to value, such as {'X': ..., 'Y': ...}; got list"),
+        ({"a": 0.5, "b": 0.5}, None, {}, "nodes: expected name to value"),
+        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"altered": "X"}, "altered: expected names of nodes, such as ['X']; got 'X'"),
+        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"ran": {"a": 1}}, "b: no value for this action"),
+        (9, {"X": 0.0, "Y": 0.0}, {}, "no trial has the number 9; there are trials 1 to 2"),
+        (None, {"X": 0.0, "Y": 0.0}, {}, "got None without ran="),
+        ({0: 1, ...: 2}, {0: 1}, {}, "0: no action of the task"),
+    ],
+)
+def test_every_fault_of_a_report_is_named_and_changes_nothing(fresh, action, nodes, rest, said):
+    fresh.ask(2)
+    before = fresh.trials
+    with pytest.raises(TrialError) as caught:
+        fresh.tell(action, nodes, **rest)
+    assert said in str(caught.value)
+    assert fresh.trials == before
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.0, True, "3", None])
+def test_a_count_is_a_whole_number(fresh, count):
+    with pytest.raises(ValueError, match="at least 1 action; got"):
+        fresh.ask(count)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"X": np.float32(0.5), "Y": np.int64(2)},
+        {"X": torch.tensor(0.5), "Y": torch.tensor([2])},
+        {"X": np.array(0.5), "Y": 2},
+        pd.Series({"X": 0.5, "Y": 2.0}),
+        MappingProxyType({"X": 0.5, "Y": 2, "unread": "hot"}),
+    ],
+)
+def test_numbers_of_other_libraries_will_do(fresh, row):
+    (action,) = fresh.ask()
+    trial = fresh.tell(action, row)
+    assert trial.nodes == {"X": 0.5, "Y": 2.0}
+
+
+def test_settings_that_were_rounded_leave_no_ghost(fresh):
+    first, second = fresh.ask(2)
+    first["a"] = round(first["a"], 2)
+    trial = fresh.tell(first, system(first))
+    assert (trial.id, trial.ran, trial.state) == (1, dict(first), "completed")
+    assert fresh.table.values[0, 0] == first["a"]
+    rounded = {name: round(value, 2) for name, value in second.items()}
+    trial = fresh.tell(second.trial, system(rounded), ran=rounded)
+    assert (trial.id, trial.settings, trial.asked) == (2, rounded, second)
+    assert fresh.pending == []
+
+
+def test_a_pending_trial_is_not_guessed(fresh):
+    first, second = fresh.ask(2)
+    near = {"a": first["a"] + 0.01, "b": first["b"]}
+    with pytest.warns(TrialWarning, match="trial 3: recorded as one that nobody asked for; trial 1 .* is near and stays pending"):
+        trial = fresh.tell(near, system(near))
+    assert (trial.id, trial.asked, trial.ran) == (3, None, near)
+    assert fresh.pending == [first, second]
+    # As far away on the other side of a value: no match either.
+    far = {name: -1e-3 + second[name] for name in second}
+    with pytest.warns(TrialWarning, match="trial 2"):
+        fresh.tell(far, system(far))
+    assert len(fresh.pending) == 2
+    plain = dict(second)
+    assert fresh.tell(plain, system(plain)).id == 2
+
+
+def test_a_report_can_be_corrected(fresh):
+    actions = fresh.ask(3)
+    for action in reversed(actions):
+        fresh.tell(action, system(action))
+    in_order = [list(row) for row in zip(*(fresh.table.columns([name])[:, 0].tolist() for name in ("a", "b")), strict=True)]
+    assert in_order == [list(action.values()) for action in actions]
+    fresh.tell(2, {"X": 9.0, "Y": -9.0}, altered=["X"])
+    assert fresh.table.values[1, 2:].tolist() == [9.0, -9.0]
+    assert fresh.table.altered[1].tolist() == [True, True, True, False]
+    assert fresh.tell(fresh.trials[1], {"X": 8.0, "Y": -9.0}).altered == ()
+    # Settings that were told are run once more, not corrected.
+    assert fresh.tell(actions[0], {"X": 1.0, "Y": 1.0}).id == 4
+    fresh.fail(2, "the sensor was broken")
+    fresh.abandon(4, "a mistake")
+    assert len(fresh.table) == 2
+    assert [trial.state for trial in fresh.trials] == ["completed", "failed", "completed", "abandoned"]
+    fresh.tell(4, {"X": 1.0, "Y": 1.0})
+    assert fresh.trials[3].reason == ""
+
+
+def test_what_ran_outside_the_bounds_is_kept(fresh):
+    with pytest.warns(TrialWarning, match=r"trial 1: action: a may be set within \[0, 1\]; got 1.5.*kept as history"):
+        trial = fresh.tell(None, {"X": 1.0, "Y": 1.0}, ran={"a": 1.5, "b": 1.0})
+    assert trial.asked is None
+    assert len(fresh.table) == 1
+    (action,) = fresh.ask()
+    action["b"] = 2.4
+    with pytest.warns(TrialWarning, match=r"b may be set within \[0, 2\]"):
+        assert fresh.tell(action, {"X": 1.0, "Y": 1.0}).id == 2
+
+
+def test_failures_and_abandoned_trials_are_named(fresh):
+    (action,) = fresh.ask()
+    assert fresh.fail(dict(action), "overheated", {"X": 3.0}).nodes == {"X": 3.0}
+    assert fresh.fail({"a": 0.5, "b": 0.5}, "nobody asked").id == 2
+    for wrong, message in (
+        (lambda: fresh.fail({"a": 5.0, "b": 0.5}), "a may be set within"),
+        (lambda: fresh.fail(1, nodes={"X": "hot"}), "X: expected a finite number"),
+        (lambda: fresh.fail(1, 3), "reason: expected a text; got 3"),
+        (lambda: fresh.abandon({"a": 0.1, "b": 0.1}), "no pending trial has these settings; nothing is pending"),
+        (lambda: fresh.abandon(7), "no trial has the number 7"),
+    ):
+        before = fresh.trials
+        with pytest.raises(TrialError, match=message):
+            wrong()
+        assert fresh.trials == before
+
+
+def test_a_trial_of_another_session_is_not_taken_for_one_of_this(fresh):
+    other = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), seed=1)
+    (elsewhere,), (here,) = other.ask(), fresh.ask()
+    assert elsewhere.trial == here.trial == 1
+    with pytest.raises(TrialError, match="report it where it was asked"):
+        fresh.tell(other.trials[0], system(here))
+    assert fresh.tell(elsewhere, system(elsewhere)).id == 2
+    assert fresh.pending == [here]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5, 30])
+def test_a_table_of_any_length_is_taken_up(tmp_path, fresh, rows):
+    for _ in range(rows):
+        (action,) = fresh.ask()
+        fresh.tell(action, system(action))
+    fresh.write(tmp_path / "past.csv.gz")
+    other = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn())
+    other.read(tmp_path / "past.csv.gz")
+    assert torch.equal(other.table.values, fresh.table.values)
+    assert other.ask(3) == fresh.ask(3)
+
+
+def test_a_table_completes_what_is_pending(tmp_path, fresh):
+    actions = fresh.ask(3)
+    pd.DataFrame([{**actions[1], **system(actions[1])}, {"a": 3.0, "b": 1.0, "X": 0.0, "Y": 0.0}]).to_csv(tmp_path / "day.csv", index=False)
+    with pytest.warns(TrialWarning, match=r"row 1: a may be set within \[0, 1\]; got 3.*kept as history"):
+        fresh.read(tmp_path / "day.csv")
+    assert [trial.state for trial in fresh.trials] == ["pending", "completed", "pending", "completed"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5, 7])
+def test_a_file_of_trials_goes_on_at_any_length(tmp_path, rows):
+    with_file = optimiser(file=tmp_path / "trials.json")
+    without = optimiser()
+    for made in (with_file, without):
+        for number in range(rows):
+            (action,) = made.ask()
+            if number == 2:
+                made.fail(action, "spilt")
+            else:
+                made.tell(action, system(action))
+        made.ask(2)
+    loaded = CausalOptimiser.load(tmp_path / "trials.json", surrogate=PLAIN, search=QUICK)
+    assert loaded.trials == with_file.trials == without.trials
+    assert loaded.ask(2) == without.ask(2)
+    without.save(tmp_path / "copy.json")
+    assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "trials.json").read_bytes()
+
+
+def test_two_sessions_share_a_file(tmp_path):
+    one, other = (CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=tmp_path / "t.json") for _ in range(2))
+    first, second = one.ask(2)
+    (third,) = other.ask()
+    assert apart(other.trials)
+    assert third.trial == 3
+    other.tell(first, system(first))
+    one.tell(third, system(third))
+    one.fail(second)
+    other.forget()
+    assert [trial.state for trial in other.trials] == ["completed", "failed", "completed"]
+    assert {path.name for path in tmp_path.iterdir()} == {"t.json"}
+
+
+def test_narrower_bounds_keep_the_history(tmp_path):
+    wide = optimiser({**TASK, "limits": {"normals": [[1.0, 1.0]], "offsets": [2.9]}}, file=tmp_path / "trials.json")
+    for action in wide.ask(8):
+        wide.tell(action, system(action))
+    wide.ask(2)
+    task = {**TASK, "actions": {"a": [0, 0.5], "b": [0, 1]}, "limits": {"normals": [[1.0, 1.0]], "offsets": [0.9]}}
+    made = CausalOptimiser.load(tmp_path / "trials.json", task, PLAIN, search=QUICK)
+    assert len(made.table) == 8
+    for action in (*made.ask(2), made.recommend()[0]):
+        made.task.check_action(torch.tensor(list(action.values()), dtype=torch.float64))
+    # What was asked under the wide bounds, and run as it was asked, needs no further word.
+    before = made.pending[0]
+    assert made.tell(dict(before), system(before)).id == before.trial
+    with pytest.raises(TrialFileError, match="another session changed the task"):
+        wide.ask()
+
+
+def test_a_reward_in_python_needs_its_task_again(tmp_path):
+    task = {**TASK, "reward": FunctionReward(("Y",), lambda values: values[..., 0])}
+    CausalOptimiser(task, file=tmp_path / "trials.json").ask(2)
+    with pytest.raises(TrialFileError, match="the reward is a Python function"):
+        CausalOptimiser.load(tmp_path / "trials.json")
+    assert len(CausalOptimiser.load(tmp_path / "trials.json", task).pending) == 2
+
+
+def test_a_file_and_what_is_given_agree(tmp_path):
+    file = tmp_path / "trials.json"
+    CausalOptimiser(TASK, seed=3, file=file).ask()
+    assert CausalOptimiser(file=file).seed == 3
+    for wrong, message in (
+        ({"seed": 4}, "was begun with seed=3; got seed=4"),
+        ({"initial": 7}, "was begun with initial=6; got initial=7"),
+        ({"task": {**TASK, "actions": {"a": [0, 1], "c": [0, 2]}, "graph": {"parents": {"X": ["a"], "Y": ["X", "c"]}}}}, "trial 1: c: no value"),
+    ):
+        with pytest.raises(TrialFileError, match=message):
+            CausalOptimiser(file=file, **wrong)
+    for wrong in ({"seed": 1.5}, {"initial": True}):
+        with pytest.raises(ValueError, match="expected a whole number"):
+            CausalOptimiser(TASK, **wrong)
+    with pytest.raises(ValueError, match="expected a task, or a file"):
+        CausalOptimiser()
+    with pytest.raises(TrialFileError, match="no such file"):
+        CausalOptimiser.load(tmp_path / "none.json")
+    with pytest.raises(TrialFileError, match=r"ends in \.json"):
+        CausalOptimiser(TASK, file=tmp_path / "trials.csv")
+    assert json.loads(file.read_text())["seed"] == 3
+
+
+VALUES = st.floats(-3, 3).map(lambda value: round(value, 3))
+
+
+class Campaigns(RuleBasedStateMachine):
+    """Whatever is asked, told, failed, abandoned and loaded again: numbers stay, nothing is asked twice, and the file is what is known."""
+
+    asked = Bundle("asked")
+
+    @initialize()
+    def begin(self):
+        import tempfile
+        from pathlib import Path
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = Path(self.folder.name) / "trials.json"
+        self.made = self.session(TASK)
+        self.known = {}
+
+    def session(self, task=None):
+        return CausalOptimiser(task, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=self.file)
+
+    def teardown(self):
+        self.folder.cleanup()
+
+    @rule(target=asked, count=st.integers(1, 7))
+    def ask(self, count):
+        twin = CausalOptimiser(file=self.file, surrogate=Written, objective=PosteriorMean, search=Stubborn())
+        before, text = self.made.trials, self.file.read_text()
+        try:
+            made = self.made.ask(count)
+        except ValueError as error:
+            assert "constant" in str(error)
+            assert (self.made.trials, self.file.read_text()) == (before, text)
+            return multiple()
+        whole = self.file.read_text()
+        self.file.write_text(text)
+        assert twin.ask(count) == made
+        assert self.file.read_text() == whole
+        for each in made:
+            assert each.trial not in self.known
+            self.known[each.trial] = dict(each)
+        return multiple(*made)
+
+    @rule(action=asked, x=VALUES, y=VALUES, shift=st.sampled_from([0.0, 0.01]), by=st.sampled_from(["suggestion", "number", "settings"]))
+    def tell(self, action, x, y, shift, by):
+        state = self.made.trials[action.trial - 1].state
+        ran = {name: value + shift for name, value in action.items()}
+        if by == "number":
+            trial = self.made.tell(action.trial, {"X": x, "Y": y}, ran=ran)
+            assert trial.id == action.trial
+        elif by == "suggestion":
+            trial = self.made.tell(action, {"X": x, "Y": y})
+            assert (trial.id == action.trial) == (state != "completed")
+        else:
+            trial = self.made.tell(dict(action), {"X": x, "Y": y})
+            assert (trial.id == action.trial) == (state == "pending")
+        assert trial.nodes == {"X": x, "Y": y}
+
+    @rule(action=asked)
+    def fail(self, action):
+        assert self.made.fail(action.trial, "it failed").state == "failed"
+
+    @rule(action=asked)
+    def abandon(self, action):
+        assert self.made.abandon(action.trial).state == "abandoned"
+
+    @rule()
+    def forget(self):
+        self.made.forget()
+        assert self.made.pending == []
+
+    @rule(value=st.sampled_from(["hot", math.nan, None]))
+    def report_nonsense(self, value):
+        before, text = self.made.trials, self.file.read_text()
+        with pytest.raises(TrialError):
+            self.made.tell({"a": 0.5, "b": value}, {"X": value})
+        assert (self.made.trials, self.file.read_text()) == (before, text)
+
+    @rule()
+    def load(self):
+        self.made = self.session()
+
+    @invariant()
+    def numbers_stay_and_nothing_is_asked_twice(self):
+        trials = self.made.trials
+        assert [trial.id for trial in trials] == list(range(1, len(trials) + 1))
+        assert all(trials[number - 1].asked == settings for number, settings in self.known.items())
+        assert apart([trial for trial in trials if trial.state == "pending"])
+        assert len(self.made.table) == sum(trial.state == "completed" for trial in trials)
+        assert self.session().trials == trials
+
+
+Campaigns.TestCase.settings = settings(max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(Campaigns.TestCase)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import yaml
 from omegaconf import DictConfig
 
+from rehearsal_torch.commands.beginning import begun_with
 from rehearsal_torch.commands.closing import closing, described
 from rehearsal_torch.commands.job import carry_out
 from rehearsal_torch.commands.user_error import UserError, told
@@ -34,6 +35,8 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     tasked(config, problem)
     learning(config, problem)
     fingerprint = described(problem, folder, sweep)
+    if first := begun_with(problem, folder, int(config.seed)):
+        return first
     if config.checkpoint is None:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)
         surrogate = fitted(config, folder, problem)

@@ -82,13 +82,21 @@ def test_a_missing_part_is_named():
         (rows(X=float("nan")), "X: 6 of 6 values are missing"),
         (rows(Y=3.0), "Y: all 6 values are 3"),
         (rows(a=1e155), "a: 6 of 6 values are beyond 1e.150, too large to compute with"),
-        (rows(a=1.5), r"row 0: a may be set within \[0, 1\]; got 1.5"),
         (Table.observed(("a", "b", "X"), torch.rand(6, 3, dtype=torch.float64)), r"no column for \['Y'\]"),
     ],
 )
 def test_rows_that_teach_nothing_are_refused(task, table, message):
     with pytest.raises(ValueError, match=message):
         task.check(table)
+
+
+def test_rows_outside_are_named_and_learnt_from(task):
+    table = rows()
+    assert task.outside(table) == ()
+    far = Table(table.names, torch.cat([table.values[:5], table.values[5:] + torch.tensor([[1.5, 0.0, 0.0, 0.0]])]), table.altered)
+    task.check(far)
+    (sentence,) = task.outside(far)
+    assert sentence.startswith("row 5: a may be set within [0, 1]; got")
 
 
 def test_limits_hold_for_actions():

@@ -43,15 +43,40 @@ def test_a_node_that_was_set_is_marked(tmp_path, frame):
     ("change", "error", "message"),
     [
         (lambda frame: frame.drop(columns="X"), TableError, "no column 'X'"),
-        (lambda frame: frame.head(4), TableError, "at least 5 rows; got 4"),
         (lambda frame: frame.assign(Y=[1.0] * 6 + [float("nan")]), TableError, "Y: 1 of 7 values are missing or infinite in line 8"),
         (lambda frame: frame.assign(Y=1.0), ValueError, "Y: all 7 values are 1"),
-        (lambda frame: frame.assign(b=9.0), ValueError, r"b may be set within \[0, 5\]; got 9"),
+        (lambda frame: frame.assign(**{"set:X": 2}), TableError, "set:X: expected 0 or 1"),
+        (lambda frame: frame.assign(**{"set:x": 1}), TableError, "set:x: no node of the graph"),
     ],
 )
 def test_rows_that_cannot_be_are_refused(tmp_path, frame, change, error, message):
     with pytest.raises(error, match=message):
         ExperimentTable(*written(tmp_path, change(frame)))
+
+
+def test_rows_outside_the_bounds_are_history(tmp_path, frame):
+    frame.loc[3, "b"] = 9.0
+    problem = ExperimentTable(*written(tmp_path, frame))
+    assert len(problem.observations()) == 7
+    assert any("row 3: b may be set within [0, 5]; got 9" in each for each in problem.card()["kept as history, though it may not be set any more"])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5])
+def test_few_rows_are_told_what_to_run_first(tmp_path, frame, rows):
+    problem = ExperimentTable(*written(tmp_path, frame.head(rows)))
+    assert problem.card()["rows"] == rows
+    design = problem.to_begin(seed=2)
+    if rows == 5:
+        assert design is None
+        return
+    assert design.values.shape == (6 - rows, 2)
+    assert problem.task.outside(design) == ()
+    assert torch.equal(design.values, problem.to_begin(seed=2).values)
+    # What has been run of it, in any order and rounded, is not asked for again.
+    whole = ExperimentTable(*written(tmp_path, frame.head(0))).to_begin(seed=2).values
+    done = pd.DataFrame(whole[[3, 1]].numpy().round(2), columns=["a", "b"]).assign(X=0.0, Y=1.0)
+    left = ExperimentTable(*written(tmp_path, done)).to_begin(seed=2).values
+    assert torch.equal(left, whole[[0, 2, 4, 5]])
 
 
 def test_a_missing_task_is_named(tmp_path, frame):
