@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.situation import Foresight, Hindsight
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.data.trial import Trial
     from rehearsal_torch.datasets.experiment_table import ExperimentTable
     from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
     from rehearsal_torch.graphs.rehearsal import RehearsalGraph
@@ -56,6 +57,7 @@ _HOME = {
     "Foresight": "data.situation",
     "Hindsight": "data.situation",
     "Table": "data.table",
+    "Trial": "data.trial",
     "ExperimentTable": "datasets.experiment_table",
     "RehearsalTable": "datasets.rehearsal_table",
     "RehearsalGraph": "graphs.rehearsal",
@@ -113,6 +115,7 @@ __all__ = [
     "SuccessProbabilities",
     "Table",
     "TransitionModel",
+    "Trial",
     "c_separated",
     "card",
     "counterfactual",

@@ -197,9 +197,7 @@ class CausalOptimiser:
             warnings.warn(note, TrialWarning, stacklevel=2)
         return trial
 
-    def fail(
-        self, action: Reference, reason: str = "", nodes: Mapping[str, float] | None = None, ran: Mapping[str, float] | None = None
-    ) -> Trial:
+    def fail(self, action: Reference, reason: str = "", nodes: Mapping[str, float] | None = None, ran: Mapping[str, float] | None = None) -> Trial:
         """Reports that an experiment gave no usable measurement; its settings are not asked again.
 
         Args:
@@ -377,7 +375,7 @@ def _in_numbers() -> Iterator[None]:
     """Turns arithmetic that ends in no number into an error about the experiments."""
     try:
         yield
-    except (ArithmeticError, torch.linalg.LinAlgError) as error:
+    except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
         raise ValueError(f"no answer follows from these experiments: {error}") from error
 
 

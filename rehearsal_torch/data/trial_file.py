@@ -15,6 +15,7 @@ Source: ours; JSON snapshots of a campaign as in Ax and BoFire.
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,7 +59,7 @@ class Campaign(BaseModel):
     @classmethod
     def _numbered(cls, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
         numbers = [trial.id for trial in trials]
-        wrong = [later for earlier, later in zip(numbers, numbers[1:], strict=False) if later <= earlier]
+        wrong = [later for earlier, later in pairwise(numbers) if later <= earlier]
         if wrong:
             raise ValueError(f"expected trials in the order of their ids, each id once; {wrong[0]} comes again or too late")
         return trials
@@ -101,7 +102,7 @@ def campaign_of(plain: Any, where: str) -> Campaign:
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
             raise TrialFileError(f"{where}: expected the format {FORMAT}; got {made:.60}: another version of rehearsal_torch wrote it, read it with that one")
-        raise TrialFileError(f"{where}: expected a file of trials with \"format\": \"{FORMAT}\"; got {_kind(plain)}: is it the file that was meant?")
+        raise TrialFileError(f'{where}: expected a file of trials with "format": "{FORMAT}"; got {_kind(plain)}: is it the file that was meant?')
     try:
         return Campaign.model_validate(plain)
     except ValidationError as error:

@@ -107,7 +107,7 @@ class TrialLog:
                 self.task.check_action(self._rows([done or {}])[0])
             except ValueError as error:
                 if trial is None and not free:
-                    faults.append(f"{error}; if it was run there all the same, report it with ran=")
+                    faults.append(f"{error}; if it was run there all the same, say so with ran=")
                 notes.append(f"{error}: kept as history, and nothing will be asked for there")
         if faults:
             raise refused("the experiment is not recorded", faults)

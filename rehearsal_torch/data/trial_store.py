@@ -137,7 +137,9 @@ class TrialStore:
             raise ValueError(f"{what}: expected a whole number; got {given!r}")
         if begun is not None and given is not None and given != begun:
             raise TrialFileError(f"{self.file} was begun with {what}={begun}; got {what}={given}: leave it out, or begin another file")
-        return usual if given is None and begun is None else begun if given is None else given
+        if given is not None:
+            return given
+        return usual if begun is None else begun
 
     def _going_with(self, trials: tuple[Any, ...]) -> TrialLog:
         log = TrialLog(self.task, trials)

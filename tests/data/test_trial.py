@@ -53,7 +53,24 @@ def test_numbers_are_numbers(value):
 
 @pytest.mark.parametrize(
     "value",
-    ["2", True, np.bool_(True), torch.tensor(True), None, pd.NA, pd.NaT, float("inf"), np.nan, 2j, [2.0], np.ones(2), torch.ones(2), 10**400, Decimal("NaN"), {}],
+    [
+        "2",
+        True,
+        np.bool_(True),
+        torch.tensor(True),
+        None,
+        pd.NA,
+        pd.NaT,
+        float("inf"),
+        np.nan,
+        2j,
+        [2.0],
+        np.ones(2),
+        torch.ones(2),
+        10**400,
+        Decimal("NaN"),
+        {},
+    ],
 )
 def test_what_is_no_finite_number_is_none(value):
     assert finite(value) is None

@@ -85,7 +85,7 @@ def test_damaged_files_are_told(tmp_path, text, message):
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "taken.json").mkdir()
-    with pytest.raises(TrialFileError, match="cannot be written .*nothing was recorded"):
+    with pytest.raises(TrialFileError, match=r"cannot be written .*nothing was recorded"):
         write_campaign(tmp_path / "taken.json", WHOLE)
     assert FORMAT.endswith("/1")
     assert [path.name for path in tmp_path.iterdir()] == ["taken.json"]

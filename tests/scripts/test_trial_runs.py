@@ -113,7 +113,7 @@ def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"a0": [1.5] * 6}, "a0 may be set within [0, 1]; got 1.5"),
+        ({"a0": ["hot"] * 6}, "a0: expected numbers; got 'hot' in line 2"),
         ({"Y": [float("nan")] * 6}, "Y: 6 of 6 values are missing or infinite"),
         ({"X": None}, "no column 'X'"),
         ({"Y": [2.0] * 6}, "Y: all 6 values are 2"),
@@ -124,6 +124,29 @@ def test_what_cannot_be_learnt_from_is_refused_before_anything_is_fitted(tmp_pat
     assert answer.code == 2
     assert message in answer.err
     assert not (tmp_path / "own/checkpoint").exists()
+
+
+@pytest.mark.parametrize("rows", [0, 4])
+def test_few_experiments_are_told_what_to_run_first(tmp_path, rows):
+    typed_in = written(tmp_path)
+    text = (tmp_path / "experiments.csv").read_text().splitlines()
+    (tmp_path / "experiments.csv").write_text("\n".join(text[: 1 + rows]) + "\n")
+    answer = typed(tmp_path, "decide", *typed_in, "out=own")
+    assert answer.code == 0, answer.err
+    assert f"There is no model yet: experiments.csv has {rows} experiments. Run these, add a row for each with what came out (X, Y)" in answer.out
+    design = (tmp_path / "own/start_design.csv").read_text()
+    assert design in answer.out
+    assert design.startswith("a0,a1\n")
+    assert len(design.splitlines()) == 1 + 6 - rows
+    assert not (tmp_path / "own/checkpoint").exists()
+
+
+def test_rows_outside_the_bounds_are_named_and_kept(tmp_path):
+    answer = typed(tmp_path, "decide", *written(tmp_path, a0=[1.5, 0.2, 0.9, 0.4, 0.6, 0.1]), "out=own")
+    assert answer.code == 0, answer.err
+    assert "row 0: a0 may be set within [0, 1]; got 1.5" in answer.out
+    (line,) = lines(tmp_path / "own")
+    assert all(0 <= value <= 1 for value in (*line["alteration"].values(), *line["recommended"].values()))
 
 
 def test_a_circle_is_refused(tmp_path):

@@ -28,7 +28,7 @@ def command(script, *arguments):
 
 def surroundings(**more):
     kept = {key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"}
-    return {**kept, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "", "MPLBACKEND": "agg", **more}
+    return {**kept, "PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "", "MPLBACKEND": "agg", **more}
 
 
 def typed(folder, script, *arguments, **more):
