@@ -146,7 +146,7 @@ def test_rows_outside_the_bounds_are_named_and_kept(tmp_path):
     assert answer.code == 0, answer.err
     assert "row 0: a0 may be set within [0, 1]; got 1.5" in answer.out
     (line,) = lines(tmp_path / "own")
-    assert all(0 <= value <= 1 for value in (*line["alteration"].values(), *line["recommended"].values()))
+    assert all(0 <= value <= 1 for value in (*line["alteration"].values(), *line["recommendation"].values()))
 
 
 def test_a_circle_is_refused(tmp_path):
