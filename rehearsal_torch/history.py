@@ -4,7 +4,7 @@ A run folder is the whole record of a run:
 
     config.yaml       the resolved configuration
     run.json          command, seed, versions, commit, data fingerprint, machine, seconds
-    status.json       ok, failed or skipped, with a sentence
+    status.json       ok, failed, interrupted or skipped, with a sentence
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object a decision, written as it is made; where the run learns, with what the world answered
     checkpoint/       the fitted surrogate
@@ -13,17 +13,27 @@ A run folder is the whole record of a run:
 Files are replaced whole (written beside, then renamed); only decisions and metrics grow line by line, and a line
 that a killed run left torn is dropped when the folder is taken up again. Lines hold no clock times, so that they
 are equal, byte for byte, however often a run was interrupted and however many processes shared it.
+
+What is read may have been damaged, edited, or written by somebody else: files are read within bounds, as plain data, and
+what is not of the form that a run writes is refused with the file, the line, what was expected and what to do. A line that
+cannot be read, with others behind it, is never dropped.
 """
 
 import csv
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
+
+from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
+from rehearsal_torch.files.lock import locked
+from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
+from rehearsal_torch.files.writing import write_text
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision
@@ -31,7 +41,42 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
 
 SECONDS = "decision/seconds"
-State = Literal["ok", "failed", "skipped"]
+LINE = 2**26
+State = Literal["ok", "failed", "interrupted", "skipped"]
+
+# What the values in the files of a run are, wherever they stand.
+_FORMS: dict[str, dict[str, str]] = {
+    "run.json": {
+        "script": "a text",
+        "command": "a text",
+        "overrides": TEXTS,
+        "seed": WHOLE,
+        "seconds": NUMBER,
+        "data_fingerprint": "a text or null",
+        "choices": "a mapping",
+    },
+    "status.json": {"state": "a text", "message": "a text", "overrides": TEXTS, "seconds": NUMBER},
+    "sweep.json": {"script": "a text", "overrides": TEXTS, "decisive": TEXTS},
+    "decisions.jsonl": {
+        "index": WHOLE,
+        "identity": "a text",
+        "value": "a number or null",
+        "reason": "a text",
+        "score": "a mapping of numbers",
+        "certificate": "a mapping of numbers",
+        "alteration": "a mapping of numbers or null",
+        "success": "true, false or null",
+        "reward": "a number or null",
+        "answer": "a mapping",
+    },
+}
+
+
+_REMEDY = "restore the file from a copy; a run whose record is lost is begun anew in another folder"
+
+
+class RunFolderError(PlainFileError):
+    """A file of a run folder that is damaged; the message says which, where, what was expected, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -154,44 +199,84 @@ class RunFolder:
         """Whether a run has begun here."""
         return (self.path / "config.yaml").is_file() and (self.path / "run.json").is_file()
 
+    def lock(self) -> AbstractContextManager[None]:
+        """Keeps other processes out while this one writes; see `files.lock.locked`.
+
+        Raises:
+            InUseError: if another process works in the folder.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        return locked(self.path)
+
     def write(self, name: str, text: str) -> None:
         """Replaces a file as a whole, so that nobody ever reads half of it."""
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.part")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        write_text(self.path / name, text)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replaces a JSON file; numbers that JSON lacks become null."""
         self.write(name, json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
-    def read_json(self, name: str) -> dict[str, Any]:
-        """A JSON file's content; empty where there is no such file."""
+    def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
+        """A JSON file's content; empty where there is no such file.
+
+        Args:
+            name: The file.
+            needed: Keys that it must have.
+
+        Raises:
+            PlainFileError: if it cannot be read, or is not of the form that a run writes.
+        """
         path = self.path / name
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+        if not path.exists():
+            return {}
+        return checked(read_json(path), str(path), _FORMS.get(name, {}), needed, _REMEDY)
 
     def write_yaml(self, name: str, content: Mapping[str, Any]) -> None:
         """Replaces a YAML file."""
         self.write(name, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
     def read_yaml(self, name: str) -> dict[str, Any]:
-        """A YAML file's content; empty where there is no such file."""
+        """A YAML file's content; empty where there is no such file.
+
+        Raises:
+            PlainFileError: if it cannot be read, or is no mapping.
+        """
         path = self.path / name
-        return dict(yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
+        if not path.exists():
+            return {}
+        content = read_yaml(path)
+        return checked({} if content is None else content, str(path), {}, (), _REMEDY)
 
     def close(self, state: State, message: str, overrides: Sequence[str], seconds: float) -> None:
         """Writes status.json."""
         self.write_json("status.json", {"state": state, "message": message, "overrides": list(overrides), "seconds": round(seconds, 3)})
 
     def decisions(self) -> list[dict[str, Any]]:
-        """The decisions so far."""
-        return [json.loads(line) for line in self._complete("decisions.jsonl")]
+        """The decisions so far.
+
+        Raises:
+            RunFolderError: if a line cannot be read; the line is named.
+        """
+        return [line for _, line in self._decided()]
 
     def metrics(self) -> list[tuple[int, str, float]]:
-        """The metrics so far: (step, name, value)."""
-        rows = csv.reader(self._complete("metrics.csv")[1:])
-        return [(int(step), name, float(value)) for step, name, value in rows]
+        """The metrics so far: (step, name, value).
+
+        Raises:
+            RunFolderError: if a line cannot be read; the line is named.
+        """
+        found = []
+        for number, text in enumerate(self._complete("metrics.csv"), 1):
+            if number == 1:
+                continue
+            try:
+                (step, name, value), *more = csv.reader([text])
+                found.append((int(step), name, float(value)))
+                if more:
+                    raise ValueError("several rows")
+            except (ValueError, csv.Error) as error:
+                raise self._damaged("metrics.csv", number, f"expected step,name,value; got {shown(text)}") from error
+        return found
 
     def write_metrics(self, rows: Sequence[tuple[int, str, float]]) -> None:
         """Replaces all metrics."""
@@ -202,15 +287,17 @@ class RunFolder:
 
         Returns:
             The decisions that are left.
+
+        Raises:
+            RunFolderError: if a whole line cannot be read; nothing is changed then.
         """
-        done = self._complete("decisions.jsonl")
+        decided, rows = self._decided(), self.metrics()
         if (self.path / "decisions.jsonl").is_file():
-            self.write("decisions.jsonl", "".join(f"{line}\n" for line in done))
-        decisions = [json.loads(line) for line in done]
-        kept = {decision["index"] for decision in decisions}
+            self.write("decisions.jsonl", "".join(f"{text}\n" for text, _ in decided))
+        kept = {line["index"] for _, line in decided}
         if (self.path / "metrics.csv").is_file():
-            self.write_metrics([row for row in self.metrics() if row[1] != SECONDS or row[0] in kept])
-        return decisions
+            self.write_metrics([row for row in rows if row[1] != SECONDS or row[0] in kept])
+        return [line for _, line in decided]
 
     def record(self, rounds: Iterator[Round]) -> Iterator[Round]:
         """Writes each round as it comes, and passes it on."""
@@ -225,13 +312,50 @@ class RunFolder:
                 lines.flush()
                 yield each
 
-    def _complete(self, name: str) -> list[str]:
-        """A file's lines without a torn last one."""
+    def _decided(self) -> list[tuple[str, dict[str, Any]]]:
+        """Each whole line of decisions.jsonl, as it stands and as what it says."""
+        name, found = "decisions.jsonl", []
+        for number, text in enumerate(self._complete(name), 1):
+            where = f"{self.path / name}, line {number}"
+            try:
+                line = checked(json_of(text, where), where, _FORMS[name], ("index",))
+                _answer(line, where)
+            except PlainFileError as error:
+                raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
+            found.append((text, line))
+        return found
+
+    def _complete(self, name: str) -> Iterator[str]:
+        """A file's lines, one after the other, without a torn last one."""
         path = self.path / name
+        if not path.exists():
+            return
         if not path.is_file():
-            return []
-        lines = path.read_bytes().split(b"\n")[:-1]
-        return [line.decode("utf-8") for line in lines]
+            raise RunFolderError(f"{path}: expected a file; it is a folder: move it away")
+        with path.open("rb") as stream:
+            number = 0
+            while line := stream.readline(LINE + 1):
+                number += 1
+                if len(line) > LINE:
+                    raise self._damaged(name, number, f"expected at most {LINE // 2**20} MiB a line; it is longer")
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    text = line[:-1].decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise self._damaged(name, number, f"expected text in UTF-8; got {shown(repr(line))}") from error
+                if "\0" in text:
+                    raise self._damaged(name, number, "expected text; got NUL bytes, which a disk leaves where a file was not written to its end")
+                yield text
+
+    def _damaged(self, name: str, number: int, what: str) -> RunFolderError:
+        """The error of a line that cannot be read."""
+        kept = f"the {number - 1} before it" if number > 1 else "none"
+        if name == "decisions.jsonl":
+            remedy = f"restore the file from a copy, or delete line {number} and all behind it: those are decided again, {kept} stay"
+        else:
+            remedy = f"restore the file from a copy, or delete line {number}"
+        return RunFolderError(f"{self.path / name}, line {number}: {what}. Nothing was changed: {remedy}")
 
 
 def write_folder(folder: Path, beside: Path) -> None:
@@ -245,6 +369,24 @@ def write_folder(folder: Path, beside: Path) -> None:
         old.rmdir()
     else:
         beside.rename(folder)
+
+
+def _answer(line: Mapping[str, Any], where: str) -> None:
+    """Whether the answer that a line recorded is a table."""
+    if "answer" not in line:
+        return
+    rows, altered = line["answer"].get("rows"), line["answer"].get("altered")
+    columns = list(rows.values()) if isinstance(rows, dict) else []
+    right = bool(columns) and all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
+    right = right and all(value is None or is_a(value, NUMBER) for column in columns for value in column)
+    right = right and isinstance(altered, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in altered)
+    if not right or not all(0 <= row < len(columns[0]) and 0 <= column < len(columns) for row, column in _pairs(altered)):
+        raise RunFolderError(f"{where}: answer: expected rows, a list of numbers per variable, and altered, [row, column] pairs")
+
+
+def _pairs(altered: Any) -> Iterator[tuple[int, int]]:
+    for row, column in altered:
+        yield (row, column) if is_a(row, WHOLE) and is_a(column, WHOLE) else (-1, -1)
 
 
 def _cells(table: "Table") -> list[list[int]]:

@@ -22,6 +22,7 @@ that a run that is taken up again meets the same groups.
 Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (one episode after the other).
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -47,6 +48,7 @@ from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
+from rehearsal_torch.workers import end_with
 
 Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float]]
 
@@ -184,7 +186,7 @@ def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> I
 
     # The method travels to each process once, not with each round. The token keeps joblib from taking up again processes
     # that hold an earlier state of the same surrogate.
-    start = {"initializer": _receive, "initargs": (method, uuid4().hex)}
+    start = {"initializer": _receive, "initargs": (method, uuid4().hex, os.getpid())}
     share = Parallel(n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=f"{4 * workers}", batch_size=1, **start)
     for made in share(delayed(_rounds)(group) for group in groups):
         yield from made
@@ -193,7 +195,8 @@ def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> I
 _received: list[_Method] = []
 
 
-def _receive(method: _Method, token: str) -> None:  # noqa: ARG001
+def _receive(method: _Method, token: str, parent: int) -> None:  # noqa: ARG001
+    end_with(parent)
     torch.set_num_threads(1)
     _received[:] = [method]
 

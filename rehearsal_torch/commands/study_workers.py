@@ -4,12 +4,15 @@ What all tasks need travels to each process once; a task is a pair of small argu
 finished, in any order, so they must say what they are of. No new task is handed out after the deadline.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import torch
+
+from rehearsal_torch.workers import end_with
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -33,7 +36,7 @@ def shared(work: Callable[[Shared, Task], Result], common: Shared, tasks: Iterab
     from joblib import Parallel, delayed
 
     # The token keeps joblib from taking up processes again that hold something else.
-    start = {"initializer": _receive, "initargs": (work, common, uuid4().hex)}
+    start = {"initializer": _receive, "initargs": (work, common, uuid4().hex, os.getpid())}
     share = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", pre_dispatch=f"{2 * workers}", batch_size=1, **start)
     yield from share(delayed(_carry_out)(task) for task in due)
 
@@ -41,7 +44,8 @@ def shared(work: Callable[[Shared, Task], Result], common: Shared, tasks: Iterab
 _received: list[Any] = []
 
 
-def _receive(work: Callable[[Shared, Task], Result], common: Shared, token: str) -> None:  # noqa: ARG001
+def _receive(work: Callable[[Shared, Task], Result], common: Shared, token: str, parent: int) -> None:  # noqa: ARG001
+    end_with(parent)
     torch.set_num_threads(1)
     _received[:] = [work, common]
 

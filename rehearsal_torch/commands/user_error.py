@@ -4,11 +4,33 @@ Such an error is one paragraph: what is wrong, where, and what to do. It ends a 
 traceback (``HYDRA_FULL_ERROR=1`` does). Whatever else goes wrong is a fault of ours and keeps its traceback.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+
+from rehearsal_torch.commands.signals import Stopped, code_of, stopping
+from rehearsal_torch.files.lock import InUseError
+from rehearsal_torch.files.plain import PlainFileError
+
+# What a disk or a folder refuses, whoever writes to it.
+_REFUSED = {
+    errno.ENOSPC: "make room on the disk, then type the same again",
+    errno.EDQUOT: "make room on the disk, then type the same again",
+    errno.EFBIG: "make room on the disk, then type the same again",
+    errno.EROFS: "choose a folder that may be written to",
+    errno.EACCES: "choose a folder that may be written to, or change its rights",
+    errno.EPERM: "choose a folder that may be written to, or change its rights",
+    errno.ENOTDIR: "a part of the path is a file: choose another folder",
+    errno.EEXIST: "a part of the path is a file: choose another folder",
+    errno.EISDIR: "a folder lies where a file is written: move it away",
+    errno.ENOTEMPTY: "a folder lies where a file is written: move it away",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "the path runs in a circle of links: choose another folder",
+    errno.EIO: "the disk has failed: choose another folder",
+}
 
 
 class UserError(Exception):
@@ -39,8 +61,23 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"Choose from {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
 
+def mendable(error: BaseException) -> UserError | None:
+    """The error in words where the person at the keyboard can mend it, else None.
+
+    These are our own `UserError`, a file that cannot be read, a folder that another process works in, and a disk or folder that refuses what is written.
+    """
+    if isinstance(error, UserError):
+        return error
+    if isinstance(error, PlainFileError | InUseError):
+        return UserError(str(error).rstrip("."))
+    if isinstance(error, OSError) and error.errno in _REFUSED:
+        place = "" if error.filename is None else str(error.filename)
+        return UserError(f"the system refuses to write here, or to read ({error.strerror})", place, _REFUSED[error.errno].capitalize())
+    return None
+
+
 def exit_code(run: Callable[[], int], interrupted: str) -> int:
-    """What a command ends with: the code of `run`; 2 after an error that can be mended, 130 after an interruption, each told.
+    """What a command ends with: the code of `run`; 2 after an error that can be mended, 128 + n after signal n, each told.
 
     Args:
         run: What the command does.
@@ -48,15 +85,18 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
-        return run()
-    except UserError as error:
-        if full:
+        with stopping():
+            return run()
+    except KeyboardInterrupt as error:
+        named = f" by {error}" if isinstance(error, Stopped) else ""
+        print(interrupted.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
+        return code_of(error)
+    except Exception as error:
+        wrong = mendable(error)
+        if wrong is None or full:
             raise
-        print(error, file=sys.stderr, flush=True)
+        print(wrong, file=sys.stderr, flush=True)
         return 2
-    except KeyboardInterrupt:
-        print(interrupted, file=sys.stderr, flush=True)
-        return 130
 
 
 @contextmanager

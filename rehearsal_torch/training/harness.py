@@ -59,7 +59,13 @@ def run(how: "Descent", part: Trained, examples: tuple[Tensor, ...], held_out: t
             log_every_n_steps=1,
             default_root_dir=folder,
         )
-        trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
+        except SystemExit as error:
+            # Lightning ends the process with code 1 when it is interrupted; what called it must know that it was.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
     best.restore(module)
     part.zero_grad(set_to_none=True)
     for key, value in _tensors(part):

@@ -18,7 +18,7 @@ LAYERS = (
     {"search"},
     {"certificates"},
     {"datasets", "training"},
-    {"checkpoint", "history", "loop", "optimiser"},
+    {"checkpoint", "history", "workers", "loop", "optimiser"},
     {"reporting"},
     {"commands"},
 )
