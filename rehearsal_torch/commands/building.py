@@ -4,11 +4,13 @@ Everything random is seeded before anything is built, and torch uses one thread:
 must not depend on how many cores a machine has.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from rehearsal_torch.commands.allowed import check_allowed, trusted_names
 from rehearsal_torch.commands.user_error import UserError, told
 
 if TYPE_CHECKING:
@@ -36,21 +38,48 @@ def settle(seed: int) -> None:
 def build(config: DictConfig, group: str, **given: object) -> Any:
     """What a group of the configuration names; None where it names nothing.
 
+    This is the only place where something is built from a configuration. Where the configuration comes from a folder that is resumed (``trusted`` is
+    a list then), only what `allowed` describes is built.
+
     Args:
         config: The whole configuration.
         group: One of its groups.
         given: Values that take the place of the group's own.
 
     Raises:
+        UserError: if a class refuses its values, or may not be built.
+    """
+    node = _resolved(config, group)
+    return None if "_target_" not in node else made(node, group, **given)
+
+
+def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
+    """What a node of the configuration builds, as plain data.
+
+    Args:
+        node: With ``_target_``.
+        where: What it is called in messages.
+        given: Values that take the place of the node's own.
+
+    Raises:
         UserError: if a class refuses its values.
     """
     from hydra.utils import instantiate
 
+    with told(where):
+        return instantiate(OmegaConf.create(dict(node)), **given)
+
+
+def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
+    """A group's node as plain data, references resolved; checked where the configuration comes from a folder."""
     node = config[group]
-    if "_target_" not in node:
-        return None
-    with told(group):
-        return instantiate(node, **given)
+    content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    if not isinstance(content, dict):
+        raise UserError(f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}")
+    trusted = config.get("trusted")
+    if trusted is not None:
+        check_allowed(content, group, trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted))
+    return {str(key): value for key, value in content.items()}
 
 
 def problem_of(config: DictConfig) -> "Problem":
@@ -110,7 +139,7 @@ def _kind(config: DictConfig) -> tuple[str, ...]:
 
     if "task" not in config.surrogate:
         return HINDSIGHT
-    return TRIALS if issubclass(get_class(config.surrogate._target_), CausalModel) else FORESIGHT
+    return TRIALS if issubclass(get_class(_resolved(config, "surrogate")["_target_"]), CausalModel) else FORESIGHT
 
 
 def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":

@@ -3,9 +3,9 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from shlex import join
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.history import RunFolder
 
 if TYPE_CHECKING:
@@ -17,11 +17,18 @@ def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
 
     Returns:
         The fingerprint of the observations.
+
+    Raises:
+        UserError: if the run was begun with other data.
     """
-    fingerprint = problem.observations().fingerprint()
+    fingerprint, run = problem.observations().fingerprint(), folder.read_json("run.json")
+    before = run.get("data_fingerprint")
+    if before not in (None, fingerprint):
+        what = f"the run was begun with other data ({before[:12]} there, {fingerprint[:12]} now), to which what it holds belongs"
+        raise UserError(what, str(folder.path), "Bring that data back, or begin a new run with another out=")
     card = dict(problem.card())
     folder.write_yaml("data.yaml", card)
-    folder.write_json("run.json", folder.read_json("run.json") | {"data_fingerprint": fingerprint})
+    folder.write_json("run.json", run | {"data_fingerprint": fingerprint})
     if not sweep:
         print("\n".join(["Data", *(f"  {line}" for line in lines(card))]), flush=True)
     return fingerprint
@@ -38,12 +45,12 @@ def lines(card: Mapping[str, Any], width: int = 110) -> list[str]:
     return found
 
 
-def closing(folder: RunFolder, sweep: bool, following: Sequence[str]) -> None:
-    """Writes and prints the report, then the folder and the next command; in a sweep a line has to do."""
+def closing(folder: RunFolder, sweep: bool, following: str) -> None:
+    """Writes and prints the report, then the folder and what to do next; in a sweep one line has to do."""
     from rehearsal_torch.reporting.report import report
 
     table = report(folder.path)
-    print(f"Done: {folder.path}" if sweep else f"{table}\nRun folder: {folder.path}\nNext: {join(following)}", flush=True)
+    print(f"Done: {folder.path}" if sweep else f"{table}\nRun folder: {folder.path}\nNext: {following}", flush=True)
 
 
 def written(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 First everything that was typed is checked, without importing torch, so that a slip is answered at once. Then the run
 folder is settled, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs, whatever became of them.
 
-Exit codes: 0 all is well; 1 a job failed; 2 something typed must be mended; 130 interrupted.
+Exit codes: 0 all is well; 1 a job failed; 2 something typed, or a folder, must be mended; 130 interrupted (128 + n by signal n).
 """
 
 import os
@@ -14,16 +14,16 @@ from pathlib import Path
 
 import hydra
 from hydra._internal.utils import get_args_parser
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.commands.job import raised
-from rehearsal_torch.commands.limits import check
-from rehearsal_torch.commands.overrides import composed
-from rehearsal_torch.commands.sweep import begin, finish
+from rehearsal_torch.commands.allowed import named_in, trusted_names
+from rehearsal_torch.commands.job import raised, recordable
+from rehearsal_torch.commands.limits import CONF, check
+from rehearsal_torch.commands.overrides import composed, read_override
+from rehearsal_torch.commands.sweep import begin, finish, of_hydra, settled
 from rehearsal_torch.commands.taking_up import recorded
 from rehearsal_torch.commands.user_error import UserError, exit_code
-
-CONF = Path(__file__).resolve().parents[2] / "conf"
+from rehearsal_torch.history import RunFolder
 
 
 def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = None, conf: Path = CONF, after: Callable[[Path], None] | None = None) -> int:
@@ -47,38 +47,66 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, a
     if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
         _hand_over(task, arguments, conf)
         return 0
-    script, typed, multirun = task.__name__, list(parsed.overrides), bool(parsed.multirun)
-    resume = [text.partition("=")[2] for text in typed if text.startswith("resume=") and text != "resume=null"]
-    if resume:
-        rest = [text for text in typed if not text.startswith(("resume=", "out="))]
-        if len(rest) + 1 < len(typed):
-            raise UserError("resume= names the folder already", "out", "Leave out= out")
-        typed, multirun = recorded(resume[0].strip("'\""), rest, script)
     if parsed.config_dir and not Path(parsed.config_dir).is_dir():
         raise UserError("there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf")
-    config, jobs = composed(conf, typed, multirun, parsed.config_dir)
-    check(config, script, jobs)
-    out = Path(resume[0].strip("'\"")) if resume else Path(config.out) if config.out is not None else _fresh(str(config.name))
+    script, typed, multirun = task.__name__, list(parsed.overrides), bool(parsed.multirun)
+    resume = [text.partition("=")[2].strip("'\"") for text in typed if text.startswith("resume=") and text != "resume=null"]
+    trust: list[str] = []
+    if resume:
+        if any(text.startswith("out=") for text in typed):
+            raise UserError("resume= names the folder already", "out", "Leave out= out")
+        rest = [text for text in typed if not text.startswith(("resume=", "trusted="))]
+        trust = [f"trusted={_listed(typed, parsed.config_dir)}"]
+        typed, multirun = recorded(resume[0], rest, script)
+    config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir)
+    trusted_names(OmegaConf.to_container(config, resolve=False).get("trusted"))
+    check(config, script, jobs, typed)
+    out = Path(resume[0]) if resume else Path(str(config.out)) if config.out is not None else _fresh(str(config.name))
     flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
     kept = [text for text in typed if not text.startswith("out=")]
-    passed = [*(["-m"] if multirun else []), *flags, *kept, _quoted("out", str(out))]
+    passed = [*(["-m"] if multirun else []), *flags, *kept, *trust, _quoted("out", str(out))]
     if not multirun:
         _hand_over(task, passed, conf)
         if raised:
             raise raised.pop()
         return 0
-    begin(out, script, kept)
-    jobs = [[text for text in job if not text.startswith("out=")] for job in jobs]
+    settled(out, script, kept)
+    with RunFolder(out).lock():
+        begin(out, script, kept)
+        return _swept(task, passed, conf, out, [recordable(job) for job in jobs], script, after, [text for text in kept if of_hydra(text)])
+
+
+def _swept(
+    task: Callable[[DictConfig], None],
+    passed: list[str],
+    conf: Path,
+    out: Path,
+    jobs: list[list[str]],
+    script: str,
+    after: Callable[[Path], None] | None,
+    again: list[str],
+) -> int:
+    """Runs a sweep, and ends it with its tables."""
     failure: Exception | None = None
     try:
         _hand_over(task, passed, conf)
     except Exception as error:  # what a job could not say in its own folder: the table is printed all the same
         failure = error
     finally:
-        code = finish(out, jobs, ["python", f"scripts/{script}.py"], after)
+        code = finish(out, jobs, ["python", f"scripts/{script}.py"], after, again)
     if failure is not None:
         raise failure
     return code
+
+
+def _listed(typed: Sequence[str], extra: str | None) -> str:
+    """Modules and classes that are trusted on this command line, as an override's value."""
+    named: list[str] = [] if extra is None else named_in(extra)
+    for text in typed:
+        if text.startswith("trusted="):
+            value = read_override(text).value()
+            named += trusted_names([str(each) for each in value] if isinstance(value, list) else value)
+    return f"[{','.join(named)}]"
 
 
 def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> None:

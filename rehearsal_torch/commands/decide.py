@@ -1,15 +1,17 @@
 """Deciding: take what was learnt, and decide for every situation of a split."""
 
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING
 
-import yaml
 from omegaconf import DictConfig
 
 from rehearsal_torch.commands.beginning import begun_with
 from rehearsal_torch.commands.closing import closing, described
 from rehearsal_torch.commands.job import carry_out
 from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.files.forms import checked
+from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.history import RunFolder
 
 if TYPE_CHECKING:
@@ -50,16 +52,33 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     if config.truth:
         compared(folder, problem, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    closing(folder, sweep, ["python", "scripts/decide.py", *_another(folder, problem, str(used))])
+    closing(folder, sweep, _following(folder, problem, str(used)))
     return f"decided for {count} situations"
 
 
 def surrogate_in(checkpoint: str) -> dict[str, object]:
-    """What a checkpoint builds, read without building it; empty where there is none."""
+    """What a checkpoint builds, read without building it; empty where there is none.
+
+    Raises:
+        PlainFileError: if its configuration cannot be read.
+    """
     for path in (Path(checkpoint) / "checkpoint" / "config.yaml", Path(checkpoint) / "config.yaml"):
         if path.is_file() and (path.parent / "weights.safetensors").is_file():
-            return dict(yaml.safe_load(path.read_text(encoding="utf-8")))
+            return checked(read_yaml(path), str(path), {})
     return {}
+
+
+def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
+    """What to do next: one's own experiment is carried out; what a world or a table has answered is decided in another way."""
+    from rehearsal_torch.datasets.causal_problem import CausalProblem
+    from rehearsal_torch.datasets.problem import World
+
+    line = ["python", "scripts/decide.py"]
+    if isinstance(problem, CausalProblem) and not isinstance(problem, World):
+        run, table = folder.read_json("run.json"), folder.read_yaml("config.yaml").get("path")
+        again = join([*line, *(text for text in run["overrides"] if not text.startswith("checkpoint="))])
+        return f"carry the experiment out, add it as a row to {table or 'the table of experiments'}, and type {again}"
+    return join([*line, *_another(folder, problem, checkpoint)])
 
 
 def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:

@@ -4,11 +4,13 @@ Around a command's own work stand its run folder, its record of where it comes f
 that fails says so in its folder and lets the others go on; alone, its error is passed on.
 """
 
-import json
+import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.commands.building import plain
 from rehearsal_torch.commands.provenance import provenance
-from rehearsal_torch.commands.taking_up import agree
-from rehearsal_torch.commands.user_error import UserError
-from rehearsal_torch.history import RunFolder
+from rehearsal_torch.commands.taking_up import agree, cleared
+from rehearsal_torch.commands.user_error import UserError, mendable
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.history import RunFolder, State
+from rehearsal_torch.workers import end_with
 
 Work = Callable[[DictConfig, RunFolder, bool], str]
 
@@ -41,6 +45,8 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
         UserError: in a sweep, if the folder holds something else.
     """
     if HydraConfig.get().mode == RunMode.MULTIRUN:
+        if current_process().name != "MainProcess":
+            end_with(os.getppid())
         _carry_out(script, work, config, sweep=True)
         return
     raised.clear()
@@ -53,29 +59,66 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
 def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> None:
     hydra = HydraConfig.get()
     folder = RunFolder(_near(Path(hydra.runtime.output_dir)))
-    overrides = [text for text in hydra.overrides.task if not text.startswith(("out=", "resume="))]
-    began = time.perf_counter()
-    content = plain(config) | {"out": str(folder.path), "resume": None}
+    overrides = recordable(hydra.overrides.task)
+    content = plain(config) | {"out": str(folder.path), "resume": None, "trusted": None}
+    # Looked at before anything of the folder is touched, and again when nobody else can change it.
     agree(folder, content)
-    (folder.path / "status.json").unlink(missing_ok=True)
+    with folder.lock():
+        agree(folder, content)
+        cleared(folder)
+        _record(script, work, config, folder, content, overrides, sweep=sweep)
+
+
+def _record(script: str, work: Work, config: DictConfig, folder: RunFolder, content: Mapping[str, Any], overrides: list[str], *, sweep: bool) -> None:
+    """The work, between the record of where it comes from and its status."""
+    began = time.perf_counter()
+    before = folder.read_json("run.json")
     try:
-        before = folder.read_json("run.json")
+        (folder.path / "status.json").unlink(missing_ok=True)
         spent = float(before.get("seconds", 0.0))
-        choices = {key: value for key, value in hydra.runtime.choices.items() if not key.startswith("hydra")}
+        choices = {key: value for key, value in HydraConfig.get().runtime.choices.items() if not key.startswith("hydra")}
         run = before or provenance(script, overrides, int(config.seed)) | {"choices": choices, "data_fingerprint": None, "seconds": 0.0}
-        folder.write_yaml("config.yaml", content)
+        # run.json says whose folder it is, and therefore comes first.
         folder.write_json("run.json", run)
+        folder.write_yaml("config.yaml", content)
         message = work(config, folder, sweep)
         seconds = time.perf_counter() - began
         folder.write_json("run.json", folder.read_json("run.json") | {"seconds": round(spent + seconds, 3)})
         folder.close("ok", message, overrides, seconds)
     except BaseException as error:
-        folder.close("failed", _sentence(error, folder), overrides, time.perf_counter() - began)
-        if not isinstance(error, UserError | KeyboardInterrupt):
-            folder.write("error.txt", "".join(traceback.format_exception(error)))
-        if not sweep or not isinstance(error, Exception):
-            raise
-        print(f"job in {folder.path} failed: {_sentence(error, folder)}", file=sys.stderr, flush=True)
+        wrong = _told(error, folder, resumed=bool(before))
+        state: State = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        # A disk that is full, or a folder that may not be written to, must not hide what went wrong.
+        with suppress(OSError):
+            folder.close(state, _sentence(wrong, folder), overrides, time.perf_counter() - began)
+            if not isinstance(error, KeyboardInterrupt) and mendable(error) is None:
+                folder.write("error.txt", "".join(traceback.format_exception(error)))
+        if not sweep or not isinstance(wrong, Exception):
+            if wrong is error:
+                raise
+            raise wrong from error
+        print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
+
+
+def _told(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:
+    """The error as the person at the keyboard is given it.
+
+    What goes wrong with what a folder held before is most often a file of it that was edited: an error that is otherwise a fault of ours is told in
+    words then, and its traceback is left in error.txt.
+    """
+    wrong = mendable(error)
+    if wrong is not None:
+        return wrong
+    if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+        text = " ".join(str(error).split())[:200]
+        what = f"the run cannot go on from what the folder holds ({type(error).__name__}: {text})"
+        return UserError(what, str(folder.path), "Restore the file that was changed from a copy, or begin anew with another out=; error.txt there says where it failed")
+    return error
+
+
+def recordable(overrides: Iterable[str]) -> list[str]:
+    """Overrides without those that say where a run lies and what is trusted: these belong to one command line, not to the run."""
+    return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", "trusted="))]
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:
@@ -101,10 +144,10 @@ def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
     found = []
     for number, overrides in enumerate(jobs):
         folder = RunFolder(sweep / str(number))
-        kept = [text for text in overrides if not text.startswith(("out=", "resume="))]
+        kept = recordable(overrides)
         try:
-            status = folder.read_json("status.json")
-        except json.JSONDecodeError:
+            status = folder.read_json("status.json", ("state", "message"))
+        except PlainFileError:
             status = {}
         if not status and folder.begun:
             status = {"state": "failed", "message": "ended without a word: killed, or out of memory"}

@@ -8,14 +8,19 @@ from omegaconf import DictConfig
 from rehearsal_torch.commands.decide import surrogate_in
 from rehearsal_torch.commands.user_error import UserError, did_you_mean
 
+CONF = Path(__file__).resolve().parents[2] / "conf"
+# What names the cases that a run is for.
+_DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
-def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> None:
-    """Whether numbers are in range, and folders and files that are read exist.
+
+def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]) -> None:
+    """Whether numbers are in range, folders and files that are read exist, and something says what the run is for.
 
     Args:
         config: The first job's configuration.
         script: The command.
         jobs: Each job's overrides.
+        typed: All overrides.
 
     Raises:
         UserError: for the first key that is out of range.
@@ -42,6 +47,20 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> Non
         remedy = did_you_mean(Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else [])
         raise UserError("there is no such file or folder", f"path={config.path}", remedy)
     _checkpoint(config, script, jobs)
+    if not any(text.startswith(_DATA) for text in typed):
+        raise UserError("nothing says what data this is for", "", _what_to_type(script))
+
+
+def _what_to_type(script: str) -> str:
+    """What can be typed, for somebody who has typed nothing."""
+    line = f"python scripts/{script}.py"
+    experiments = ", ".join(path.stem for path in sorted((CONF / "experiment").glob("*.yaml")))
+    words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
+    if script == "decide":
+        words.append(f"or your own table: {line} +experiment=own_table path=table.csv dataset.task=task.yaml")
+        words.append(f"or your own experiments: {line} +experiment=own_system path=experiments.csv dataset.task=task.yaml")
+        words.append(f"or with what a training learnt: {line} +experiment=sepsis checkpoint=FOLDER")
+    return "; ".join([*words, f"{line} --help shows all options"])
 
 
 def _whole(key: str, value: object, least: int, *, optional: bool) -> None:

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
-
+from rehearsal_torch.commands.building import made
 from rehearsal_torch.commands.study_workers import shared
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.training.cross_validation import cross_validate, percentage_decrease
@@ -44,7 +43,7 @@ def validated(common: Validated, cell: Cell) -> list[dict[str, object]]:
     location, scale = cell
     node = dict(common.surrogate) | {"mechanism": dict(common.surrogate["mechanism"]) | {"location_constant": location, "scale_constant": scale}}
     quiet = dict(common.trainer) | {"max_epochs": common.epochs, "patience": None, "progress": False, "folder": None, "loggers": None}
-    scores = cross_validate(common.episodes, partial(instantiate, node), partial(instantiate, quiet)).folds
+    scores = cross_validate(common.episodes, partial(made, node, "surrogate"), partial(made, quiet, "trainer")).folds
     names = {"L_h": _text(location), "L_phi": _text(scale)}
     return [names | {name: getattr(score, name) for name in COLUMNS[2:]} for score in scores]
 

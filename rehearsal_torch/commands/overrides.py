@@ -6,7 +6,8 @@ configuration's own values are the schema.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import product
+from itertools import islice, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.commands.user_error import UserError, did_you_mean
 
+LONGEST, JOBS = 20_000, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
 
 
@@ -41,19 +43,21 @@ def composed(conf: Path, overrides: Sequence[str], multirun: bool, extra: str | 
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
         read = _Reader([f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else [])
-        parsed = [_parse(text) for text in overrides]
+        parsed = [read_override(text) for text in overrides]
         for override in parsed:
             _whole_or_swept(override, multirun)
             _option(override, read)
         groups = [override for override in parsed if read.options(override.key_or_group)]
         values = [override for override in parsed if not read.options(override.key_or_group)]
-        for choice in product(*(_single(override) for override in groups)):
+        choices = [single_overrides(override) for override in groups]
+        _few(prod(map(len, choices)))
+        for choice in product(*choices):
             plain = read.compose([*choice])
             for override in values:
                 _value(override, plain)
-        config = read.compose([_single(override)[0] for override in parsed])
+        config = read.compose([single_overrides(override)[0] for override in parsed])
         _nothing_missing(config)
-        swept = [_parse(f"{key}={value}") for key, value in (OmegaConf.select(config, "hydra.sweeper.params") or {}).items()] if multirun else []
+        swept = [read_override(f"{key}={value}") for key, value in (OmegaConf.select(config, "hydra.sweeper.params") or {}).items()] if multirun else []
         return config, _jobs([*swept, *parsed])
 
 
@@ -76,9 +80,18 @@ class _Reader:
             raise UserError(" ".join(str(error).split("Config search path")[0].split()).rstrip(".")) from error
 
 
-def _parse(text: str) -> Override:
+def read_override(text: str) -> Override:
+    """An override as Hydra reads it; nothing is resolved.
+
+    Raises:
+        UserError: if it cannot be read.
+    """
+    if len(text) > LONGEST:
+        raise UserError(f"expected at most {LONGEST} characters in an override; {text[:40]}... has {len(text)}")
     try:
         return OverridesParser.create().parse_override(text)
+    except RecursionError as error:
+        raise UserError(f"cannot read {text[:40]}...: it nests too deep") from error
     except HydraException as error:
         remedy = f"Write {text}=VALUE" if "=" not in text else "Put texts with blanks or commas in quotes: \"key='a, b'\""
         raise UserError(f"cannot read {text!r}", remedy=remedy) from error
@@ -100,26 +113,38 @@ def _option(override: Override, read: _Reader) -> None:
         raise UserError("experiments are added to the configuration", remedy=f"Write +{override.input_line}")
     if group != "experiment" and appended:
         raise UserError(f"{group} is part of the configuration already", remedy=f"Leave the plus out: {str(override.input_line).lstrip('+')}")
-    for text in _single(override):
+    for text in single_overrides(override):
         option = text.partition("=")[2]
         if option not in options:
             raise UserError(f"there is no {group} called {option!r}", remedy=did_you_mean(option, options) or f"See the folder conf/{group}")
 
 
-def _single(override: Override) -> list[str]:
-    """An override without sweeps, once for each of its values."""
+def single_overrides(override: Override) -> list[str]:
+    """An override without sweeps, once for each of its values.
+
+    Raises:
+        UserError: if its values cannot be listed, or are too many.
+    """
     if not override.is_sweep_override():
         return [str(override.input_line)]
     if not override.is_discrete_sweep():
         raise UserError(f"cannot sweep over {override.input_line}", remedy="Write a choice, such as seed=0,1,2, or a range, such as 'seed=range(3)'")
-    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+    found = [f"{override.get_key_element()}={value}" for value in islice(override.sweep_string_iterator(), JOBS + 1)]
+    _few(len(found))
+    return found
+
+
+def _few(count: int) -> None:
+    if count > JOBS:
+        raise UserError(f"expected a sweep of at most {JOBS} jobs; there are more", remedy="Sweep over fewer values, or in several sweeps")
 
 
 def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
     """Every combination; a key that stands twice counts as it stood last, in its first place."""
     found: dict[str, list[str]] = {}
     for override in overrides:
-        found[override.get_key_element()] = _single(override)
+        found[override.get_key_element()] = single_overrides(override)
+    _few(prod(map(len, found.values())))
     return [list(job) for job in product(*found.values())]
 
 
@@ -136,8 +161,8 @@ def _value(override: Override, config: DictConfig) -> None:
         raise UserError(f"there is no key {key!r}", remedy=remedy or "See --help for all keys")
     if override.is_delete():
         return
-    for text in _single(override):
-        _kind(key, _parse(text).value(), config)
+    for text in single_overrides(override):
+        _kind(key, read_override(text).value(), config)
 
 
 def _known(config: DictConfig, key: str) -> bool:

@@ -10,32 +10,55 @@ from rich.table import Table
 
 from rehearsal_torch.commands.collect import cohorts, conclude
 from rehearsal_torch.commands.crossing import crossed
-from rehearsal_torch.commands.job import statuses
+from rehearsal_torch.commands.job import recordable, statuses
 from rehearsal_torch.commands.taking_up import SWEEP
 from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.history import RunFolder
 
 
-def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
-    """Settles a sweep's folder; the rule is that of `taking_up`.
+def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
+    """Whether a folder holds this sweep already; the rule is that of `taking_up`. Nothing is touched.
 
     Raises:
         UserError: if the folder holds anything but this sweep.
+        PlainFileError: if its sweep.json is damaged.
     """
-    folder = RunFolder(out)
-    before = folder.read_json(SWEEP)
-    decisive = [text for text in overrides if not text.startswith(("hydra", "workers="))]
+    if out.exists() and not out.is_dir():
+        raise UserError("expected a folder; this is a file", str(out), "Choose another out=")
+    before = RunFolder(out).read_json(SWEEP, ("script", "overrides", "decisive"))
     if before:
-        if before["script"] != script or before["decisive"] != decisive:
+        if before["script"] != script or before["decisive"] != _decisive(overrides):
             told = join([f"scripts/{before['script']}.py", "-m", *before["decisive"]])
             raise UserError(f"the folder holds another sweep: {told}", str(out), "Choose another out=")
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        return True
+    if out.exists() and any(not path.name.startswith(LOCK) for path in out.iterdir()):
         raise UserError("the folder is not empty and holds no sweep", str(out), "Choose another out=")
-    folder.write_json(SWEEP, {"script": script, "overrides": list(overrides), "decisive": decisive})
+    return False
 
 
-def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Callable[[Path], None] | None = None) -> int:
+def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
+    """Settles a sweep's folder. Hydra's own settings, such as the launcher, are not kept in it: they are typed each time.
+
+    Raises:
+        UserError: if the folder holds anything but this sweep.
+        PlainFileError: if its sweep.json is damaged.
+    """
+    if not settled(out, script, overrides):
+        kept = [text for text in recordable(overrides) if not of_hydra(text)]
+        RunFolder(out).write_json(SWEEP, {"script": script, "overrides": kept, "decisive": _decisive(overrides)})
+
+
+def of_hydra(override: str) -> bool:
+    """Whether an override is one of Hydra's own settings."""
+    return override.lstrip("+~").startswith("hydra")
+
+
+def _decisive(overrides: Sequence[str]) -> list[str]:
+    return [text for text in recordable(overrides) if not of_hydra(text) and not text.startswith("workers=")]
+
+
+def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Callable[[Path], None] | None = None, again: Sequence[str] = ()) -> int:
     """Merges shards where all are done, and prints the table of jobs; last of all, where a world judged the decisions, worlds by methods.
 
     Args:
@@ -43,6 +66,7 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Call
         jobs: Each job's overrides.
         command: What the sweep was typed as, without overrides.
         after: What else is done with the folder before the table.
+        again: What must be typed again to go on, besides the folder.
 
     Returns:
         0 if every job went well, else 1.
@@ -53,7 +77,7 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Call
         for merged in conclude(out):
             print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
     elif cohorts(out):
-        print(f"Not merged, as not all jobs are done. Go on with: {join([*command, f'resume={out}'])}", flush=True)
+        print(f"Not merged, as not all jobs are done. Go on with: {join([*command, f'resume={out}', *again])}", flush=True)
     if after is not None:
         after(out)
     _print(out, rows)

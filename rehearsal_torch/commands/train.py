@@ -1,5 +1,7 @@
 """Training: learn from a problem's observations, keep what was learnt, and show what it decides."""
 
+from shlex import join
+
 from omegaconf import DictConfig
 
 from rehearsal_torch.commands.closing import closing, described
@@ -28,5 +30,5 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     if config.truth:
         compared(folder, problem, surrogate)
     overrides = [text for text in folder.read_json("run.json")["overrides"] if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))]
-    closing(folder, sweep, ["python", "scripts/decide.py", *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
+    closing(folder, sweep, join(["python", "scripts/decide.py", *overrides, f"checkpoint={folder.path / 'checkpoint'}"]))
     return f"trained, and decided for {count} situations"

@@ -62,7 +62,7 @@ def report(folder: str | Path) -> str:
             written += save(figure, run.path / "figures", name)
     lines = [shown]
     lines.append(
-        "Written: " + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg") + " (figures as .svg, too)" * bool(written)
+        "Written: " + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg") + " (figures as .svg, too)" * any(path.suffix == ".svg" for path in written)
     )
     return "\n".join(lines if written else lines[:-1])
 

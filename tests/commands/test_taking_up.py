@@ -2,8 +2,9 @@
 
 import pytest
 
-from rehearsal_torch.commands.taking_up import SWEEP, agree, recorded
+from rehearsal_torch.commands.taking_up import SWEEP, agree, cleared, recorded
 from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.history import RunFolder
 
 CONFIG = {"seed": 0, "out": "a", "workers": None, "trainer": {"max_epochs": 3, "progress": True}, "dataset": {}}
@@ -38,16 +39,30 @@ def test_files_of_others_are_refused(tmp_path):
 
 
 def test_a_run_that_was_killed_while_it_began_is_begun_anew(tmp_path):
-    (tmp_path / "config.yaml").write_text("seed: 1\n")
+    RunFolder(tmp_path).write_json("run.json", {"script": "train", "overrides": []})
+    for name in (".config.yaml.4711.part", ".error.txt.part"):
+        (tmp_path / name).write_text("seed: 1")
     agree(RunFolder(tmp_path), CONFIG)
+    cleared(RunFolder(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("names", [["config.yaml"], ["config.yaml", "data.yaml"], ["run.json"], ["status.json", "error.txt"], ["data.yaml", ".run.json.7.part"]])
+def test_files_of_others_are_theirs_whatever_they_are_called(tmp_path, names):
+    for name in names:
+        (tmp_path / name).write_text('{"seed": 1}')
+    with pytest.raises((UserError, PlainFileError), match=r"holds no run|expected the keys script, overrides"):
+        agree(RunFolder(tmp_path), CONFIG)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(names, '{"seed": 1}')
 
 
 def test_a_run_that_was_refused_before_it_made_anything_leaves_its_folder_to_the_next(begun):
     (begun.path / "metrics.csv").unlink()
     begun.close("failed", "no such column", [], 0.1)
     agree(begun, CONFIG | {"seed": 1})
-    assert not begun.begun
+    assert begun.begun, "looking changes nothing"
+    cleared(begun)
+    assert list(begun.path.iterdir()) == []
 
 
 def test_what_was_recorded_is_what_goes_on(begun):
