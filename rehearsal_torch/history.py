@@ -22,6 +22,8 @@ cannot be read, with others behind it, is never dropped.
 import csv
 import json
 import math
+import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -257,7 +259,7 @@ class RunFolder:
         Raises:
             RunFolderError: if a line cannot be read; the line is named.
         """
-        return [line for _, line in self._decided()]
+        return [line for _, line in self.decided()]
 
     def metrics(self) -> list[tuple[int, str, float]]:
         """The metrics so far: (step, name, value).
@@ -291,7 +293,7 @@ class RunFolder:
         Raises:
             RunFolderError: if a whole line cannot be read; nothing is changed then.
         """
-        decided, rows = self._decided(), self.metrics()
+        decided, rows = self.decided(), self.metrics()
         if (self.path / "decisions.jsonl").is_file():
             self.write("decisions.jsonl", "".join(f"{text}\n" for text, _ in decided))
         kept = {line["index"] for _, line in decided}
@@ -312,8 +314,12 @@ class RunFolder:
                 lines.flush()
                 yield each
 
-    def _decided(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each whole line of decisions.jsonl, as it stands and as what it says."""
+    def decided(self) -> list[tuple[str, dict[str, Any]]]:
+        """Each whole line of decisions.jsonl, as it stands and as what it says.
+
+        Raises:
+            RunFolderError: if a line cannot be read; the line is named.
+        """
         name, found = "decisions.jsonl", []
         for number, text in enumerate(self._complete(name), 1):
             where = f"{self.path / name}, line {number}"
@@ -361,12 +367,10 @@ class RunFolder:
 def write_folder(folder: Path, beside: Path) -> None:
     """Puts a folder that was written elsewhere into its place, in one step where the place is free."""
     if folder.exists():
-        old = folder.with_name(f".{folder.name}.old")
+        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         folder.rename(old)
         beside.rename(folder)
-        for path in sorted(old.rglob("*"), reverse=True):
-            path.rmdir() if path.is_dir() else path.unlink()
-        old.rmdir()
+        old.unlink() if old.is_symlink() else shutil.rmtree(old)
     else:
         beside.rename(folder)
 

@@ -50,7 +50,8 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
             continue
         odd = [key for key in each if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS]
         if odd:
-            raise UserError(f"a folder that is resumed may not say {odd[0]}", where, "Nothing was built. Begin a new run if you trust where the folder comes from")
+            remedy = "Nothing was built. Resume only folders whose origin you know"
+            raise UserError(f"a folder that is resumed may not say {odd[0]}", where, remedy)
         target = each.get("_target_")
         if "_target_" in each and not _named(target, trusted) and not _ours(target, group, each):
             home = str(target).partition(".")[0]

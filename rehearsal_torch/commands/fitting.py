@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.commands.building import plain, surrogate_of, trainer_of
-from rehearsal_torch.commands.user_error import told
+from rehearsal_torch.commands.user_error import UserError, told
 from rehearsal_torch.history import SECONDS, RunFolder, write_folder
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def fitted(config: DictConfig, folder: RunFolder, problem: "Problem") -> "Surrog
     if kept.is_dir():
         with told(str(kept)):
             return load(kept)
+    if kept.exists() or kept.is_symlink():
+        raise UserError("expected the folder of a checkpoint; this is a file", str(kept), "Move it away, and type the same again")
     surrogate = surrogate_of(config, problem)
     trainer = trainer_of(config, folder.path / "training")
     with told("training"):

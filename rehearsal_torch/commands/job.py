@@ -112,7 +112,8 @@ def _told(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseExce
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         text = " ".join(str(error).split())[:200]
         what = f"the run cannot go on from what the folder holds ({type(error).__name__}: {text})"
-        return UserError(what, str(folder.path), "Restore the file that was changed from a copy, or begin anew with another out=; error.txt there says where it failed")
+        remedy = "Restore what was changed from a copy, or begin anew with another out=; error.txt there says where it failed"
+        return UserError(what, str(folder.path), remedy)
     return error
 
 

@@ -13,8 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.commands.output import check_output
 from rehearsal_torch.commands.user_error import UserError, exit_code, told
 from rehearsal_torch.commands.verb import Option, Verb
+from rehearsal_torch.files.lock import locked
 
 if TYPE_CHECKING:
     from rehearsal_torch.graphs.background import Background
@@ -82,7 +84,8 @@ def learn_graph(options: Mapping[str, str]) -> int:
             posterior = bootstrap(values, names, resamples, seed, options["weights"], test, level, known, bidirected, most, _progress(resamples))
         else:
             posterior = _certain(whole.graphs)
-        written = write_learnt(out, options, whole, posterior, parts)
+        with locked(out):
+            written = write_learnt(out, options, whole, posterior, parts)
     _tell(posterior, resamples)
     print(f"Written to {out}: {', '.join(written)}")
     following = f"python scripts/decide.py +experiment=own_table path={options['data']} dataset.task=task.yaml"
@@ -165,8 +168,7 @@ def _folder(typed: str | None) -> Path:
     """Where results go: a folder of its own for every run, unless one is named."""
     if typed is None:
         return Path("runs/learn_graph") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    if Path(typed).is_file():
-        raise UserError("is a file", typed, "Name a folder")
+    check_output(Path(typed), ("graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", "figures"), "graphs.yaml", "options:\n")
     return Path(typed)
 
 

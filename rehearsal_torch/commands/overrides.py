@@ -6,7 +6,7 @@ configuration's own values are the schema.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import islice, product
+from itertools import accumulate, islice, product
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.commands.user_error import UserError, did_you_mean
 
-LONGEST, JOBS = 20_000, 20_000
+LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
 
 
@@ -66,11 +66,14 @@ class _Reader:
 
     def __init__(self, extra: list[str]) -> None:
         self.extra = extra
+        self.known: dict[str, list[str]] = {}
         self.loader = GlobalHydra.instance().config_loader()
 
     def options(self, group: str) -> list[str]:
         """The options of a group; none where it is no group."""
-        return list(self.loader.get_group_options(group, config_name="config", overrides=self.extra))
+        if group not in self.known:
+            self.known[group] = list(self.loader.get_group_options(group, config_name="config", overrides=self.extra))
+        return self.known[group]
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
         """The configuration, with Hydra's own node."""
@@ -88,10 +91,11 @@ def read_override(text: str) -> Override:
     """
     if len(text) > LONGEST:
         raise UserError(f"expected at most {LONGEST} characters in an override; {text[:40]}... has {len(text)}")
+    depth = max(accumulate((char in "[{(") - (char in "]})") for char in text), default=0)
+    if depth > DEEPEST:
+        raise UserError(f"expected at most {DEEPEST} levels of nesting in an override; {text[:40]}... has {depth}")
     try:
         return OverridesParser.create().parse_override(text)
-    except RecursionError as error:
-        raise UserError(f"cannot read {text[:40]}...: it nests too deep") from error
     except HydraException as error:
         remedy = f"Write {text}=VALUE" if "=" not in text else "Put texts with blanks or commas in quotes: \"key='a, b'\""
         raise UserError(f"cannot read {text!r}", remedy=remedy) from error

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.commands.output import begins
 from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.files.writing import write_text
 
 
 def prepare_bermuda(options: Mapping[str, str]) -> int:
@@ -29,13 +31,15 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
     unknown = sorted(set(options) - {"source", "out"})
     if unknown or "source" not in options:
         raise UserError(f"expected source=CSV and perhaps out=FILE; got {unknown or 'no source'}", "bermuda")
+    if "out" in options and Path(options["out"]).exists() and not begins(Path(options["out"]), '{\n "source": "'):
+        raise UserError("is there already, and holds no equations that this command wrote", f"out={options['out']}", "Name another file, or move it away")
     with told("bermuda"):
         fitted = refit(options["source"])
     shipped = figures()
     differences = [abs(one - other) for label in fitted for one, other in zip(_numbers(fitted[label]), _numbers(shipped[label]), strict=True)]
     print(f"{len(differences)} figures refitted; the largest difference from the shipped ones is {max(differences):.2g}")
     if "out" in options:
-        Path(options["out"]).write_text(json.dumps({"source": shipped["source"], **fitted}, indent=1) + "\n", encoding="utf-8")
+        write_text(options["out"], json.dumps({"source": shipped["source"], **fitted}, indent=1) + "\n")
         print(f"written to {options['out']}")
     return 0
 

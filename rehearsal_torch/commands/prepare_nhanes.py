@@ -10,9 +10,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from rehearsal_torch.commands.output import check_output
 from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.files.lock import locked
 
 _EXPECTED = 7465
+_FIGURES = tuple(f"{name}.{kind}" for name in ("marginals", "correlations") for kind in ("png", "svg"))
+_WRITTEN = ("attrition.csv", "complete_cases.csv", "generator", *_FIGURES)
 
 
 def prepare_nhanes(options: Mapping[str, str]) -> int:
@@ -28,8 +32,7 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
         UserError: if something is missing, unreadable or cannot be written.
     """
     source, out = Path(options["source"]), Path(options["out"])
-    if out.exists() and not out.is_dir():
-        raise UserError("is a file", f"out={out}", "Give a folder")
+    check_output(out, _WRITTEN, "attrition.csv", "required,")
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -60,8 +63,7 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     from rehearsal_torch.reporting.drawing import drawing, save
     from rehearsal_torch.reporting.generator_validation import correlations, marginals
 
-    with told(f"out={out}"):
-        out.mkdir(parents=True, exist_ok=True)
+    with told(f"out={out}"), locked(out):
         cohort.attrition.to_csv(out / "attrition.csv", index=False)
         cohort.cases.to_csv(out / "complete_cases.csv", index=False)
         fitted = fit_generator(cohort.cases, lambda text: say(f"fitting {text}"))

@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 from rehearsal_torch.commands.provenance import provenance
 from rehearsal_torch.commands.user_error import UserError, exit_code
+from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.history import RunFolder
 
-Asked = TypeVar("Asked")
+Asked = TypeVar("Asked", bound=argparse.Namespace)
 
 
 def study_parser(told: str | None, stages: Sequence[str], out: str, unit: str, example: str) -> argparse.ArgumentParser:
@@ -42,9 +43,32 @@ def study_parser(told: str | None, stages: Sequence[str], out: str, unit: str, e
 
 
 def ended(run: Callable[[Asked, list[str]], int], asked: Asked, arguments: Sequence[str] | None) -> int:
-    """The exit code of run(asked, what was typed)."""
+    """The exit code of run(asked, what was typed), while nobody else writes into the study's folder."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(lambda: run(asked, typed), "Interrupted; type the same again to go on.")
+
+    def alone() -> int:
+        out: Path = asked.out
+        held = own(out)
+        with held.lock():
+            return run(asked, typed)
+
+    return exit_code(alone, "Interrupted; type the same again to go on.")
+
+
+def own(out: Path) -> RunFolder:
+    """A study's folder, if it is missing, empty, or one that a study wrote; nothing of it is touched.
+
+    Raises:
+        UserError: if it holds something else, which a study would write over.
+        PlainFileError: if its run.json is damaged.
+    """
+    if out.exists() and not out.is_dir():
+        raise UserError("expected a folder; this is a file", f"--out {out}", "Choose another --out")
+    folder = RunFolder(out)
+    others = sorted(path.name for path in out.iterdir() if not path.name.startswith(LOCK)) if out.is_dir() else []
+    if others and "commands" not in folder.read_json("run.json"):
+        raise UserError(f"the folder is not empty and holds no study ({', '.join(others[:3])})", f"--out {out}", "Choose another --out")
+    return folder
 
 
 def one_thread() -> None:

@@ -44,11 +44,12 @@ def models(conf: Path, cache: Path, problem: "Problem", constants: Sequence[floa
         config = configured(conf, [*overrides, f"surrogate.mechanism.location_constant={constant}"])
         folder = RunFolder(cache / f"L_h={constant:g}")
         asked = {key: value for key, value in plain(config).items() if key in _DECISIVE}
-        kept = folder.read_yaml("config.yaml")
-        if kept and kept != asked:
-            raise UserError("a kept model was fitted under another configuration", str(folder.path), "Delete the folder, and the rows that came from it")
-        folder.write_yaml("config.yaml", asked)
-        model = fitted(config, folder, problem)
+        with folder.lock():
+            kept = folder.read_yaml("config.yaml")
+            if kept and kept != asked:
+                raise UserError("a kept model was fitted under another configuration", str(folder.path), "Delete the folder, and the rows that came from it")
+            folder.write_yaml("config.yaml", asked)
+            model = fitted(config, folder, problem)
         assert isinstance(model, TransitionModel)
         found[constant] = model
     return found

@@ -1,5 +1,6 @@
 """Sweeps: many jobs under one folder, and the tables that end them."""
 
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import join
@@ -14,6 +15,7 @@ from rehearsal_torch.commands.job import recordable, statuses
 from rehearsal_torch.commands.taking_up import SWEEP
 from rehearsal_torch.commands.user_error import UserError
 from rehearsal_torch.files.lock import LOCK
+from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.history import RunFolder
 
 
@@ -73,11 +75,11 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Call
     """
     rows = statuses(out, jobs)
     good = all(row["state"] == "ok" for row in rows)
-    if good and cohorts(out):
-        for merged in conclude(out):
-            print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
-    elif cohorts(out):
-        print(f"Not merged, as not all jobs are done. Go on with: {join([*command, f'resume={out}', *again])}", flush=True)
+    try:
+        _merge(out, good, join([*command, f"resume={out}", *again]))
+    except (PlainFileError, UserError) as error:
+        good = False
+        print(f"Not merged: {error}", file=sys.stderr, flush=True)
     if after is not None:
         after(out)
     _print(out, rows)
@@ -85,6 +87,17 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Call
     if table:
         print(table, flush=True)
     return 0 if good else 1
+
+
+def _merge(out: Path, good: bool, following: str) -> None:
+    """Merges shards where all are done, or says how to go on."""
+    if not cohorts(out):
+        return
+    if not good:
+        print(f"Not merged, as not all jobs are done. Go on with: {following}", flush=True)
+        return
+    for merged in conclude(out):
+        print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
 
 
 def _print(out: Path, rows: list[dict[str, Any]]) -> None:

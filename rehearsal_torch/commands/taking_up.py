@@ -92,7 +92,8 @@ def _screen(overrides: Sequence[str], where: str) -> None:
         own = next((each for each in TYPED_ONLY if key == each or each in parts), None)
         if own is not None:
             what = "Hydra's own settings are" if own == "hydra" else f"{own} is"
-            raise UserError(f"the run was started with {shown}; {what} never taken from a folder", where, f"Take it out of the file, and type it yourself if you want it: {shown}")
+            remedy = f"Take it out of the file, and type it yourself if you want it: {shown}"
+            raise UserError(f"the run was started with {shown}; {what} never taken from a folder", where, remedy)
         values = [read_override(each).value() for each in single_overrides(override)] if not override.is_delete() else []
         if _refers([key, override.package, *values]):
             raise UserError(f"the run was started with {shown}; a folder's references (${{...}}) are not resolved", where, "Write the value out in the file")

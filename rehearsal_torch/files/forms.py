@@ -3,12 +3,13 @@
 Kinds are written as a message says them, several joined by "or" or commas: "a text or null", "true, false or null".
 """
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.files.plain import PlainFileError
 
+LARGEST = sys.float_info.max
 TEXTS, NUMBER, WHOLE = "a list of texts", "a number", "a whole number"
 
 
@@ -70,4 +71,4 @@ def _is(value: Any, kind: str) -> bool:
         return False
     if kind == WHOLE:
         return isinstance(value, int) and -(2**63) <= value < 2**63
-    return math.isfinite(value)
+    return -LARGEST <= value <= LARGEST

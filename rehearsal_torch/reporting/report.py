@@ -61,9 +61,8 @@ def report(folder: str | Path) -> str:
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)
     lines = [shown]
-    lines.append(
-        "Written: " + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg") + " (figures as .svg, too)" * any(path.suffix == ".svg" for path in written)
-    )
+    also = " (figures as .svg, too)" if any(path.suffix == ".svg" for path in written) else ""
+    lines.append("Written: " + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg") + also)
     return "\n".join(lines if written else lines[:-1])
 
 

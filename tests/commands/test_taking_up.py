@@ -47,7 +47,9 @@ def test_a_run_that_was_killed_while_it_began_is_begun_anew(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("names", [["config.yaml"], ["config.yaml", "data.yaml"], ["run.json"], ["status.json", "error.txt"], ["data.yaml", ".run.json.7.part"]])
+@pytest.mark.parametrize(
+    "names", [["config.yaml"], ["config.yaml", "data.yaml"], ["run.json"], ["status.json", "error.txt"], ["data.yaml", ".run.json.7.part"]]
+)
 def test_files_of_others_are_theirs_whatever_they_are_called(tmp_path, names):
     for name in names:
         (tmp_path / name).write_text('{"seed": 1}')
