@@ -40,22 +40,30 @@ def run(made, tmp_path, monkeypatch):
 
 @pytest.fixture
 def resume(made, run, monkeypatch, capsys):
-    """Resumes the copy: the exit code, and what was said. Composing the same configuration again, which takes a second, is left out."""
+    """Resumes the copy, or does what is typed with out=run: the exit code, and what was said.
+
+    Composing the same configuration again, which takes a second, is left out.
+    """
     _, config, hydra = made
 
     def hand_over(task, arguments, conf):
-        assert any(text.startswith("out=") for text in arguments)
+        (out,) = [text.partition("=")[2].strip("'") for text in arguments if text.startswith("out=")]
         handed = deepcopy(hydra)
         OmegaConf.set_readonly(handed, False)
-        handed.runtime.output_dir = str(run)
+        handed.runtime.output_dir = str(run.parent / out)
         monkeypatch.setattr(HydraConfig, "get", staticmethod(lambda: handed))
         task(deepcopy(config))
 
-    monkeypatch.setattr(command_line, "composed", lambda conf, typed, multirun, extra: (deepcopy(config), [list(typed)]))
+    def composed(conf, typed, multirun, extra):
+        asked = deepcopy(config)
+        asked.out = next((text.removeprefix("out=") for text in typed if text.startswith("out=")), None)
+        return asked, [list(typed)]
+
+    monkeypatch.setattr(command_line, "composed", composed)
     monkeypatch.setattr(command_line, "_hand_over", hand_over)
 
-    def go_on():
-        code = main(decide.decide, ["resume=run"])
+    def go_on(*typed):
+        code = main(decide.decide, list(typed) or ["resume=run"])
         return code, capsys.readouterr().err.strip()
 
     return go_on

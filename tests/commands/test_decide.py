@@ -2,7 +2,9 @@
 
 import pytest
 
-from rehearsal_torch.commands.decide import _another
+from rehearsal_torch.commands.decide import _another, _following
+from rehearsal_torch.datasets.dropwave import Dropwave
+from rehearsal_torch.datasets.experiment_table import ExperimentTable
 from rehearsal_torch.datasets.loan import Loan
 from rehearsal_torch.history import RunFolder
 from tests.foresight import Market
@@ -28,3 +30,15 @@ def test_episodes_are_decided_again_with_the_same_checkpoint(after):
 def test_in_foresight_another_method_fits_a_surrogate_of_its_own(after, decision, other):
     overrides = ["+experiment=auf", f"decision={decision}", "surrogate.task=null", "objective.caution=1", "search=refrain", "checkpoint=there", "seed=3"]
     assert after(decision, overrides, Loan(rows=30)) == ["+experiment=auf", "seed=3", f"decision={other}"]
+
+
+def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
+    (tmp_path / "experiments.csv").write_text("x,y\n0.1,1\n0.5,2\n0.9,1.5\n")
+    task = {"graph": {"parents": {"x": [], "y": ["x"]}}, "box": {"x": [0, 1]}, "reward": "y"}
+    problem = ExperimentTable(tmp_path / "experiments.csv", task)
+    folder = RunFolder(tmp_path / "run")
+    folder.write_json("run.json", {"overrides": ["+experiment=own_system", "path=experiments.csv"], "choices": {"decision": "excbo"}})
+    folder.write_yaml("config.yaml", {"path": "experiments.csv"})
+    again = "python scripts/decide.py +experiment=own_system path=experiments.csv"
+    assert _following(folder, problem, "c") == f"carry the experiment out, add it as a row to experiments.csv, and type {again}"
+    assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"

@@ -61,9 +61,9 @@ def test_every_job_has_a_status_even_those_that_said_nothing(tmp_path, capsys):
     found = statuses(tmp_path, jobs)
     assert [row["state"] for row in found] == ["ok", "failed", "skipped"]
     assert json.loads((tmp_path / "2/status.json").read_text())["overrides"] == ["shard=2"]
-    assert finish(tmp_path, jobs, ["python", "scripts/decide.py"]) == 1
+    assert finish(tmp_path, jobs, ["python", "scripts/decide.py"], again=["hydra/launcher=joblib"]) == 1
     out = capsys.readouterr().out
-    assert f"Go on with: python scripts/decide.py resume={tmp_path}" in out
+    assert f"Go on with: python scripts/decide.py resume={tmp_path} hydra/launcher=joblib" in out
     assert "killed, or out of memory" in out
     assert "never started" in out
 
@@ -71,7 +71,26 @@ def test_every_job_has_a_status_even_those_that_said_nothing(tmp_path, capsys):
 def test_a_sweeps_folder_is_its_own(tmp_path):
     begin(tmp_path / "new", "decide", ["seed=0,1", "workers=1"])
     begin(tmp_path / "new", "decide", ["seed=0,1", "hydra/launcher=joblib"])
+    kept = ["seed=0,1", "workers=1"]
+    assert RunFolder(tmp_path / "new").read_json("sweep.json") == {"script": "decide", "overrides": kept, "decisive": ["seed=0,1"]}
     with pytest.raises(UserError, match="another sweep"):
         begin(tmp_path / "new", "decide", ["seed=0,2"])
     with pytest.raises(UserError, match="holds no sweep"):
         begin(tmp_path, "decide", ["seed=0,1"])
+
+
+def test_a_damaged_shard_is_named_and_what_was_merged_stays(tmp_path, capsys):
+    shard(tmp_path, 0, 0, [0, 2])
+    shard(tmp_path, 1, 1, [1, 3])
+    collect(tmp_path)
+    merged = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with (tmp_path / "1/decisions.jsonl").open("a") as file:
+        file.write("hello\n")
+    assert main([str(tmp_path)]) == 2
+    assert "1/decisions.jsonl, line 3: " in capsys.readouterr().err
+    (tmp_path / "0/config.yaml").write_text("shards: many\n")
+    assert main([str(tmp_path)]) == 2
+    assert "shards: expected a whole number; got many" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == merged
+    assert finish(tmp_path, [["shard=0"], ["shard=1"]], ["python", "scripts/decide.py"]) == 1
+    assert "Not merged: " in capsys.readouterr().err

@@ -3,10 +3,11 @@
 import csv
 import json
 import shlex
+import signal
 
 import pytest
 
-from tests.scripts.typing_in import ROOT, TOY, lines, typed, typed_and_killed
+from tests.scripts.typing_in import ROOT, TOY, gone, lines, typed, typed_and_killed
 
 FILES = ["config.yaml", "run.json", "status.json", "metrics.csv", "decisions.jsonl", "table.csv", "checkpoint/config.yaml", "checkpoint/weights.safetensors"]
 
@@ -88,14 +89,35 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
 def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, cohort):
     path = place / "stopped/decisions.jsonl"
     slow = (*TOY, "checkpoint=trained", "dataset.pause=0.05", "out=stopped")
-    typed_and_killed(place, "decide", *slow, "workers=2", once=lambda: path.is_file() and path.read_bytes().count(b"\n") >= 6)
+    _, workers = typed_and_killed(place, "decide", *slow, "workers=2", once=lambda: path.is_file() and path.read_bytes().count(b"\n") >= 6)
     assert 6 <= path.read_bytes().count(b"\n") < 20
+    assert len(workers) >= 2
+    assert gone(workers), "the workers outlived the run"
     with path.open("a") as file:
         file.write('{"index": 17, "ident')
     answer = typed(place, "decide", *TOY[:2], "resume=stopped", "workers=1")
     assert answer.code == 0, answer.err
     assert path.read_bytes() == cohort
     assert sorted(int(step) for step, _, _ in metrics(place / "stopped")) == list(range(20))
+
+
+def test_a_run_that_is_asked_to_end_says_so_and_ends_its_workers(place, cohort):
+    path = place / "asked/decisions.jsonl"
+    slow = (*TOY, "checkpoint=trained", "dataset.pause=0.3", "out=asked", "workers=2")
+
+    def second():
+        answer = typed(place, "decide", *TOY[:2], "resume=asked")
+        assert (answer.code, "asked is in use by process" in answer.err) == (2, True), answer.err
+
+    code, workers = typed_and_killed(place, "decide", *slow, once=path.is_file, by=signal.SIGTERM, meanwhile=second)
+    assert code == 143
+    assert gone(workers)
+    assert (place / "killed.log").read_text().splitlines()[-1] == "Interrupted by SIGTERM; type the same with resume=FOLDER to go on."
+    assert json.loads((place / "asked/status.json").read_text())["state"] == "interrupted"
+    assert not list((place / "asked").glob(".rehearsal-lock*"))
+    answer = typed(place, "decide", *TOY[:2], "resume=asked", "workers=1")
+    assert answer.code == 0, answer.err
+    assert path.read_bytes() == cohort
 
 
 def test_a_run_is_resumed_as_it_was_begun(place, cohort):

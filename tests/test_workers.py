@@ -1,0 +1,33 @@
+"""Workers end with their parent, however it ends."""
+
+import os
+import subprocess
+import sys
+import time
+
+from rehearsal_torch.workers import end_with
+
+CHILD = "import os, time; from rehearsal_torch.workers import end_with; end_with(os.getppid()); print(os.getpid(), flush=True); time.sleep(60)"
+PARENT = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {CHILD!r}]); time.sleep(60)"
+
+
+def running(number):
+    """Whether a process is there, and more than an entry that nobody has asked for yet."""
+    answer = subprocess.run(["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False).stdout.strip()
+    return bool(answer) and not answer.startswith("Z")
+
+
+def test_a_worker_ends_when_its_parent_is_killed():
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    with parent:
+        worker = int(parent.stdout.readline())
+        assert running(worker)
+        parent.kill()
+        ends = time.monotonic() + 20
+        while running(worker):
+            assert time.monotonic() < ends, "the worker outlived its parent"
+            time.sleep(0.05)
+
+
+def test_a_process_does_not_wait_for_itself():
+    end_with(os.getpid())
