@@ -74,13 +74,13 @@ def trusted_names(typed: object) -> list[str]:
 
 
 def named_in(folder: str | Path) -> list[str]:
-    """Every class that the configuration files in a folder name.
+    """Every class that the configuration files in a folder, and in the groups below it, name.
 
     Raises:
         PlainFileError: if one of them cannot be read.
     """
     found: dict[str, None] = {}
-    for path in sorted(Path(folder).rglob("*.yaml")):
+    for path in sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")]):
         for _, each in _mappings(read_yaml(path), ""):
             # A class of our own package needs no trust; naming one must not allow it in every group.
             if isinstance(each.get("_target_"), str) and not each["_target_"].startswith(f"{PACKAGE}."):

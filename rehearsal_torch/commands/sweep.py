@@ -74,19 +74,23 @@ def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Call
         0 if every job went well, else 1.
     """
     rows = statuses(out, jobs)
-    good = all(row["state"] == "ok" for row in rows)
+    damaged = False
     try:
-        _merge(out, good, join([*command, f"resume={out}", *again]))
+        _merge(out, all(row["state"] == "ok" for row in rows), join([*command, f"resume={out}", *again]))
+        if after is not None:
+            after(out)
     except (PlainFileError, UserError) as error:
-        good = False
+        damaged = True
         print(f"Not merged: {error}", file=sys.stderr, flush=True)
-    if after is not None:
-        after(out)
     _print(out, rows)
-    table = crossed(out, rows)
+    try:
+        table = crossed(out, rows)
+    except PlainFileError as error:
+        damaged, table = True, ""
+        print(f"Not tabulated: {error}", file=sys.stderr, flush=True)
     if table:
         print(table, flush=True)
-    return 0 if good else 1
+    return 0 if all(row["state"] == "ok" for row in rows) and not damaged else 1
 
 
 def _merge(out: Path, good: bool, following: str) -> None:

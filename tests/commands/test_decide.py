@@ -33,8 +33,8 @@ def test_in_foresight_another_method_fits_a_surrogate_of_its_own(after, decision
 
 
 def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
-    (tmp_path / "experiments.csv").write_text("x,y\n0.1,1\n0.5,2\n0.9,1.5\n")
-    task = {"graph": {"parents": {"x": [], "y": ["x"]}}, "box": {"x": [0, 1]}, "reward": "y"}
+    (tmp_path / "experiments.csv").write_text("x,y\n0.1,1\n0.5,2\n0.9,1.5\n0.3,1.2\n0.7,1.9\n0.2,1.1\n")
+    task = {"graph": {"parents": {"x": [], "y": ["x"]}}, "actions": {"x": [0, 1]}, "reward": "y"}
     problem = ExperimentTable(tmp_path / "experiments.csv", task)
     folder = RunFolder(tmp_path / "run")
     folder.write_json("run.json", {"overrides": ["+experiment=own_system", "path=experiments.csv"], "choices": {"decision": "excbo"}})

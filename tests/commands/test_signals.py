@@ -36,12 +36,16 @@ def test_a_signal_that_is_ignored_stays_ignored():
 
 def test_asked_twice_the_tidying_up_is_finished():
     tidied = []
-    with pytest.raises(Stopped), stopping():
+
+    def work():
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
             tidied.append(True)
+
+    with pytest.raises(Stopped), stopping():
+        work()
     assert tidied == [True]
 
 
