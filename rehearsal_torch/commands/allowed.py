@@ -66,10 +66,12 @@ def trusted_names(typed: object) -> list[str]:
     Raises:
         UserError: if it is no list of dotted names.
     """
-    names = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
-    for name in names:
+    given: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
+    names: list[str] = []
+    for name in given:
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
             raise UserError(f"expected the names of modules, such as trusted=[my_lab]; got {typed}", "trusted")
+        names.append(name)
     return names
 
 

@@ -59,7 +59,8 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, a
         trust = [f"trusted={_listed(typed, parsed.config_dir)}"]
         typed, multirun = recorded(resume[0], rest, script)
     config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir)
-    trusted_names(OmegaConf.to_container(config, resolve=False).get("trusted"))
+    trusted = OmegaConf.select(config, "trusted")
+    trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)
     check(config, script, jobs, typed)
     out = Path(resume[0]) if resume else Path(str(config.out)) if config.out is not None else _fresh(str(config.name))
     flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
