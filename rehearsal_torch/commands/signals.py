@@ -6,11 +6,15 @@ number.
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = ("SIGTERM", "SIGHUP")
+# Seconds in which a second signal counts as the first.
+PATIENCE = 5.0
+_asked: list[float] = []
 
 
 class Stopped(KeyboardInterrupt):
@@ -37,6 +41,7 @@ def stopping() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    _asked.clear()
     before = {number: signal.getsignal(number) for number in (getattr(signal, name, None) for name in (*SIGNALS, "SIGINT")) if number is not None}
     for number, handler in before.items():
         if handler == signal.SIG_DFL:
@@ -55,9 +60,9 @@ def code_of(error: KeyboardInterrupt) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    # Asked once is enough: a second signal must not break into the tidying up.
-    for name in SIGNALS:
-        other = getattr(signal, name, None)
-        if other is not None:
-            signal.signal(other, signal.SIG_IGN)
+    # Schedulers often ask twice at once: that must not break into the tidying up. Asked again later, it is raised again.
+    now = time.monotonic()
+    if _asked and now - _asked[-1] < PATIENCE:
+        return
+    _asked[:] = [now]
     raise Stopped(number)
