@@ -146,7 +146,10 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
 
     def alteration(key: str) -> Alteration | None:
         plain = line.get(key)
-        return None if plain is None else Alteration(tuple(plain), torch.tensor(list(plain.values()), dtype=torch.float64).mT)
+        if plain is None:
+            return None
+        values = torch.tensor(list(plain.values()), dtype=torch.float64)
+        return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
 
     def estimate(key: str) -> Estimate | None:
         plain = line.get(key)

@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.history import SECONDS, Round, RunFolder, write_folder
+from rehearsal_torch.history import SECONDS, Round, RunFolder, decision_of, write_folder
 from rehearsal_torch.spaces.alteration import Alteration
 
 
@@ -34,6 +34,26 @@ def test_a_line_is_plain_json_without_clock_times():
         "trace": {"gap": None, "actions": [1, 0]},
         "score": {"regret": None},
     }
+
+
+@pytest.mark.parametrize("values", [torch.tensor([0.5, 2.0], dtype=torch.float64), torch.rand(3, 2, dtype=torch.float64)])
+def test_a_line_gives_its_decision_back(values):
+    made = Decision(
+        Alteration(("a", "b"), values),
+        2.0,
+        estimate=Estimate(0.5, "chance", 0.25, 0.75, 0.95),
+        baseline=Estimate(0.125, "chance"),
+        recommendation=Alteration(("a", "b"), values),
+        doses={"action[1]": (0.5,)},
+        warnings=("far",),
+        reason="é",
+        trace={"search": "s"},
+    )
+    again = decision_of(json.loads(Round(0, Foresight("case", {}, {}), made, None, {}).line()))
+    assert again.to_dict() == made.to_dict()
+    assert torch.equal(again.alteration.values, values)
+    nothing = Decision(None, -float("inf"), status="refused", reason="no")
+    assert decision_of(json.loads(Round(0, Foresight("case", {}, {}), nothing, None, {}).line())).status == "refused"
 
 
 def test_lines_are_there_as_soon_as_they_are_made(tmp_path):
