@@ -153,4 +153,8 @@ def action_step(name: str) -> int:
 
 
 def _plain(alteration: Alteration | None) -> dict[str, Any] | None:
-    return None if alteration is None else dict(zip(alteration.names, alteration.values.tolist(), strict=True))
+    """Name to value; of a batch (q, k) to its q values."""
+    if alteration is None:
+        return None
+    values = alteration.values
+    return dict(zip(alteration.names, (values.mT if values.ndim > 1 else values).tolist(), strict=True))
