@@ -2,12 +2,18 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   every tensor of its state (nothing else fits into the format)
-    card.yaml             for people: data, command, seed, commit, versions, held-out numbers
+    card.yaml             for people: data, command, seed, commit, versions, held-out numbers; the weights' SHA-256
 
 Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` is looked up among
 the classes that this package itself defines, and judged by the object found, not by how its dotted path begins: a
 path that walks from one of our modules into something imported there is refused. Weights are read without
-unpickling.
+unpickling. What the configuration builds holds no more numbers than the weights bring.
+
+A checkpoint is refused, when it is written and when it is read, if its state is damaged: numbers that are not finite,
+or sizes that do not belong together. The weights are written first and the card, with their SHA-256, last, so that a
+folder that was left in the middle of writing is refused as well.
+
+A checkpoint answers the question that it was fitted for: `load(folder, task=...)` compares (`Surrogate.adopt`).
 """
 
 import hashlib
@@ -21,11 +27,19 @@ import yaml
 from safetensors import SafetensorError
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
+from torch import Tensor
+from torch.random import fork_rng
 
 from rehearsal_torch.data.fitted import Part
+from rehearsal_torch.data.question import OtherQuestionError
+from rehearsal_torch.data.sizes import allowance
+from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 PACKAGE = "rehearsal_torch"
+# Bytes of weights.safetensors.
+LARGEST = 4 * 2**30
 
 
 class CheckpointError(ValueError):
@@ -45,35 +59,53 @@ def save(surrogate: Surrogate, config: Mapping[str, Any], folder: str | Path, ca
         The folder.
 
     Raises:
-        CheckpointError: if the configuration would be refused by `load`, or builds another state than the surrogate has.
+        CheckpointError: if the configuration would be refused by `load`, or builds another state than the surrogate has, or the state is damaged:
+            numbers that are not finite, say. Nothing is written then.
     """
     folder = Path(folder)
     # Tensors that share memory are written one by one.
     state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()}
+    _sound(surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written")
     weights = write_tensors(state)
-    built = _build(dict(config), "config")
-    if type(built) is not type(surrogate):
-        raise CheckpointError(f"expected a configuration that builds a {type(surrogate).__name__}; got one that builds {type(built).__name__}")
-    _fill(built, state, "the surrogate")
-    folder.mkdir(parents=True, exist_ok=True)
+    if len(weights) > LARGEST:
+        remedy = "fit to fewer rows, or choose a method that keeps fewer, such as decision=cme_nystrom"
+        raise CheckpointError(f"expected weights of at most {LARGEST // 2**30} GiB; got {len(weights) / 2**30:.1f}: {remedy}")
+    _fill(_savable(config, surrogate), state, "the surrogate")
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
-    for name, text in (("config.yaml", yaml.safe_dump(dict(config), sort_keys=False)), ("card.yaml", yaml.safe_dump(plain, sort_keys=False))):
-        (folder / name).write_text(text, encoding="utf-8")
-    (folder / "weights.safetensors").write_bytes(weights)
+    # The card last: until it is there, the old card's SHA-256 refuses the new weights.
+    write_bytes(folder / "weights.safetensors", weights)
+    for name, content in (("config.yaml", dict(config)), ("card.yaml", plain)):
+        write_text(folder / name, yaml.safe_dump(content, sort_keys=False))
     return folder
 
 
-def load(folder: str | Path) -> Surrogate:
+def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
+    """Whether what a configuration builds can be saved once it is fitted; to be asked before a long training. Draws no random numbers.
+
+    Args:
+        config: The resolved ``surrogate`` node.
+        surrogate: What it has built.
+
+    Raises:
+        CheckpointError: if `save` would refuse the configuration: it names a class outside this package, or builds something else.
+    """
+    _savable(config, surrogate)
+
+
+def load(folder: str | Path, task: object = None) -> Surrogate:
     """Reads a checkpoint, or the checkpoint of a run folder; runs no code from it.
 
     Args:
         folder: A checkpoint folder, or a run folder that holds one.
+        task: What it is to be asked: a task or plain data of one, or, for episodes, the names of their columns. Compared with what was fitted
+            for, field by field; what the fit did not use (bounds, say) is taken over. None does not compare.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
 
     Raises:
-        CheckpointError: if a file is missing or damaged, or the folder wants something built that is not ours.
+        CheckpointError: if a file is missing or damaged, the folder wants something built that is not ours or larger than its weights, a number is
+            not finite, sizes do not belong together, or it was fitted for another question than `task`.
     """
     folder = Path(folder)
     if not (folder / "config.yaml").exists() or (folder / "checkpoint").is_dir():
@@ -81,22 +113,19 @@ def load(folder: str | Path) -> Surrogate:
     missing = [name for name in ("config.yaml", "weights.safetensors") if not (folder / name).is_file()]
     if missing:
         raise CheckpointError(f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder")
-    try:
-        config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{folder / 'config.yaml'} is not plain YAML ({str(error).splitlines()[0]}): it may have been tampered with") from error
-    surrogate = _build(config, str(folder / "config.yaml"))
-    weights = (folder / "weights.safetensors").read_bytes()
-    expected = _card(folder).get("weights_sha256")
-    if expected is not None and hashlib.sha256(weights).hexdigest() != expected:
-        raise CheckpointError(f"{folder / 'weights.safetensors'} is not the file that card.yaml was written for: fetch the checkpoint again")
-    try:
-        state = read_tensors(weights)
-    except SafetensorError as error:
-        raise CheckpointError(f"{folder / 'weights.safetensors'} holds no tensors in the safetensors format ({error}); nothing was read from it") from error
+    state = _weights(folder)
+    with allowance(sum(tensor.numel() for tensor in state.values())):
+        surrogate = _build(_plain(folder / "config.yaml"), str(folder / "config.yaml"))
     if not isinstance(surrogate, Surrogate):
         raise CheckpointError(f"expected a surrogate in {folder / 'config.yaml'}; got a {type(surrogate).__name__}")
-    _fill(surrogate, state, str(folder / "weights.safetensors"))
+    where = str(folder / "weights.safetensors")
+    _fill(surrogate, state, where)
+    _sound(surrogate, where, "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again")
+    if task is not None:
+        try:
+            surrogate.adopt(task)
+        except OtherQuestionError as error:
+            raise CheckpointError(f"{folder}: {error}") from error
     return surrogate.eval()
 
 
@@ -112,12 +141,58 @@ def card(folder: str | Path) -> dict[str, Any]:
 
 def _card(folder: Path) -> dict[str, Any]:
     path = folder / "card.yaml"
-    if not path.is_file():
-        return {}
+    content = _plain(path) if path.is_file() else {}
+    if content is not None and not isinstance(content, Mapping):
+        raise CheckpointError(f"{path} is not plain YAML of names and values; got a {type(content).__name__}")
+    return dict(content or {})
+
+
+def _plain(path: Path) -> Any:
     try:
-        return dict(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} is not plain YAML ({str(error).splitlines()[0]})") from error
+        return read_yaml(path)
+    except PlainFileError as error:
+        raise CheckpointError(f"{error}; {path} is not plain YAML as {PACKAGE} writes it: it may have been tampered with") from error
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a folder, as the card knows them."""
+    path, expected = folder / "weights.safetensors", _card(folder).get("weights_sha256")
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise CheckpointError(f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the file that was meant?")
+    weights = path.read_bytes()
+    found = hashlib.sha256(weights).hexdigest()
+    if expected is None:
+        remedy = f"fetch the whole folder again, or, if you know where the weights come from, write into card.yaml: weights_sha256: {found}"
+        raise CheckpointError(f"{folder / 'card.yaml'} does not say the weights' SHA-256, so that nothing shows whether they are the ones meant: {remedy}")
+    if found != expected:
+        raise CheckpointError(f"{path} is not the file that card.yaml was written for: fetch the checkpoint again")
+    try:
+        return read_tensors(weights)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} holds no tensors in the safetensors format ({error}); nothing was read from it") from error
+
+
+def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
+    """What the configuration builds, if it is what was built."""
+    kind = type(surrogate)
+    if kind.__module__.split(".")[0] != PACKAGE:
+        raise CheckpointError(
+            f"{kind.__module__}.{kind.__qualname__} is not part of {PACKAGE}: a checkpoint builds only classes of this package when it is loaded, so what "
+            "is learnt could not be kept. Use a class of your own from Python (rt.fit, rt.rounds), or choose a surrogate of conf/surrogate"
+        )
+    with fork_rng(devices=[]):
+        built = _build(dict(config), "config")
+    if type(built) is not kind:
+        raise CheckpointError(f"expected a configuration that builds a {kind.__name__}; got one that builds {type(built).__name__}")
+    return built
+
+
+def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
+    found = surrogate.faults()
+    if found:
+        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+        raise CheckpointError(f"{where} cannot be used: {'; '.join(found[:5])}{more}. {remedy}")
 
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
@@ -144,7 +219,7 @@ def _build(node: Any, where: str) -> Any:
         return partial(made, **arguments)
     try:
         return made(**arguments)
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError, ArithmeticError) as error:
         raise CheckpointError(f"{where}: cannot build {node['_target_']} ({error})") from error
 
 

@@ -26,7 +26,7 @@ def decide(config: DictConfig) -> None:
 def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
     from rehearsal_torch.commands.building import problem_of, settle, tasked
-    from rehearsal_torch.commands.deciding import decided, learning, method_of
+    from rehearsal_torch.commands.deciding import decided, learning, method_of, suits
     from rehearsal_torch.commands.fitting import fitted
     from rehearsal_torch.commands.truth import compared
 
@@ -41,13 +41,14 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         return first
     if config.checkpoint is None:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)
-        surrogate = fitted(config, folder, problem)
+        surrogate = fitted(config, folder, problem, method)
     else:
         with told(f"checkpoint={config.checkpoint}"):
-            surrogate = load(config.checkpoint)
+            surrogate = load(config.checkpoint, task=problem.question())
             trained_on = card(config.checkpoint).get("data_fingerprint")
         if trained_on is not None and trained_on != fingerprint:
             print(f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, here {fingerprint[:12]}).", flush=True)
+    suits(method, surrogate)
     count = decided(config, folder, problem, surrogate, method, config.limit, sweep)
     if config.truth:
         compared(folder, problem, surrogate)

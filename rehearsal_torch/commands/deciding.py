@@ -8,6 +8,7 @@ shard; taken up again, it learns first from the answers that its lines recorded.
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
@@ -53,6 +54,21 @@ def method_of(config: DictConfig) -> Method:
     if objective is None or search is None:
         raise UserError("nothing says what to decide by", "objective and search", "Choose a decision, such as decision=branch_and_bound")
     return Method(objective, search, certify)
+
+
+def suits(method: Method, surrogate: "Surrogate") -> None:
+    """Whether an objective's settings go with a surrogate, fitted or not: the names that a reward weighs, say.
+
+    Raises:
+        UserError: if they do not.
+    """
+    from rehearsal_torch.objectives.alternatives import Alternatives
+    from rehearsal_torch.objectives.objective import Objective
+
+    made = method.objective
+    if isinstance(made, partial) and isinstance(made.func, type) and issubclass(made.func, Objective | Alternatives):
+        with told("objective"):
+            made.func.check(surrogate, **made.keywords)
 
 
 def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate: "Surrogate", method: Method, limit: int | None, sweep: bool) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.commands.building import plain, surrogate_of, trainer_of
+from rehearsal_torch.commands.deciding import Method, suits
 from rehearsal_torch.commands.user_error import UserError, told
 from rehearsal_torch.history import SECONDS, RunFolder, write_folder
 
@@ -14,27 +15,32 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
-def fitted(config: DictConfig, folder: RunFolder, problem: "Problem") -> "Surrogate":
+def fitted(config: DictConfig, folder: RunFolder, problem: "Problem", method: "Method | None" = None) -> "Surrogate":
     """The surrogate of a run: loaded from its checkpoint, or fitted and saved there.
 
     Args:
         config: The job's configuration.
         folder: The run's folder; ``training/`` keeps what a killed training goes on with.
         problem: What it is fitted to.
+        method: What will be decided by; whether it suits the surrogate is looked at before anything is fitted.
 
     Raises:
-        UserError: if a part refuses its data or its settings.
+        UserError: if a part refuses its data or its settings, what is learnt could not be saved, or the method does not suit it.
     """
-    from rehearsal_torch.checkpoint import load
+    from rehearsal_torch.checkpoint import load, savable
     from rehearsal_torch.training.fit import fit
 
     kept = folder.path / "checkpoint"
     if kept.is_dir():
         with told(str(kept)):
-            return load(kept)
+            return load(kept, task=problem.question())
     if kept.exists() or kept.is_symlink():
         raise UserError("expected the folder of a checkpoint; this is a file", str(kept), "Move it away, and type the same again")
     surrogate = surrogate_of(config, problem)
+    with told("surrogate"):
+        savable(plain(config)["surrogate"], surrogate)
+    if method is not None:
+        suits(method, surrogate)
     trainer = trainer_of(config, folder.path / "training")
     with told("training"):
         fit(surrogate, problem.observations(), trainer, problem.held_out())

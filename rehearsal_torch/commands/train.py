@@ -24,7 +24,7 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     method, problem = method_of(config), problem_of(config)
     learning(config, problem)
     described(problem, folder, sweep)
-    surrogate = fitted(config, folder, problem)
+    surrogate = fitted(config, folder, problem, method)
     limit = int(config.preview) if config.limit is None else int(config.limit)
     count = decided(config, folder, problem, surrogate, method, limit, sweep)
     if config.truth:

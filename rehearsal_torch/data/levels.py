@@ -13,7 +13,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
+from rehearsal_torch.data.sizes import bounded
+
+MOST_LEVELS, MOST_ACTIONS = 1000, 2**20
 
 
 class DoseLevels(Solved):
@@ -24,17 +27,32 @@ class DoseLevels(Solved):
         count: Levels per drug, at least 2.
 
     Raises:
-        ValueError: if count is below 2.
+        ValueError: if count is below 2, or there are more than 1,000 levels or a million actions.
     """
 
     def __init__(self, names: Sequence[str], count: int = 5) -> None:
         super().__init__()
         if count < 2:
             raise ValueError(f"expected at least 2 levels (none and some); got {count}")
+        bounded("levels", count, MOST_LEVELS, 2)
+        bounded("levels ** doses", count ** len(tuple(names)), MOST_ACTIONS)
         self.names, self.count = tuple(names), count
         self.register_fitted("edges", "medians")
         self.edges: Tensor
         self.medians: Tensor
+
+    def sizes(self) -> Sizes:
+        """Edges (p, count - 2) and medians (p, count)."""
+        return {"edges": (len(self.names), self.count - 2), "medians": (len(self.names), self.count)}
+
+    def faults(self) -> list[str]:
+        """Sizes, edges that do not rise, and medians that do not begin at 0 or fall below it."""
+        found = super().faults()
+        if not found and bool((self.edges.diff(dim=-1) < 0).any()):
+            found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
+        if not found and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
+            found.append(f"medians: expected doses of at least 0, the first of each row 0; got {self.medians.tolist()}")
+        return found
 
     @property
     def actions(self) -> int:

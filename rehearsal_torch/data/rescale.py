@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.data.table import positions
 
 
@@ -52,6 +52,17 @@ class Rescale(Solved):
             raise ValueError("expected values above -1 in columns that take a logarithm; take the logarithm off or clean the column")
         shown = self._logarithm(values.to(torch.float64))
         self.lower, self.upper = shown.amin(0), shown.amax(0)
+
+    def sizes(self) -> Sizes:
+        """Both ends have a number for each column."""
+        return dict.fromkeys(("lower", "upper"), (len(self.names),))
+
+    def faults(self) -> list[str]:
+        """Sizes, and ranges that end before they begin."""
+        found = super().faults()
+        if not found and bool((self.upper < self.lower).any()):
+            found.append(f"upper: expected lower <= upper; got {self.lower.tolist()} and {self.upper.tolist()}")
+        return found
 
     @property
     def width(self) -> Tensor:

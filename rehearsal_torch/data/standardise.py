@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.data.table import positions
 
 
@@ -38,6 +38,15 @@ class Standardise(Solved):
         self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
         self.lowest, self.highest = values.amin(0), values.amax(0)
         self.first, self.last = torch.quantile(values, values.new_tensor([0.1, 0.9]), dim=0)
+
+    def sizes(self) -> Sizes:
+        """A number for each column."""
+        return dict.fromkeys(self._fitted, (len(self.names),))
+
+    def faults(self) -> list[str]:
+        """Sizes, and scales that are not positive."""
+        found = super().faults()
+        return found or ([] if bool((self.scale > 0).all()) else [f"scale: expected numbers above 0; got {self.scale.tolist()}"])
 
     def shown(self, names: Sequence[str], values: Tensor) -> Tensor:
         """Units to standard deviations from the mean, (..., len(names)) -> the same."""

@@ -1,5 +1,6 @@
 """Problems of causal Bayesian optimisation: where experiments come from."""
 
+from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.datasets.problem import Kind, Problem
 
@@ -13,3 +14,7 @@ class CausalProblem(Problem):
 
     kind: Kind = "optimise"
     task: CausalTask
+
+    def question(self) -> Question:
+        """The task."""
+        return self.task

@@ -1,7 +1,9 @@
 """Fetching the CDC's NHANES modules.
 
 A file is written under the name NAME.XPT.part and renamed when it is whole, so that a fetch that was cut off goes on
-where it stopped. Whole means: as long as the server says, and readable. Each file's SHA-256 is recorded beside it in
+where it stopped. Whole means: as long as the server says, and readable. A file of more than 64 MiB (the largest module has
+some 20) is refused: before it is fetched where the server says its length, else as soon as it has grown so large, and nothing
+of it is kept. Each file's SHA-256 is recorded beside it in
 SHA256SUMS and checked when the folder is used again.
 
 Source: the CDC's public-use files, https://wwwn.cdc.gov/nchs/nhanes/.
@@ -14,12 +16,14 @@ import urllib.request
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from rehearsal_torch.datasets.nhanes_modules import CYCLES, columns_of, module_names, read_module
+from rehearsal_torch.files.writing import write_text
 
 SITE = "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"
 SUMS = "SHA256SUMS"
+LARGEST = 2**26
 _SECONDS, _PIECE, _TRIES = 60.0, 2**18, 3
 
 Opener = Callable[[urllib.request.Request, float], Any]
@@ -38,7 +42,13 @@ def _say_nothing(text: str) -> None:
     """For those who do not listen."""
 
 
-def fetch(folder: Path, site: str = SITE, told: Callable[[str], None] = _say_nothing, opener: Opener = _open, pause: float = 2.0) -> list[str]:
+class TooLargeError(ValueError):
+    """A server that sends more than a module can be."""
+
+
+def fetch(
+    folder: Path, site: str = SITE, told: Callable[[str], None] = _say_nothing, opener: Opener = _open, pause: float = 2.0, largest: int = LARGEST
+) -> list[str]:
     """Fetches the modules that a folder lacks.
 
     Args:
@@ -47,12 +57,13 @@ def fetch(folder: Path, site: str = SITE, told: Callable[[str], None] = _say_not
         told: Called with what is being fetched.
         opener: Opens a request, given it and seconds to wait.
         pause: Seconds between two tries, longer each time.
+        largest: Bytes that a module may have.
 
     Returns:
         The modules that were fetched; those that were there are only checked.
 
     Raises:
-        ValueError: if the network or a file cannot be reached, or a file is not what it was or not what it should be.
+        ValueError: if the network or a file cannot be reached, or a file is larger than `largest`, not what it was, or not what it should be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sums, fetched = _sums(folder), []
@@ -66,7 +77,7 @@ def fetch(folder: Path, site: str = SITE, told: Callable[[str], None] = _say_not
             continue
         file = folder / f"{name}.XPT"
         told(f"{number} of {len(names)}: {name} from {address(name, site)}")
-        part = _fetched(address(name, site), folder / f"{name}.XPT.part", opener, pause)
+        part = _fetched(address(name, site), folder / f"{name}.XPT.part", opener, pause, largest)
         try:
             read_module(part, columns_of(name[-1])[name.rpartition("_")[0]])
         except ValueError as error:
@@ -74,16 +85,16 @@ def fetch(folder: Path, site: str = SITE, told: Callable[[str], None] = _say_not
             raise ValueError(f"{address(name, site)} did not give the module ({error}); it was deleted: type the same again") from error
         sums[file.name] = _sha256(part)
         part.replace(file)
-        (folder / SUMS).write_text("".join(f"{digest}  {file}\n" for file, digest in sorted(sums.items())), encoding="utf-8")
+        write_text(folder / SUMS, "".join(f"{digest}  {file}\n" for file, digest in sorted(sums.items())))
         fetched.append(name)
     return fetched
 
 
-def _fetched(url: str, part: Path, opener: Opener, pause: float) -> Path:
+def _fetched(url: str, part: Path, opener: Opener, pause: float, largest: int) -> Path:
     """The whole file at `url`, begun where an earlier fetch stopped."""
     for tried in range(1, _TRIES + 1):
         try:
-            _go_on(url, part, opener)
+            _go_on(url, part, opener, largest)
         except urllib.error.HTTPError as error:
             if error.code == 416:  # nothing lies behind what we have: begin again rather than guess
                 part.unlink(missing_ok=True)
@@ -102,19 +113,30 @@ def _fetched(url: str, part: Path, opener: Opener, pause: float) -> Path:
     ) from failure
 
 
-def _go_on(url: str, part: Path, opener: Opener) -> None:
+def _go_on(url: str, part: Path, opener: Opener, largest: int) -> None:
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "rehearsal_torch", **({"Range": f"bytes={have}-"} if have else {})})
     with opener(request, _SECONDS) as answer:
         going_on = have > 0 and answer.status == 206
         length = answer.headers.get("Content-Length")
         whole = None if length is None else int(length) + (have if going_on else 0)
+        size = have if going_on else 0
+        if whole is not None and whole > largest:
+            _too_large(url, part, f"the server announces {whole}", largest)
         with part.open("ab" if going_on else "wb") as out:
             while piece := answer.read(_PIECE):
+                size += len(piece)
+                if size > largest:
+                    _too_large(url, part, "more came", largest)
                 out.write(piece)
     size = part.stat().st_size
     if whole is not None and size != whole:
         raise ConnectionError(f"{size} of {whole} bytes came")
+
+
+def _too_large(url: str, part: Path, what: str, largest: int) -> NoReturn:
+    part.unlink(missing_ok=True)
+    raise TooLargeError(f"{url}: expected a module of at most {largest} bytes; {what}; nothing of it was kept: has the CDC moved it?")
 
 
 def _sums(folder: Path) -> dict[str, str]:

@@ -30,10 +30,13 @@ from safetensors.numpy import load, save
 from rehearsal_torch.datasets.boosted_trees import BoostedTrees
 from rehearsal_torch.datasets.nhanes_variables import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES
 from rehearsal_torch.datasets.residual_law import PairedRanks, ResidualLaw
+from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.writing import write_bytes, write_text
 
 Array = NDArray[np.float64]
 FORMAT = 1
 SHIPPED = Path(__file__).parent / "generators" / "nhanes"
+LARGEST = 2**28
 _FILES = ("weights.safetensors", "card.yaml")
 
 
@@ -173,10 +176,9 @@ class Generator:
                     arrays |= {f"{part}.{name}.means": law.noise.means, f"{part}.{name}.support": np.asarray(law.support)}
                     arrays |= {f"{part}.{name}.0.{key}": value for key, value in law.trees.arrays().items()}
         content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / _FILES[0]).write_bytes(content)
+        write_bytes(folder / _FILES[0], content)
         card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **self.card}
-        (folder / _FILES[1]).write_text(yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=140), encoding="utf-8")
+        write_text(folder / _FILES[1], yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=140))
 
     @classmethod
     def load(cls, folder: Path = SHIPPED) -> "Generator":
@@ -188,11 +190,13 @@ class Generator:
         missing = [name for name in _FILES if not (folder / name).is_file()]
         if missing:
             raise ValueError(f"{folder}: there is no {' and no '.join(missing)}: give a folder that `scripts/prepare.py nhanes` wrote as <out>/generator")
+        if (folder / _FILES[0]).stat().st_size > LARGEST:
+            raise ValueError(f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the generator again")
         content = (folder / _FILES[0]).read_bytes()
         try:
-            card = yaml.safe_load((folder / _FILES[1]).read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise ValueError(f"{folder / _FILES[1]} is no YAML: prepare the generator again") from error
+            card = read_yaml(folder / _FILES[1])
+        except PlainFileError as error:
+            raise ValueError(f"{error}: prepare the generator again") from error
         if not isinstance(card, dict) or card.get("format") != FORMAT:
             raise ValueError(f"{folder / _FILES[1]}: expected a card of format {FORMAT}: prepare the generator again")
         if hashlib.sha256(content).hexdigest() != card.get("sha256"):

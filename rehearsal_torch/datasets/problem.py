@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.situation import Situation
 from rehearsal_torch.data.table import Table
 
@@ -33,6 +34,10 @@ class Problem(ABC):
     @abstractmethod
     def held_out(self) -> Table:
         """Observations for early stopping and held-out likelihoods; not used to fit."""
+
+    def question(self) -> Question:
+        """What a surrogate must have been fitted for, to decide here; by default the columns of the observations."""
+        return Columns(self.observations().names)
 
     @abstractmethod
     def count(self) -> int:

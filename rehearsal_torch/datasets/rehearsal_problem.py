@@ -7,6 +7,7 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1.
 
 from abc import ABC
 
+from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.datasets.problem import Kind, Problem
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
@@ -23,3 +24,7 @@ class RehearsalProblem(Problem, ABC):
     kind: Kind = "rehearse"
     task: RehearsalTask
     hypotheses: tuple[RehearsalGraph, ...] = ()
+
+    def question(self) -> Question:
+        """The task."""
+        return self.task

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 
 
 class BayesianRegression(Solved, ABC):
@@ -49,6 +49,10 @@ class BayesianRegression(Solved, ABC):
         self.score: Tensor
         self.location: Tensor
         self.scale: Tensor
+
+    def sizes(self) -> Sizes:
+        """One score; a location and a scale for each of p parents and c values."""
+        return {"score": (), "location": (self.parents + self.outputs,), "scale": (self.parents + self.outputs,)}
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:

@@ -19,12 +19,14 @@ Durkan et al. (2019), Eq. 4-8 (splines); Rozet et al., Zuko (their implementatio
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
 from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.data.sizes import bounded, reserve
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 
@@ -47,6 +49,12 @@ class ConditionalFlow(Trained, Mechanism):
         if parents < 0 or outputs < 1 or bins < 2 or bound <= 0 or any(width < 1 for width in hidden):
             given = f"parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, bound={bound}"
             raise ValueError(f"expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least one unit; got {given}")
+        for place, width in enumerate(hidden):
+            bounded(f"hidden[{place}]", width)
+        bounded("bins", bins, 1000, 2)
+        for place in range(outputs):
+            widths = (parents + place, *(hidden if parents + place else ()), 3 * bins + 1)
+            reserve("hidden", sum((below + 1) * above for below, above in pairwise(widths)))
         self.parents, self.outputs, self.bins, self.bound = parents, outputs, bins, bound
         self.networks = nn.ModuleList(_network(parents + place, hidden, 3 * bins + 1) for place in range(outputs))
 

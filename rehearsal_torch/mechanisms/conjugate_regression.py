@@ -26,6 +26,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
 from rehearsal_torch.mechanisms.bayesian_regression import BayesianRegression
 
 LOOSE = 1e-3  # Precision of the intercept, in rows.
@@ -73,6 +74,12 @@ class ConjugateRegression(BayesianRegression):
         self.scatter: Tensor
         self.count: Tensor
         self.shares: Tensor
+
+    def sizes(self) -> Sizes:
+        """A law for each pair of kappa and noise, H in all."""
+        pairs, p, c = len(self.stiff), self.parents, self.outputs
+        own = {"middle": (pairs, p + 1, c), "root": (pairs, p + 1, p + 1), "scatter": (pairs, c, c), "count": (), "shares": (pairs,)}
+        return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
         """In closed form; see `BayesianRegression.solve`."""

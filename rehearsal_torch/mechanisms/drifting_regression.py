@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 
 STEPS = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.4)
 
@@ -83,6 +83,12 @@ class DriftingRegression(Solved):
         self.first: Tensor
         self.trace: Tensor
         self.pace: Tensor
+
+    def sizes(self) -> Sizes:
+        """J regressions with H experts each, over d columns."""
+        count, experts = len(self.child), len(self.steps)
+        own = {"experts": (count, experts, self.most + 1), "votes": (count, experts), "reach": (count,), "pace": (count,)}
+        return {**own, "location": ("d",), "scale": ("d",), "trace": (2, "d"), "seen": (), "first": ()}
 
     def solve(self, *examples: Tensor) -> None:
         """Goes through the rounds.

@@ -19,6 +19,7 @@ import math
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
 from rehearsal_torch.mechanisms.bayesian_regression import BayesianRegression
 
 GAMMA = 1e-6
@@ -44,6 +45,12 @@ class EvidenceRidge(BayesianRegression):
         self.root: Tensor
         self.centre: Tensor
         self.trace: Tensor
+
+    def sizes(self) -> Sizes:
+        """Slopes and their spread for each of c values; the rows that have been gone through."""
+        p, c = self.parents, self.outputs
+        own = {"middle": (p, c), "spread": (c, p, p), "noise": (c,), "root": (c, c), "centre": (p + c,), "trace": ("n", p + c + 2)}
+        return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
         """A fit for every row that is foreseen; see `BayesianRegression.solve`.

@@ -19,7 +19,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
+from rehearsal_torch.data.sizes import bounded
 
 FLOOR = 1e-2
 ROWS_PER_COMPONENT = 5
@@ -52,6 +53,8 @@ class GaussianMixtures(Solved):
         super().__init__()
         if components != "bic" and (isinstance(components, bool) or not isinstance(components, int) or components < 1):
             raise ValueError(f"expected components of at least 1, or bic; got {components!r}")
+        if components != "bic":
+            bounded("components", components, 1000)
         self.count, self.components = count, components
         self.most = MOST if components == "bic" else int(components)
         self.register_fitted("weights", "means", "variances", "lower", "upper")
@@ -60,6 +63,17 @@ class GaussianMixtures(Solved):
         self.variances: Tensor
         self.lower: Tensor
         self.upper: Tensor
+
+    def sizes(self) -> Sizes:
+        """N laws of at most k components."""
+        return dict.fromkeys(("weights", "means", "variances"), (self.count, self.most)) | dict.fromkeys(("lower", "upper"), (self.count,))
+
+    def faults(self) -> list[str]:
+        """Sizes, weights below 0 and variances that are not positive."""
+        found = super().faults()
+        if not found and bool((self.weights < 0).any() or (self.variances <= 0).any()):
+            found.append("weights and variances: expected weights of at least 0 and variances above 0")
+        return found
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to values (n, N) and which of them count, (n, N) bool.

@@ -18,7 +18,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.fitted import Part, Solved, Trained
+from rehearsal_torch.data.fitted import Part, Sizes, Solved, Trained
 from rehearsal_torch.mechanisms.gaussian_process import LENGTH_FLOOR, NOISE_FLOOR, Factors, Rows, factors
 from rehearsal_torch.mechanisms.gaussian_process_map import LONGEST, NOISIEST, HyperParameters, Penalty, log_posterior, maximise, standing, starts
 from rehearsal_torch.mechanisms.gaussian_process_posterior import Posterior
@@ -58,6 +58,11 @@ class GaussianProcesses(Part, ABC):
         self.targets: Tensor
         self.weights_of_rows: Tensor
         self.ratios: Tensor
+
+    def sizes(self) -> Sizes:
+        """n rows of N regressions."""
+        count, most = len(self.widths), max(self.widths)
+        return {"inputs": (count, "n", most), "targets": (count, "n"), "weights_of_rows": (count, "n"), "ratios": (count, "n")}
 
     @property
     def used(self) -> Tensor:

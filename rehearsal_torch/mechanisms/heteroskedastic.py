@@ -21,7 +21,7 @@ import math
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.mechanisms.gaussian_processes import SolvedProcesses
 
 LOG_CHI_SQUARE = 1.2704
@@ -50,6 +50,10 @@ class InputDependentNoise(Solved):
         self.rho: Tensor
         self.level: Tensor
         self.gain: Tensor
+
+    def sizes(self) -> Sizes:
+        """A number for each of N noises."""
+        return dict.fromkeys(("rho", "level", "gain"), (len(self.processes.widths),))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, N, p), leave-one-out residuals and variances (n, N), noise variances (n, N) and kept rows (n, N)."""

@@ -18,7 +18,7 @@ multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 RANK = 1e-9
@@ -48,6 +48,11 @@ class LinearGaussian(Solved, Mechanism):
         self.centre: Tensor
         self.spread: Tensor
         self.counts: Tensor
+
+    def sizes(self) -> Sizes:
+        """p parents, c values."""
+        p, c = self.parents, self.outputs
+        return {"weights": (p, c), "intercept": (c,), "covariance": (c, c), "centre": (p,), "spread": (p, p), "counts": (3,)}
 
     def solve(self, *examples: Tensor) -> None:
         """Least squares on parents (n, p) and values (n, c).

@@ -23,7 +23,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.mechanisms.gaussian_mixture import FLOOR, log_densities
 from rehearsal_torch.mechanisms.gaussian_process import Factors, Rows, factors
 from rehearsal_torch.mechanisms.gaussian_process_map import HyperParameters, maximise
@@ -53,6 +53,12 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.shift: Tensor
         self.stretch: Tensor
         self.gain: Tensor
+
+    def sizes(self) -> Sizes:
+        """What is observed of n rows, and a mixture of k components for each of N regressions."""
+        count = len(self.widths)
+        own = dict.fromkeys(("values", "scales"), (count, "n")) | dict.fromkeys(("weights", "means", "variances"), (count, "k"))
+        return {**super().sizes(), **own, **dict.fromkeys(("shift", "stretch", "gain"), (count,))}
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to what `hold` takes, start length-scales (n, N, p), the law of normal noise's leave-one-out noise (n, N, 3, K), and that noise (n, N)."""

@@ -19,6 +19,8 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.data.sizes import WIDEST, bounded, reserve
+
 
 class LipschitzNetwork(nn.Module):
     """m one-hidden-layer tanh networks over the same inputs, evaluated in one batch.
@@ -42,6 +44,10 @@ class LipschitzNetwork(nn.Module):
             raise ValueError(f"expected positive Lipschitz constants or null; got {list(constants)}")
         self.constants = tuple(constants)
         count = len(self.constants)
+        bounded("hidden", hidden)
+        for key, width in (("smooth", smooth), ("outputs", outputs), ("free", free)):
+            bounded(key, width, WIDEST, 0)
+        reserve("hidden", count * (hidden * (smooth + free + outputs + 1) + outputs))
         self.inner = nn.Parameter(torch.empty(count, hidden, smooth))
         self.action = nn.Parameter(torch.empty(count, hidden, free))
         self.bias = nn.Parameter(torch.empty(count, hidden))

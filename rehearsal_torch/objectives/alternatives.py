@@ -23,6 +23,7 @@ from rehearsal_torch.data.decision import Estimate
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 CHANCE = "probability of a desired outcome"
 
@@ -138,6 +139,10 @@ class Alternatives(nn.Module, ABC):
         super().__init__()
         self.situations, self.surrogate = tuple(situations), surrogate
         self.sets = nn.ModuleList(sets)
+
+    @classmethod
+    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
+        """Refuses settings that do not go with a surrogate; see `Objective.check`."""
 
     def objectives(self) -> list[AlterationObjective]:
         """The objectives, typed."""

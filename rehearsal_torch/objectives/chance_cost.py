@@ -33,6 +33,7 @@ from rehearsal_torch.objectives.alternatives import AlterationObjective, Alterna
 from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
 from rehearsal_torch.spaces.projection import Projected, project
 from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 LEVELS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
 
@@ -111,10 +112,8 @@ class ChanceCosts(Alternatives):
         weights: Mapping[str, float] | None = None,
         reference: Mapping[str, float] | None = None,
     ) -> None:
-        weights, reference, known = dict(weights or {}), dict(reference or {}), surrogate.task.box.names
-        strange = [name for name in (*weights, *reference) if name not in known]
-        if strange or any(value <= 0 for value in weights.values()):
-            raise ValueError(f"expected positive weights and references of {list(known)}; got weights {weights} and references {reference}")
+        self.check(surrogate, weights=weights, reference=reference)
+        weights, reference = dict(weights or {}), dict(reference or {})
         if level is not None and not 0 < level < 1:
             raise ValueError(f"expected a level in (0, 1); got {level}")
         law = surrogate.law()
@@ -130,6 +129,20 @@ class ChanceCosts(Alternatives):
             chosen = best_level(surrogate, made)
             for one in made:
                 one.level = chosen
+
+    @classmethod
+    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
+        """Whether weights and references are of variables that may be altered.
+
+        Raises:
+            ValueError: if they are not, or a weight is not positive.
+        """
+        if not isinstance(surrogate, LinearSurrogate):
+            return
+        weights, reference = (dict(settings.get(key) or {}) for key in ("weights", "reference"))
+        known = surrogate.task.box.names
+        if any(name not in known for name in (*weights, *reference)) or any(value <= 0 for value in weights.values()):
+            raise ValueError(f"expected positive weights and references of {list(known)}; got weights {weights} and references {reference}")
 
     def costs(self) -> list[ChanceCost]:
         """The objectives, typed."""

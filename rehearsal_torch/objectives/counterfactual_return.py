@@ -10,6 +10,7 @@ change only where the reward itself depends on the action.
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,7 @@ from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward import Reward
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 
 class CounterfactualReturn(Objective):
@@ -45,6 +46,22 @@ class CounterfactualReturn(Objective):
         self.course = surrogate.course(situation.episode)
         if len(situation.fixed) not in (0, self.horizon):
             raise ValueError(f"expected `fixed` of length {self.horizon}, one for each time step, or empty; got {len(situation.fixed)}")
+
+    @classmethod
+    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
+        """Whether the surrogate moves every variable that the reward reads.
+
+        Raises:
+            ValueError: if it does not.
+        """
+        reward = settings.get("reward")
+        if not isinstance(reward, Reward) or not isinstance(surrogate, EpisodeSurrogate):
+            return
+        strange = [name for name in reward.reads if name not in surrogate.names]
+        if strange:
+            near = sorted({close for name in strange for close in get_close_matches(name, surrogate.names, 1, 0.6)})
+            remedy = f"did you mean {', '.join(near)}?" if near else "a mapping that is typed replaces the default: objective.reward.weights={NAME: 1}"
+            raise ValueError(f"reward.weights: expected some of the variables that the surrogate moves, {list(surrogate.names)}; got {strange}: {remedy}")
 
     @property
     def horizon(self) -> int:

@@ -154,6 +154,7 @@ class KernelValue(Alternatives):
     ) -> None:
         if caution < 0 or not 0 < level < 1 or least < 0 or few < least:
             raise ValueError(f"expected caution >= 0, level in (0, 1), 0 <= least <= few; got {caution}, {level}, {least}, {few}")
+        surrogate.require_fitted()
         before = surrogate.untouched(_contexts(surrogate, situations))[:, 1]
         unsure = torch.zeros_like(before)
         sets = [AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few) for which in range(len(surrogate.task.candidates))]

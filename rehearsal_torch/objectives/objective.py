@@ -9,10 +9,23 @@ from typing import Any
 from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 class Objective(nn.Module, ABC):
     """A function of k action coordinates, to be made large."""
+
+    @classmethod
+    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
+        """Refuses settings that do not go with a surrogate, before it is fitted; by default none are refused.
+
+        Args:
+            surrogate: Fitted or not.
+            settings: What the objective will be made with, besides surrogate and situation.
+
+        Raises:
+            ValueError: naming the setting, what was expected, and what was given.
+        """
 
     @abstractmethod
     def forward(self, actions: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ The outcome of an episode is the sum of R(s_t, a_t) over its T states. Rewards a
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1 and Sec. 5.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.table import positions
+
+PUBLISHED: Mapping[str, float] = {"SOFA": -1.0}
 
 
 class Reward(nn.Module, ABC):
@@ -22,6 +25,11 @@ class Reward(nn.Module, ABC):
     @abstractmethod
     def acts(self) -> bool:
         """Whether R depends on the action."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The state variables that R is known to read before any state is seen; none unless a subclass says so."""
+        return ()
 
     @abstractmethod
     def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
@@ -33,20 +41,30 @@ class Reward(nn.Module, ABC):
 
 
 class LinearReward(Reward):
-    """R(s) = sum of weight times variable; minus SOFA is the paper's.
+    """R(s) = sum of weight times variable.
 
     Args:
-        weights: Variable to weight, in 1 / the variable's unit.
+        weights: Variable to weight, in 1 / the variable's unit; None is the paper's, minus SOFA.
 
     Raises:
-        ValueError: if there is no weight.
+        ValueError: if there is no weight, or one is no finite number.
     """
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
+    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         super().__init__()
-        if not weights:
-            raise ValueError("expected at least one weighted variable, such as {SOFA: -1}")
+        if weights is None:
+            weights = PUBLISHED
+        if not isinstance(weights, Mapping) or not weights:
+            raise ValueError(f"weights: expected at least one weighted variable, such as {{SOFA: -1}}; got {weights!r}")
+        wrong = {name: weight for name, weight in weights.items() if isinstance(weight, bool | str) or weight is None or not math.isfinite(weight)}
+        if wrong:
+            raise ValueError(f"weights: expected a finite number for each variable; got {wrong}")
         self.weights = {str(name): float(weight) for name, weight in weights.items()}
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The weighted variables."""
+        return tuple(self.weights)
 
     @property
     def acts(self) -> bool:

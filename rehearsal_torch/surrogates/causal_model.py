@@ -24,6 +24,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -116,6 +117,17 @@ class CausalModel(Surrogate, ABC):
     def __init__(self, task: CausalTask) -> None:
         super().__init__()
         self.task = CausalTask.of(task)
+
+    def question(self) -> Question:
+        """Its task."""
+        return self.task
+
+    def used(self) -> tuple[str, ...]:
+        """All but bounds and limits; a model that does not learn the reward itself takes "reward" out."""
+        return ("graph", "actions", "nodes", "reward")
+
+    def _take(self, question: Question) -> None:
+        self.task = CausalTask.of(question)  # type: ignore[arg-type]
 
     @abstractmethod
     def network(self) -> CausalNetwork:

@@ -16,7 +16,7 @@ Source: Du et al. (2026), Eq. (3) and Sec. 4.1; thresholds and clearance are our
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.spaces.polytope import Polytope
 
 FEW, MANY = 0.1, 0.3
@@ -44,6 +44,11 @@ class Desirability(Solved):
         self.scale: Tensor
         self.sharpness: Tensor
         self.rate: Tensor
+
+    def sizes(self) -> Sizes:
+        """A location and a scale for each outcome."""
+        width = len(self.region.names)
+        return {"location": (width,), "scale": (width,), "sharpness": (1,), "rate": (1,)}
 
     def solve(self, *examples: Tensor) -> None:
         """Learns scales, the positive rate and the sharpness from outcomes (N, |Y|)."""

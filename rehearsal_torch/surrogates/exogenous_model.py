@@ -21,6 +21,7 @@ from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.gaussian_mixture import Components, GaussianMixtures, StandardNormals
 from rehearsal_torch.mechanisms.gaussian_processes import GaussianProcesses, GivenNoise, SolvedProcesses, TrainedProcesses
@@ -78,7 +79,7 @@ class ExogenousModel(CausalModel):
         self.rows = NodeRows(self.task, structure)
         self.phi, self.decoder, self.scale, self.fitting = phi, decoder, scale, fitting
         widths = [len(names) for names in self.rows.inputs]
-        self.cube, self.tried = UnitCube(self.rows), Tried()
+        self.cube, self.tried = UnitCube(self.rows), Tried(len(self.task.actions))
         made = SolvedProcesses if fitting == "solve" else TrainedProcesses
         self.encoder: GaussianProcesses = made(widths, DependencePenalty(independence) if independence else None, kernel)
         self.spread = InputDependentNoise(widths) if phi != "homoskedastic" else None
@@ -121,6 +122,17 @@ class ExogenousModel(CausalModel):
         yield self.mixtures, (self.noise_of_rows().mT, own.kept.mT)
         if self.decoders is not None:
             yield _fitted(self.decoders, self._joined(), own.targets.mT, own.kept.mT)
+
+    def used(self) -> tuple[str, ...]:
+        """The reward is learnt only as a black box; otherwise it is a known function of the nodes that are learnt."""
+        known = ("graph", "actions", "nodes")
+        return (*known, "reward") if self.rows.structure == "black_box" else known
+
+    def _take(self, question: Question) -> None:
+        super()._take(question)
+        self.rows, state = NodeRows(self.task, self.rows.structure), self.cube.state_dict()
+        self.cube = UnitCube(self.rows)
+        self.cube.load_state_dict(state)
 
     @property
     def processes(self) -> GaussianProcesses:
@@ -168,6 +180,7 @@ class ExogenousModel(CausalModel):
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
         """Whether each node's recovered noise depends on its inputs still; nodes without inputs are left out."""
+        self.require_fitted()
         found, rows = {}, self.processes.rows
         for place, (node, names) in enumerate(zip(self.rows.seen.nodes, self.rows.inputs, strict=True)):
             if names:
@@ -178,6 +191,7 @@ class ExogenousModel(CausalModel):
     @torch.no_grad()
     def network(self) -> CausalNetwork:
         """The model as it is now."""
+        self.require_fitted()
         means, shapes, decoders = (None if each is None else each.posteriors() for each in (self.processes, self._shapes(), self.decoders))
         assert means is not None
         cube, laws = self.cube, list[NodeLaw]()
@@ -199,16 +213,19 @@ class ExogenousModel(CausalModel):
     @torch.no_grad()
     def draws(self, count: int, seed: int = 0) -> Tensor:
         """(S, N): scrambled Sobol points through the inverse distribution functions."""
+        self.require_fitted()
         unit = SobolEngine(len(self.rows.inputs), scramble=True, seed=seed).draw(count, dtype=torch.float64)
         return self.mixtures.quantile(unit.to(self.mixtures.weights))
 
     def visited(self) -> Tensor:
         """(n, k)."""
+        self.require_fitted()
         return self.tried.actions
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
         """Takes a table for what has been observed: factors anew; hyper-parameters, scales and noises' laws as they are."""
+        self.require_fitted()
         inputs, values, kept = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         self.tried.solve(table.columns(self.task.actions))

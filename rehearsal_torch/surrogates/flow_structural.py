@@ -104,6 +104,7 @@ class FlowStructural(RehearsalSurrogate):
 
     def noise(self, count: int, purpose: int) -> Tensor:
         """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call, other draws for another purpose."""
+        self.require_fitted()
         stream = torch.Generator().manual_seed(1_000_003 * self.seed + purpose)
         return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(self.scaler.scale)
 
@@ -117,6 +118,7 @@ class FlowStructural(RehearsalSurrogate):
             given: Contexts, (B, |X|), in the variables' units.
             wanted: The variables that are asked for.
         """
+        self.require_fitted()
         graph = self.task.graph.altered(altered)
         reached, needed = graph.descendants(altered), graph.ancestors(wanted)
         # Members of a clique come together: the clique is needed, or reached, as soon as one of them is.

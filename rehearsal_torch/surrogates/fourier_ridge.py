@@ -20,11 +20,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.alteration_value import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
 from rehearsal_torch.surrogates.landmark_regression import PIVOTED, SEEN, kernel_errors, landmarks, regressed, said_errors
 from rehearsal_torch.surrogates.product_kernel import gaussian, joined, lay_out
 from rehearsal_torch.surrogates.product_ridge import LAMBDA, refuse_between
+
+# A factor of that size is kept.
+MOST_FEATURES = 4096
 
 
 class FourierRidge(AlterationValue):
@@ -58,10 +63,14 @@ class FourierRidge(AlterationValue):
         super().__init__(first)
         if features < 2 or rank < 1 or lambda_x <= 0:
             raise ValueError(f"expected at least 2 features, 1 landmark and a positive lambda_x; got {features}, {rank}, {lambda_x}")
+        bounded("features", features, 2 * MOST_FEATURES, 2)
+        bounded("rank", rank)
         self.pairs, self.rank, self.lambda_x, self.seed = features // 2, rank, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
         self.register_fitted("widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total")
-        self.register_fitted("context_centres", "embedding", "errors", "kept", "kept_contexts", "kept_covariates", "dual")
+        self.register_fitted("context_centres", "embedding", "kept", "kept_contexts", "kept_covariates", "dual")
+        # An error that was not measured is nan.
+        self.register_fitted("errors", finite=False)
         self.widths: Tensor
         self.ridge: Tensor
         self.frequencies: Tensor
@@ -76,6 +85,23 @@ class FourierRidge(AlterationValue):
         self.kept_contexts: Tensor
         self.kept_covariates: Tensor
         self.dual: Tensor
+
+    def sizes(self) -> Sizes:
+        """R pairs of features over d columns; n kept rows of contexts (x), covariates (u) and actions (k); c landmarks of stage 2."""
+        waves = 2 * self.pairs
+        fit = {"widths": (3,), "ridge": (1,), "frequencies": (self.pairs, "d"), "coefficients": (waves, 2), "factor": (waves, waves)}
+        kept = {"kept": ("n", "k"), "kept_contexts": ("n", "x"), "kept_covariates": ("n", "u"), "dual": ("n",)}
+        covariates = self.kept_covariates.shape[-1]
+        second = {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
+        return {**fit, "amplitudes": (2,), "total": (waves,), "errors": ("s", 2), **kept, **second}
+
+    def faults(self) -> list[str]:
+        """Sizes, and frequencies over other columns."""
+        found = super().faults()
+        columns = sum(each.shape[-1] for each in (self.kept_contexts, self.kept_covariates, self.kept))
+        if not found and self.frequencies.shape[1] != columns:
+            found.append(f"frequencies: expected the size ({self.pairs}, {columns}); got {tuple(self.frequencies.shape)}")
+        return found
 
     def solve(self, *examples: Tensor) -> None:
         """Both stages.

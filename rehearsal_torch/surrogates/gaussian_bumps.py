@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
 from rehearsal_torch.surrogates.alteration_value import AlterationValue, Prepared
 
 CACHED = 2**18  # So many kernel values at once stay in a processor's cache.
@@ -32,6 +33,10 @@ class GaussianBumps(AlterationValue, ABC):
         self.register_fitted("centres", "bump_widths")
         self.centres: Tensor
         self.bump_widths: Tensor
+
+    def sizes(self) -> Sizes:
+        """n centres of k actions, g widths; subclasses add their own."""
+        return {"centres": ("n", "k"), "bump_widths": ("g",)}
 
     @abstractmethod
     def prepare(self, contexts: Tensor) -> Prepared:

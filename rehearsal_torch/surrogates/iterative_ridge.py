@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.alteration_value import Prepared
 from rehearsal_torch.surrogates.conjugate_gradients import preconditioner, solved
 from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
@@ -51,6 +53,7 @@ class IterativeRidge(GaussianBumps):
         super().__init__(first)
         if rank < 1 or lambda_x <= 0 or not 0 < tolerance < 1:
             raise ValueError(f"expected a positive rank and lambda_x, and a tolerance in (0, 1); got {rank}, {lambda_x}, {tolerance}")
+        bounded("rank", rank)
         self.rank, self.lambda_x, self.tolerance = rank, lambda_x, tolerance
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
         self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "amplitudes", "factor", "context_factor")
@@ -62,6 +65,13 @@ class IterativeRidge(GaussianBumps):
         self.amplitudes: Tensor
         self.factor: Tensor
         self.context_factor: Tensor
+
+    def sizes(self) -> Sizes:
+        """n rows; contexts (x) and covariates (u); preconditioners of rank r and s."""
+        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,)}
+        fit = {"coefficients": ("n", 2), "amplitudes": (2,), "factor": ("n", "r")}
+        second = {"context_factor": ("n", "s")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        return {**super().sizes(), **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
         """Stage 1, and the preconditioner of stage 2.

@@ -13,9 +13,12 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.fitted import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.surrogates.linear_surrogate import Equation, LinearSurrogate
+
+MOST_DRAWS = 100_000
 
 
 class LinearStructural(LinearSurrogate):
@@ -34,6 +37,7 @@ class LinearStructural(LinearSurrogate):
         super().__init__(task)
         if draws < 0:
             raise ValueError(f"expected draws >= 0; got {draws}")
+        bounded("draws", draws, MOST_DRAWS, 0)
         self.draws, self.seed = draws, seed
         self.mechanisms = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
 

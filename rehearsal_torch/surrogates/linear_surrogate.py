@@ -15,7 +15,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.spaces.alteration import Alteration
@@ -78,14 +78,19 @@ class SeenContexts(Solved):
     """The contexts that the observations show, at most `most` of them, for choices that a method makes before it decides.
 
     Args:
+        width: |X|.
         most: How many are kept.
     """
 
-    def __init__(self, most: int = 64) -> None:
+    def __init__(self, width: int, most: int = 64) -> None:
         super().__init__()
-        self.most = most
+        self.width, self.most = width, most
         self.register_fitted("values")
         self.values: Tensor
+
+    def sizes(self) -> Sizes:
+        """(n, |X|)."""
+        return {"values": ("n", self.width)}
 
     def solve(self, *examples: Tensor) -> None:
         """Keeps the first rows of (n, |X|)."""
@@ -103,7 +108,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
     def __init__(self, task: RehearsalTask) -> None:
         super().__init__(task)
         self.equations = equations(self.task)
-        self.contexts = SeenContexts()
+        self.contexts = SeenContexts(len(self.task.context))
 
     @abstractmethod
     def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,10 +120,12 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     def law(self, altered: Sequence[str] = ()) -> LinearLaw:
         """The law in which `altered` is set from outside."""
+        self.require_fitted()
         return self._assembled(altered, [self.parameters_of(equation) for equation in self.under(altered)])
 
     def laws(self, altered: Sequence[str] = ()) -> LinearLaw | None:
         """Draws of the law, in a leading dimension; None where there are none."""
+        self.require_fitted()
         found = [self.drawn(equation) for equation in self.under(altered)]
         known = [each for each in found if each is not None]
         return self._assembled(altered, known) if len(known) == len(found) else None

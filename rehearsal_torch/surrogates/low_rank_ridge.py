@@ -20,6 +20,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.alteration_value import Prepared
 from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
 from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
@@ -59,6 +61,7 @@ class LowRankRidge(GaussianBumps):
         super().__init__(first)
         if rank < 1 or lambda_x <= 0:
             raise ValueError(f"expected a positive rank and lambda_x; got {rank} and {lambda_x}")
+        bounded("rank", rank)
         self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
         self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "root", "factor", "amplitudes", "profile")
@@ -76,6 +79,20 @@ class LowRankRidge(GaussianBumps):
         self.embedding: Tensor
         self.cover: Tensor
         self.errors: Tensor
+
+    def sizes(self) -> Sizes:
+        """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, seen by e features."""
+        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,), "errors": ("s", 2)}
+        fit = {"coefficients": ("n", 2), "root": ("n", "n"), "factor": ("n", "n"), "amplitudes": (2,), "profile": ("n",)}
+        second = {"context_centres": ("c", "x"), "embedding": ("c", "e"), "cover": ("n", "v")}
+        return {**super().sizes(), **rows, **fit, **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {})}
+
+    def faults(self) -> list[str]:
+        """Sizes, and an embedding that does not hold the covariates' features and means."""
+        found, covariates = super().faults(), self.covariates.shape[-1]
+        if not found and covariates and self.embedding.shape[1] != self.cover.shape[1] + covariates:
+            found.append(f"embedding: expected {self.cover.shape[1] + covariates} columns; got {self.embedding.shape[1]}")
+        return found
 
     def solve(self, *examples: Tensor) -> None:
         """Both stages on landmarks.

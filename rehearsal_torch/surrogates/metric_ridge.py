@@ -16,7 +16,7 @@ import math
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.surrogates.evidence_metric import free_metric, gram
 
 
@@ -40,6 +40,11 @@ class MetricRidge(Solved):
         self.factor: Tensor
         self.weights: Tensor
         self.centred: Tensor
+
+    def sizes(self) -> Sizes:
+        """n rows of p inputs, seen along r directions, and q outputs."""
+        kept = {"shown": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
+        return {"directions": ("r", "p"), "ratio": (1,), "mean": ("q",), **kept}
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), outputs (n, q), and the outputs (n, r) by which the metric is chosen."""

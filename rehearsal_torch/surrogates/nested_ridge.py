@@ -69,6 +69,21 @@ class NestedRidge(RehearsalSurrogate):
             covariates = (self._shown(table, found.before), self._shown(table, found.between))
             yield estimator, (context, *covariates, self._shown(table, names), targets, scores)
 
+    def used(self) -> tuple[str, ...]:
+        """All of it: targets are the region's, and each candidate set has an estimator of its own."""
+        return ("graph", "actions", "context", "outcomes", "region", "candidates")
+
+    def faults(self) -> list[str]:
+        """The parts' faults, and estimators of other widths than the task's."""
+        found = super().faults()
+        if found:
+            return found
+        context, sets = len(self.task.context), zip(self.task.candidates, self.values(), strict=True)
+        found = [f"estimators.{place}: expected {len(names)} actions; got {each.actions.shape[-1]}"
+                 for place, (names, each) in enumerate(sets) if each.actions.shape[-1] != len(names)]
+        width = self.untouched.directions.shape[-1]
+        return found if width == context else [*found, f"untouched.directions: expected {context} columns; got {width}"]
+
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""
         return [each for each in self.estimators if isinstance(each, AlterationValue)]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
@@ -114,6 +114,18 @@ class UnitCube(Solved):
         self.centre: Tensor
         self.scale: Tensor
 
+    def sizes(self) -> Sizes:
+        """N nodes with p inputs at most."""
+        nodes, most = tuple(self.known.shape)
+        return {"offset": (nodes, most), "width": (nodes, most), "centre": (nodes,), "scale": (nodes,)}
+
+    def faults(self) -> list[str]:
+        """Sizes, and widths or scales that are not positive."""
+        found = super().faults()
+        if not found and not bool((self.width > 0).all() and (self.scale > 0).all()):
+            found.append("width and scale: expected numbers above 0")
+        return found
+
     def solve(self, *examples: Tensor) -> None:
         """Least and largest inputs, means and deviations, of inputs (n, N, p), values (n, N), kept rows (n, N)."""
         inputs, values, kept = examples
@@ -137,12 +149,21 @@ class UnitCube(Solved):
 
 
 class Tried(Solved):
-    """The actions that have been tried."""
+    """The actions that have been tried.
 
-    def __init__(self) -> None:
+    Args:
+        width: k, how many actions there are.
+    """
+
+    def __init__(self, width: int) -> None:
         super().__init__()
+        self.width = width
         self.register_fitted("actions")
         self.actions: Tensor
+
+    def sizes(self) -> Sizes:
+        """(n, k)."""
+        return {"actions": ("n", self.width)}
 
     def solve(self, *examples: Tensor) -> None:
         """Takes actions (n, k)."""

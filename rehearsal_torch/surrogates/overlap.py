@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.adjustment import adjustment
@@ -46,7 +46,9 @@ class Overlap(Solved):
         self.task, self.graphs, self.most = task, tuple(graphs), most
         self.names = (*task.context, *task.box.names)
         self.unlinked = tuple(name for name in task.box.names if not reaches(self.graphs, (name,), task.outcomes))
-        self.register_fitted("location", "scale", "lowest", "highest", "rows", "limits", "p_values")
+        self.register_fitted("location", "scale", "lowest", "highest", "rows", "p_values")
+        # Infinite where there were too few rows.
+        self.register_fitted("limits", finite=False)
         self.location: Tensor
         self.scale: Tensor
         self.lowest: Tensor
@@ -74,8 +76,23 @@ class Overlap(Solved):
         self.lowest, self.highest = values.amin(0), values.amax(0)
         every = torch.linspace(0, len(values) - 1, min(self.most, len(values)), dtype=torch.float64, device=values.device)
         self.rows = ((values - self.location) / self.scale)[every.round().long()]
+        self._limit()
+
+    def sizes(self) -> Sizes:
+        """n rows of d context variables and actions; a limit for each candidate set."""
+        ends = dict.fromkeys(("location", "scale", "lowest", "highest"), (len(self.names),))
+        return {**ends, "rows": ("n", len(self.names)), "limits": (len(self.task.candidates),), "p_values": (len(self.unlinked),)}
+
+    def take(self, task: RehearsalTask) -> None:
+        """Takes a task with other candidate sets, bounds or region, over the same variables."""
+        self.task = task
+        if self.fitted:
+            self._limit()
+
+    def _limit(self) -> None:
+        """The 99th percentile of the rows' own distances, for each candidate set."""
         if not self.known:
-            self.limits = values.new_full((len(self.task.candidates),), torch.inf)
+            self.limits = self.rows.new_full((len(self.task.candidates),), torch.inf)
             return
         own = [self._fifth(self.rows[:, self._places(names)], names, NEIGHBOURS + 1) for names in self.task.candidates]
         self.limits = torch.stack([torch.quantile(each, SHARE) for each in own])

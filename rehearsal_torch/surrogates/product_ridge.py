@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.fitted import Sizes
 from rehearsal_torch.surrogates.alteration_value import Prepared
 from rehearsal_torch.surrogates.gaussian_bumps import GaussianBumps, kernel_rows
 from rehearsal_torch.surrogates.kernel_widths import MEDIAN, Choice
@@ -73,6 +74,13 @@ class ProductRidge(GaussianBumps):
         self.amplitudes: Tensor
         self.context_widths: Tensor
         self.context_factors: Tensor
+
+    def sizes(self) -> Sizes:
+        """M models of n rows; contexts (x) and covariates (u); w context widths."""
+        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": ("M", 3), "ridges": ("M",)}
+        fit = {"coefficients": ("M", "n", 2), "factors": ("M", "n", "n"), "amplitudes": ("M", 2), "context_widths": ("w",)}
+        second = {"context_factors": ("w", "n", "n")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        return {**super().sizes(), **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
         """Both stages: one factorisation a model, and one a context width where there are covariates.

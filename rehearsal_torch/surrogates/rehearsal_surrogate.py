@@ -10,6 +10,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.surrogates.overlap import Overlap
@@ -30,3 +31,15 @@ class RehearsalSurrogate(Surrogate, ABC):
         super().__init__()
         self.task = RehearsalTask.of(task)
         self.overlap = Overlap(self.task, (self.task.graph,) if graphs is None else graphs)
+
+    def question(self) -> Question:
+        """Its task."""
+        return self.task
+
+    def used(self) -> tuple[str, ...]:
+        """Neither the region nor the candidate sets enter the fit of a structural model: they are looked up when deciding."""
+        return ("graph", "actions", "context", "outcomes")
+
+    def _take(self, question: Question) -> None:
+        self.task = RehearsalTask.of(question)  # type: ignore[arg-type]
+        self.overlap.take(self.task)

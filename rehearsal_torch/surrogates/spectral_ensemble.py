@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.alteration_value import AlterationValue, Prepared
 from rehearsal_torch.surrogates.spectral_ridge import SpectralRidge
 
@@ -46,6 +47,7 @@ class SpectralEnsemble(AlterationValue):
         super().__init__(first)
         if members < 1:
             raise ValueError(f"expected at least 1 member; got {members}")
+        bounded("members", members, 1000)
         self.members = nn.ModuleList(SpectralRidge(first, features, directed_by, chosen_by, iterations, 1000 * seed + each) for each in range(members))
 
     def _each(self) -> list[SpectralRidge]:

@@ -32,6 +32,8 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from rehearsal_torch.data.fitted import Sizes
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.alteration_value import AlterationValue, Prepared
 from rehearsal_torch.surrogates.evidence_metric import gram, scaled_metric
 from rehearsal_torch.surrogates.metric_ridge import MetricRidge
@@ -41,6 +43,8 @@ TOLD = 16
 CANDIDATES = 192
 CHUNK = 4_000_000
 FLAT = 1e-6
+# A factor of twice the features, squared, is kept.
+MOST_FEATURES = 4096
 
 
 class SpectralRidge(AlterationValue):
@@ -61,6 +65,7 @@ class SpectralRidge(AlterationValue):
         super().__init__(first)
         if min(features, directed_by, chosen_by, iterations) < 1:
             raise ValueError("expected at least one feature, row and iteration")
+        bounded("features", features, MOST_FEATURES)
         self.features, self.directed_by, self.chosen_by, self.iterations, self.seed = features, directed_by, chosen_by, iterations, seed
         self.embedding = MetricRidge()
         fitted = ("directions", "ratio", "on_context", "on_covariates", "on_actions", "factor", "coefficients", "mean", "noise", "rows", "covariates", "kept")
@@ -101,6 +106,23 @@ class SpectralRidge(AlterationValue):
         self.rows, self.covariates = whole @ self.directions.mT, covariates.mean(0)
         some = order[:CANDIDATES]
         self.kept = actions[some]
+
+    def sizes(self) -> Sizes:
+        """M frequencies over contexts (x), covariates (u) and actions (k); n rows seen along r directions."""
+        waves = 2 * self.features
+        on = {"on_context": (self.features, "x"), "on_covariates": (self.features, "u"), "on_actions": (self.features, "k")}
+        fit = {"factor": (waves, waves), "coefficients": (waves, 2), "mean": (2,), "noise": (2,), "ratio": (1,)}
+        return {**on, **fit, "directions": ("r", "d"), "rows": ("n", "r"), "covariates": ("u",), "kept": ("c", "k")}
+
+    def faults(self) -> list[str]:
+        """Sizes, directions over other variables, and covariates whose embedding is missing."""
+        found = super().faults()
+        widths = [on.shape[-1] for on in (self.on_context, self.on_covariates, self.on_actions)]
+        if not found and self.directions.shape[1] != sum(widths):
+            found.append(f"directions: expected the size (r, {sum(widths)}); got {tuple(self.directions.shape)}")
+        if not found and widths[1] and not (self.embedding.fitted and len(self.embedding.mean) == 2 * self.features):
+            found.append(f"embedding: expected {2 * self.features} means of what the {widths[1]} covariates give")
+        return found
 
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""

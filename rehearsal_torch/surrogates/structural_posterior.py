@@ -112,6 +112,7 @@ class StructuralPosterior(ScenarioModel):
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
+        self.require_fitted()
         score = {each: regression.score for each, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)}
         gained = torch.stack([torch.stack([score[each] for each in hypothesis.equations]).sum() for hypothesis in self.hypotheses])
         return torch.log_softmax(self.prior.log() + gained, 0)

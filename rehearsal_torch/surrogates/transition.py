@@ -15,6 +15,7 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.fitted import Solved, Trained
 from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.rescale import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.course import Course
@@ -76,8 +77,17 @@ class TransitionModel(EpisodeSurrogate):
         yield self.levels, (table.columns(self.levels.names),)
         yield self.mechanism, self.examples(table)
 
+    def question(self) -> Question:
+        """The columns that it reads."""
+        return Columns((*self.rescale.names, *self.levels.names))
+
+    def used(self) -> tuple[str, ...]:
+        """All columns."""
+        return ("columns",)
+
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision."""
+        self.require_fitted()
         ahead = [next_name(name) for name in self.varying]
         boxed = self.rescale.scale(table.columns(self.rescale.names))
         after = torch.cat([table.columns(ahead), table.columns(self.rescale.names)[:, len(ahead) :]], -1)
@@ -94,6 +104,7 @@ class TransitionModel(EpisodeSurrogate):
     @torch.no_grad()
     def course(self, episode: Episode) -> Course:
         """The episode's counterfactual steps; states are the scaled varying features, actions the dose levels."""
+        self.require_fitted()
         boxed = self.rescale.scale(episode.columns(self.rescale.names).to(self.levels.medians))
         width, horizon, count = len(self.varying), episode.horizon, self.levels.actions
         shown = self.levels.shown(torch.arange(count, device=boxed.device)).to(boxed)

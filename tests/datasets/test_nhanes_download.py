@@ -128,3 +128,22 @@ def test_a_refusal_is_not_tried_again(tmp_path):
     with pytest.raises(ValueError, match="404 Not Found"):
         fetch(tmp_path, opener=refuse, pause=0)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_module_that_is_too_large_is_refused_while_it_comes_and_not_kept(tmp_path, announced):
+    read = []
+
+    class Endless(io.BytesIO):
+        status, headers = 200, Message()
+
+        def read(self, size):
+            read.append(size)
+            return b"x" * size
+
+    if announced:
+        Endless.headers["Content-Length"] = str(2**40)
+    with pytest.raises(ValueError, match=r"DEMO_G.xpt: expected a module of at most 1000000 bytes; .*nothing of it was kept"):
+        fetch(tmp_path, opener=lambda request, seconds: Endless(), pause=0, largest=1_000_000)
+    assert sum(read) <= (0 if announced else 1_000_000 + 2**18)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,153 @@
+"""Questions: what a surrogate was fitted for, compared field by field with what it is asked.
+
+A question is a task (`RehearsalTask`, `CausalTask`), or, for episodes, the columns that are read. Fitting uses some of its
+fields; where one of those differs, what was learnt answers another question, and is refused by name. The other fields are
+taken over: a box with other bounds, say, or a region that the fit has never looked at.
+
+Fields are sets of short texts, numbers with ten digits, so that neither the order in which a task is written nor its last
+bits make a difference, and so that a difference can be shown as what stands on one side alone.
+
+Source: ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.spaces.polytope import Polytope
+
+
+class OtherQuestionError(ValueError):
+    """What was learnt answers another question; the message names each field that differs."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of episodes, for surrogates without a task.
+
+    Attributes:
+        names: Every column that is there, or that is needed.
+    """
+
+    names: tuple[str, ...]
+
+
+Question = RehearsalTask | CausalTask | Columns
+
+
+def fields(question: Question) -> dict[str, frozenset[str]]:
+    """A question's fields; boxes are left out, as their bounds are never fitted to."""
+    if isinstance(question, Columns):
+        return {"columns": frozenset(question.names)}
+    found = {"graph": _graph(question.graph), "actions": frozenset(question.box.names)}
+    if isinstance(question, RehearsalTask):
+        return found | {
+            "context": frozenset(question.context),
+            "outcomes": frozenset(question.outcomes),
+            "region": _faces(question.region),
+            "candidates": frozenset("{" + ", ".join(sorted(names)) + "}" for names in question.candidates),
+        }
+    limits = frozenset[str]() if question.limits is None else _faces(question.limits)
+    return found | {"nodes": frozenset(question.nodes), "reward": _reward(question.reward), "limits": limits}
+
+
+def like(own: Question, given: object) -> Question:
+    """A question of the same kind, from plain data as well: a task's mapping, or names of columns.
+
+    Raises:
+        OtherQuestionError: if it is of another kind.
+        ValueError: if the plain data are no task.
+    """
+    if isinstance(own, Columns):
+        if isinstance(given, Sequence) and not isinstance(given, str):
+            return Columns(tuple(str(name) for name in given))
+    elif isinstance(given, Mapping):
+        return type(own).of(given)
+    if type(given) is type(own):
+        return given
+    raise OtherQuestionError(f"expected {_KINDS[type(own)]}; got a {type(given).__name__}")
+
+
+_KINDS: dict[type, str] = {RehearsalTask: "a rehearsal task", CausalTask: "a task of causal optimisation", Columns: "episodes, by their columns"}
+
+
+def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[str]:
+    """The fields that the fit used and in which the questions differ, each as a clause; empty where there is none.
+
+    Args:
+        fitted: What was fitted for.
+        asked: What is asked.
+        used: Names of the fields that the fit used.
+    """
+    before, now = fields(fitted), fields(asked)
+    if isinstance(fitted, Columns):
+        missing = [name for name in fitted.names if name not in now.get("columns", ())]
+        return [f"columns: it needs {list(fitted.names)}; the data have no {missing}"] if missing else []
+    found = []
+    for name in used:
+        left, came = sorted(before[name] - now[name]), sorted(now[name] - before[name])
+        if left or came:
+            found.append(f"{name}: it was fitted with {_shown(left)}, and is asked with {_shown(came)}")
+    return found
+
+
+def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
+    """The question that is answered from now on: what the fit used stays in the order that it had, the rest is what is asked.
+
+    Args:
+        fitted: What was fitted for.
+        asked: What is asked; equal in the fields that were used.
+        used: Names of the fields that the fit used.
+    """
+    if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):
+        kept = {"region": fitted.region} if "region" in used else {}
+        sets = {"candidates": fitted.candidates} if "candidates" in used else {}
+        return replace(asked, graph=fitted.graph, context=fitted.context, box=asked.box.only(fitted.box.names), **kept, **sets)  # type: ignore[arg-type]
+    if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):
+        limits, names = asked.limits, fitted.box.names
+        if limits is not None:
+            limits = Polytope(names, limits.normals[:, [limits.names.index(name) for name in names]], limits.offsets)
+        return CausalTask(fitted.graph, asked.box.only(names), fitted.reward if "reward" in used else asked.reward, limits)
+    return fitted
+
+
+def _shown(texts: Sequence[str]) -> str:
+    few = [each if len(each) <= 100 else f"{each[:100]}..." for each in texts[:6]]
+    more = [] if len(texts) <= 6 else [f"{len(texts) - 6} more"]
+    return f"[{'; '.join([*few, *more])}]" if texts else "nothing in their place"
+
+
+def _graph(graph: RehearsalGraph) -> frozenset[str]:
+    arrows = [f"{source} -> {target}" for source, target in graph.edges]
+    joined = [" <-> ".join(sorted(clique)) for clique in graph.cliques]
+    return frozenset([*arrows, *joined])
+
+
+def _faces(region: Polytope) -> frozenset[str]:
+    found = []
+    for normal, offset in zip(region.normals.tolist(), region.offsets.tolist(), strict=True):
+        length = sum(each * each for each in normal) ** 0.5
+        terms = sorted((name, each / length) for name, each in zip(region.names, normal, strict=True) if each)
+        if len(terms) == 1:
+            ((name, sign),) = terms
+            found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign:.10g}")
+        else:
+            found.append(" + ".join(f"{each:.10g} {name}" for name, each in terms) + f" <= {offset / length:.10g}")
+    return frozenset(found)
+
+
+def _reward(reward: KnownReward) -> frozenset[str]:
+    if isinstance(reward, FunctionReward):
+        return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
+    return frozenset(_terms(reward.to_plain()))
+
+
+def _terms(plain: Mapping[str, Any]) -> list[str]:
+    found = []
+    for key, value in plain.items():
+        found += [f"{key} {name} {number:.10g}" for name, number in value.items()] if isinstance(value, Mapping) else [f"{key} {value}"]
+    return found
