@@ -1,15 +1,19 @@
 """Checkpoints: saved, loaded, equal; and nothing from the folder is ever run."""
 
+import hashlib
 import pickle
+import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError, card, load, save
+from rehearsal_torch.checkpoint import CheckpointError, card, load, savable, save
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -149,12 +153,24 @@ class Bomb:
         return os.mkdir, (self.path,)
 
 
+def put(folder: Path, weights: bytes) -> None:
+    """Other weights, with the card that goes with them."""
+    (folder / "weights.safetensors").write_bytes(weights)
+    (folder / "card.yaml").write_text(yaml.safe_dump({"weights_sha256": hashlib.sha256(weights).hexdigest()}))
+
+
+def spoil(folder: Path, **tensors: torch.Tensor) -> None:
+    """Other tensors in a checkpoint, as somebody who knows the format would put them there."""
+    state = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
+    put(folder, safetensors.torch.save(state | {name.replace("__", "."): value for name, value in tensors.items()}))
+
+
 @pytest.mark.parametrize("keep_card", [True, False])
 def test_a_pickle_bomb_is_refused(folder: Path, tmp_path: Path, keep_card: bool) -> None:
     bomb = pickle.dumps(Bomb(tmp_path / "ran"))
     (folder / "weights.safetensors").write_bytes(bomb)
     if not keep_card:
-        (folder / "card.yaml").unlink()
+        put(folder, bomb)
     with pytest.raises(CheckpointError, match="not the file that card" if keep_card else "nothing was read from it"):
         load(folder)
     assert not (tmp_path / "ran").exists()
@@ -168,7 +184,9 @@ def test_damage_and_absence_are_named(folder: Path, tmp_path: Path) -> None:
         load(folder)
     (folder / "card.yaml").unlink()
     whole = (folder / "weights.safetensors").read_bytes()
-    (folder / "weights.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CheckpointError, match=f"does not say the weights' SHA-256.*{hashlib.sha256(whole).hexdigest()}"):
+        load(folder)
+    put(folder, whole[: len(whole) // 2])
     with pytest.raises(CheckpointError, match="safetensors format"):
         load(folder)
 
@@ -177,3 +195,143 @@ def test_arguments_that_do_not_fit_are_named(folder: Path) -> None:
     edit(folder, width=3)
     with pytest.raises(CheckpointError, match=r"cannot build .*width"):
         load(folder)
+
+
+NAN = torch.tensor([float("nan"), 0.0, 0.0, 0.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ({"rescale__lower": NAN}, r"rescale\.lower: 1 of 4 numbers are not finite"),
+        ({"mechanism__networks__shift": torch.full((2, 2), float("inf"))}, r"mechanism\.networks\.shift: 4 of 4 numbers are not finite"),
+        ({"levels__edges": torch.zeros(1, 0, dtype=torch.float64)}, r"levels\.edges: expected the size \(1, 1\); got \(1, 0\)"),
+        ({"levels__medians": torch.tensor([[0.1, 0.2, 0.3]])}, r"levels\.medians: expected doses .* the first of each row 0"),
+        ({"rescale__upper": torch.zeros(3)}, r"rescale\.upper: expected the size \(4\); got \(3,\)"),
+        ({"rescale__upper": torch.full((4,), -9.0)}, r"rescale\.upper: expected lower <= upper"),
+        ({"rescale__lower": torch.zeros(0), "rescale__upper": torch.zeros(0)}, "rescale: nothing was learnt"),
+        ({"levels__medians": torch.zeros(1, 3, dtype=torch.long)}, r"levels\.medians: expected floating-point numbers; got torch\.int64"),
+    ],
+)
+def test_a_damaged_state_is_refused_by_name(folder: Path, tensors: dict[str, torch.Tensor], words: str) -> None:
+    spoil(folder, **tensors)
+    with pytest.raises(CheckpointError, match=words):
+        load(folder)
+
+
+def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) -> None:
+    model.rescale.lower[0] = float("nan")
+    with pytest.raises(CheckpointError, match=r"rescale\.lower: 1 of 4 numbers are not finite.*nothing was written"):
+        save(model, CONFIG, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mechanism": CONFIG["mechanism"] | {"hidden": 1_000_000_000}}, r"hidden: expected a whole number from 1 to 65536; got 1000000000"),
+        ({"mechanism": CONFIG["mechanism"] | {"hidden": 60_000}}, r"hidden: expected at most the \d+ numbers that the weights have left for it; got \d+"),
+        ({"mechanism": CONFIG["mechanism"] | {"hidden": "many"}}, "cannot build"),
+        ({"levels": 1_000_000_000}, r"levels: expected a whole number from 2 to 1000; got 1000000000"),
+        ({"levels": 900, "doses": ["a", "b", "c"]}, r"levels \*\* doses: expected a whole number from 1 to 1048576; got 729000000"),
+        ({"varying": {"&": "x"} | {f"x{each}": each for each in range(250_000)}}, "at most"),
+    ],
+)
+def test_sizes_are_bounded_before_anything_is_allocated(folder: Path, changes: dict[str, object], words: str) -> None:
+    edit(folder, **changes)
+    with pytest.raises(CheckpointError, match=words):
+        load(folder)
+
+
+def test_an_alias_bomb_is_refused_at_once(folder: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    (folder / "config.yaml").write_text("\n".join(lines))
+    began = time.perf_counter()
+    with pytest.raises(CheckpointError, match="at most 200000 values"):
+        load(folder)
+    assert time.perf_counter() - began < 1
+
+
+def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(model: TransitionModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rehearsal_torch import checkpoint
+
+    old, other = load(folder), TransitionModel(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7, floor=1e-2), levels=3)
+    other.load_state_dict(model.state_dict() | {"mechanism.factor": torch.eye(2)})
+    changed = CONFIG | {"mechanism": CONFIG["mechanism"] | {"floor": 1e-2}}
+    kept = {path: path.read_bytes() for path in folder.iterdir()}
+    for last in range(4):
+        for path, content in kept.items():
+            path.write_bytes(content)
+        left = iter([True] * last + [False])
+
+        def written(path: Path, content: bytes, left: Iterator[bool] = left) -> Path:
+            if not next(left):
+                raise KeyboardInterrupt
+            Path(path).write_bytes(content)
+            return path
+
+        monkeypatch.setattr(checkpoint, "write_bytes", written)
+        monkeypatch.setattr(checkpoint, "write_text", lambda path, text, put=written: put(path, text.encode()))
+        if last < 3:
+            with pytest.raises(KeyboardInterrupt):
+                save(other, changed, folder)
+        else:
+            save(other, changed, folder)
+        if last in (1, 2):
+            with pytest.raises(CheckpointError, match="not the file that card"):
+                load(folder)
+        else:
+            factor = load(folder).state_dict()["mechanism.factor"]
+            assert torch.equal(factor, (other if last == 3 else old).state_dict()["mechanism.factor"])
+
+
+def test_weights_that_are_too_large_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rehearsal_torch import checkpoint
+
+    monkeypatch.setattr(checkpoint, "LARGEST", 100)
+    with pytest.raises(CheckpointError, match="expected at most 0 GiB"):
+        load(folder)
+    with pytest.raises(CheckpointError, match="expected weights of at most"):
+        save(load_names_model(folder, monkeypatch), CONFIG, folder)
+
+
+def load_names_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TransitionModel:
+    from rehearsal_torch import checkpoint
+
+    monkeypatch.setattr(checkpoint, "LARGEST", 2**30)
+    surrogate = load(folder)
+    monkeypatch.setattr(checkpoint, "LARGEST", 100)
+    assert isinstance(surrogate, TransitionModel)
+    return surrogate
+
+
+def test_episodes_need_the_columns_that_were_fitted(folder: Path, episode: Episode) -> None:
+    assert torch.equal(load_columns(folder, [*reversed(COLUMNS), "more"]).course(episode).noise, load_columns(folder, None).course(episode).noise)
+    with pytest.raises(CheckpointError, match=r"columns: it needs \['x', 'y', 'age', 'vent', 'drug'\]; the data have no \['age', 'drug'\]"):
+        load(folder, task=["x", "y", "vent", "medicine"])
+    with pytest.raises(CheckpointError, match="expected episodes, by their columns; got a dict"):
+        load(folder, task={"graph": {}})
+
+
+def load_columns(folder: Path, names: list[str] | None) -> TransitionModel:
+    surrogate = load(folder, task=names)
+    assert isinstance(surrogate, TransitionModel)
+    return surrogate
+
+
+class Own(TransitionModel):
+    """A surrogate of somebody's own."""
+
+
+def test_what_cannot_be_saved_is_said_before_it_is_fitted(model: TransitionModel) -> None:
+    state = torch.random.get_rng_state()
+    savable(CONFIG, model)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    mine = Own(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3)
+    with pytest.raises(CheckpointError, match=r"test_checkpoint\.Own is not part of rehearsal_torch.*could not be kept"):
+        savable(CONFIG | {"_target_": "tests.test_checkpoint.Own"}, mine)
+
+
+def test_the_committed_checkpoint_loads() -> None:
+    surrogate = load(Path(__file__).parents[1] / "checkpoints" / "sepsis")
+    assert surrogate.faults() == []

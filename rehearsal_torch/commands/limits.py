@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.commands.decide import surrogate_in
 from rehearsal_torch.commands.user_error import UserError, did_you_mean
@@ -46,6 +46,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
         near = Path(config.path).parent
         remedy = did_you_mean(Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else [])
         raise UserError("there is no such file or folder", f"path={config.path}", remedy)
+    _sizes(config)
     _checkpoint(config, script, jobs)
     if not any(text.startswith(_DATA) for text in typed):
         raise UserError("nothing says what data this is for", "", _what_to_type(script))
@@ -61,6 +62,22 @@ def _what_to_type(script: str) -> str:
         words.append(f"or your own experiments: {line} +experiment=own_system path=experiments.csv dataset.task=task.yaml")
         words.append(f"or with what a training learnt: {line} +experiment=sepsis checkpoint=FOLDER")
     return "; ".join([*words, f"{line} --help shows all options"])
+
+
+# Groups whose whole numbers decide how much memory and time a run takes, and the most that any of them may be; seeds may be anything.
+_SIZED, _MOST = ("dataset", "surrogate", "objective", "search", "certificate", "trainer"), 10**8
+
+
+def _sizes(config: DictConfig) -> None:
+    waiting = [(group, OmegaConf.to_container(config[group], resolve=True)) for group in _SIZED]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{key}.{name}", item) for name, item in value.items() if name != "seed"]
+        elif isinstance(value, list):
+            waiting += [(f"{key}[{place}]", item) for place, item in enumerate(value)]
+        elif isinstance(value, int) and abs(value) > _MOST:
+            raise UserError(f"expected a whole number of at most {_MOST}; got {value}", key, "Nothing was begun: no machine holds so much")
 
 
 def _whole(key: str, value: object, least: int, *, optional: bool) -> None:

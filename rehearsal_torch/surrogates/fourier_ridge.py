@@ -89,10 +89,10 @@ class FourierRidge(AlterationValue):
     def sizes(self) -> Sizes:
         """R pairs of features over d columns; n kept rows of contexts (x), covariates (u) and actions (k); c landmarks of stage 2."""
         waves = 2 * self.pairs
-        fit = {"widths": (3,), "ridge": (1,), "frequencies": (self.pairs, "d"), "coefficients": (waves, 2), "factor": (waves, waves)}
-        kept = {"kept": ("n", "k"), "kept_contexts": ("n", "x"), "kept_covariates": ("n", "u"), "dual": ("n",)}
+        fit: Sizes = {"widths": (3,), "ridge": (1,), "frequencies": (self.pairs, "d"), "coefficients": (waves, 2), "factor": (waves, waves)}
+        kept: Sizes = {"kept": ("n", "k"), "kept_contexts": ("n", "x"), "kept_covariates": ("n", "u"), "dual": ("n",)}
         covariates = self.kept_covariates.shape[-1]
-        second = {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
+        second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
         return {**fit, "amplitudes": (2,), "total": (waves,), "errors": ("s", 2), **kept, **second}
 
     def faults(self) -> list[str]:

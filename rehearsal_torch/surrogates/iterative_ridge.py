@@ -68,9 +68,9 @@ class IterativeRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """n rows; contexts (x) and covariates (u); preconditioners of rank r and s."""
-        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,)}
-        fit = {"coefficients": ("n", 2), "amplitudes": (2,), "factor": ("n", "r")}
-        second = {"context_factor": ("n", "s")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,)}
+        fit: Sizes = {"coefficients": ("n", 2), "amplitudes": (2,), "factor": ("n", "r")}
+        second: Sizes = {"context_factor": ("n", "s")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
         return {**super().sizes(), **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:

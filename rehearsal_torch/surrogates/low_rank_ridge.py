@@ -82,9 +82,9 @@ class LowRankRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, seen by e features."""
-        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,), "errors": ("s", 2)}
-        fit = {"coefficients": ("n", 2), "root": ("n", "n"), "factor": ("n", "n"), "amplitudes": (2,), "profile": ("n",)}
-        second = {"context_centres": ("c", "x"), "embedding": ("c", "e"), "cover": ("n", "v")}
+        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,), "errors": ("s", 2)}
+        fit: Sizes = {"coefficients": ("n", 2), "root": ("n", "n"), "factor": ("n", "n"), "amplitudes": (2,), "profile": ("n",)}
+        second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", "e"), "cover": ("n", "v")}
         return {**super().sizes(), **rows, **fit, **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {})}
 
     def faults(self) -> list[str]:

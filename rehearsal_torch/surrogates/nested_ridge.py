@@ -79,8 +79,11 @@ class NestedRidge(RehearsalSurrogate):
         if found:
             return found
         context, sets = len(self.task.context), zip(self.task.candidates, self.values(), strict=True)
-        found = [f"estimators.{place}: expected {len(names)} actions; got {each.actions.shape[-1]}"
-                 for place, (names, each) in enumerate(sets) if each.actions.shape[-1] != len(names)]
+        found = [
+            f"estimators.{place}: expected {len(names)} actions; got {each.actions.shape[-1]}"
+            for place, (names, each) in enumerate(sets)
+            if each.actions.shape[-1] != len(names)
+        ]
         width = self.untouched.directions.shape[-1]
         return found if width == context else [*found, f"untouched.directions: expected {context} columns; got {width}"]
 

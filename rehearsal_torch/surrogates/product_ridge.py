@@ -77,9 +77,9 @@ class ProductRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """M models of n rows; contexts (x) and covariates (u); w context widths."""
-        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": ("M", 3), "ridges": ("M",)}
-        fit = {"coefficients": ("M", "n", 2), "factors": ("M", "n", "n"), "amplitudes": ("M", 2), "context_widths": ("w",)}
-        second = {"context_factors": ("w", "n", "n")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": ("M", 3), "ridges": ("M",)}
+        fit: Sizes = {"coefficients": ("M", "n", 2), "factors": ("M", "n", "n"), "amplitudes": ("M", 2), "context_widths": ("w",)}
+        second: Sizes = {"context_factors": ("w", "n", "n")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
         return {**super().sizes(), **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:

@@ -49,7 +49,7 @@ def test_what_is_right_passes(override):
         ("trainer.clip=strong,weak", "names several values"),
         ("objective.changes=true", "expected a whole number, such as 3; got true"),
         ("truth=0", "expected true or false"),
-        ("objective.reward.weights=1", "expected a mapping"),
+        ("objective.reward=1", "expected a mapping"),
         ("name=[a]", "expected a text"),
         ("hydra.nothing.here=1", "there is no key 'hydra.nothing.here'"),
         ("~trainr", "there is no key 'trainr'"),
@@ -60,6 +60,11 @@ def test_what_is_wrong_is_said(override, words):
     with pytest.raises(UserError) as told:
         composed(CONF, [override], multirun=False)
     assert words in str(told.value)
+
+
+def test_weights_that_are_typed_take_the_place_of_the_default():
+    config, _ = composed(CONF, ["objective.reward.weights={paO2: 1, GCS: 0.5}"], multirun=False)
+    assert dict(config.objective.reward.weights) == {"paO2": 1, "GCS": 0.5}
 
 
 def test_each_swept_value_is_checked():

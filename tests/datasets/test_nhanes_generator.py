@@ -207,10 +207,10 @@ def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
     with pytest.raises(ValueError, match="format 1"):
         Generator.load(resealed(copy, format=2))
     (copy / "card.yaml").write_text("a: [")
-    with pytest.raises(ValueError, match="cannot be read as YAML|UTF-8"):
+    with pytest.raises(ValueError, match="cannot be read as YAML"):
         Generator.load(copy)
     (copy / "card.yaml").write_text("!!python/object/apply:os.getcwd []")
-    with pytest.raises(ValueError, match="cannot be read as YAML|UTF-8"):
+    with pytest.raises(ValueError, match="cannot be read as YAML"):
         Generator.load(copy)
     (copy / "weights.safetensors").write_bytes(b"no numbers")
     (copy / "card.yaml").write_text(yaml.safe_dump({"format": 1, "sha256": hashlib.sha256(b"no numbers").hexdigest()}))
