@@ -146,6 +146,7 @@ class CentreDistances(Alternatives):
         if loss not in get_args(Loss) or min(draws, fresh) < 1 or precision not in (32, 64):
             told = f"loss={loss!r}, draws={draws}, fresh={fresh}, precision={precision}"
             raise ValueError(f"expected a loss among {get_args(Loss)}, draws and fresh >= 1, precision 32 or 64; got {told}")
+        surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
         place = [scaler.names.index(name) for name in task.outcomes]
         region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())

@@ -86,3 +86,8 @@ class AlterationValue(Solved, ABC):
     @abstractmethod
     def actions(self) -> Tensor:
         """The N historical actions, (N, k), or those that are kept of them."""
+
+    @property
+    @abstractmethod
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """How many context variables, covariates and actions it was fitted to."""

@@ -189,6 +189,11 @@ class FourierRidge(AlterationValue):
         return self.dual * gaussian(here, joined((self.kept_contexts, self.kept_covariates), self.widths[:2]))
 
     @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """Those of the kept rows."""
+        return self.kept_contexts.shape[-1], self.kept_covariates.shape[-1], self.kept.shape[-1]
+
+    @property
     def actions(self) -> Tensor:
         """The actions of at most 500 rows, (n, k)."""
         return self.kept

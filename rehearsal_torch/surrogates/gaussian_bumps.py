@@ -35,12 +35,18 @@ class GaussianBumps(AlterationValue, ABC):
         self.bump_widths: Tensor
 
     def sizes(self) -> Sizes:
-        """n centres of k actions, g widths; subclasses add their own."""
-        return {"centres": ("n", "k"), "bump_widths": ("g",)}
+        """n centres of k actions; one width, unless a subclass has several."""
+        return {"centres": ("n", "k"), "bump_widths": (1,)}
 
     @abstractmethod
     def prepare(self, contexts: Tensor) -> Prepared:
         """Pieces: weights (B, g, n) of the smoothed desirability, of the indicator, then the estimator's own."""
+
+    @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """Those of the rows that the bumps stand at."""
+        rows = (self.get_buffer("contexts"), self.get_buffer("covariates"), self.centres)
+        return tuple(each.shape[-1] for each in rows)  # type: ignore[return-value]
 
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """Eq. (9), (..., B, k) -> (..., B)."""

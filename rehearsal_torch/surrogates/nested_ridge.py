@@ -78,12 +78,11 @@ class NestedRidge(RehearsalSurrogate):
         found = super().faults()
         if found:
             return found
-        context, sets = len(self.task.context), zip(self.task.candidates, self.values(), strict=True)
-        found = [
-            f"estimators.{place}: expected {len(names)} actions; got {each.actions.shape[-1]}"
-            for place, (names, each) in enumerate(sets)
-            if each.actions.shape[-1] != len(names)
-        ]
+        context, sets = len(self.task.context), zip(self.task.candidates, self.adjustments, self.values(), strict=True)
+        for place, (names, adjusted, each) in enumerate(sets):
+            wanted = (context, len(adjusted.before) + len(adjusted.between), len(names))
+            if each.widths_of_rows != wanted:
+                found.append(f"estimators.{place}: expected {wanted} context variables, covariates and actions; got {each.widths_of_rows}")
         width = self.untouched.directions.shape[-1]
         return found if width == context else [*found, f"untouched.directions: expected {context} columns; got {width}"]
 

@@ -77,10 +77,11 @@ class ProductRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """M models of n rows; contexts (x) and covariates (u); w context widths."""
+        own = {"bump_widths": (len(self.widths[:, 2].unique()) if self.widths.ndim == 2 and self.widths.shape[1] == 3 else "g",)}
         rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": ("M", 3), "ridges": ("M",)}
         fit: Sizes = {"coefficients": ("M", "n", 2), "factors": ("M", "n", "n"), "amplitudes": ("M", 2), "context_widths": ("w",)}
         second: Sizes = {"context_factors": ("w", "n", "n")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
-        return {**super().sizes(), **rows, **fit, **second}
+        return {**super().sizes(), **own, **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
         """Both stages: one factorisation a model, and one a context width where there are covariates.

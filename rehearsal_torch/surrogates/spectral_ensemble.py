@@ -62,6 +62,12 @@ class SpectralEnsemble(AlterationValue):
             member.solve(*examples)
 
     @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """Those of the members, or minus one where they disagree."""
+        found = {member.widths_of_rows for member in self._each()}
+        return found.pop() if len(found) == 1 else (-1, -1, -1)
+
+    @property
     def actions(self) -> Tensor:
         """Some of the historical actions, (n, k)."""
         return self._each()[0].actions

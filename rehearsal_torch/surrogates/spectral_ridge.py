@@ -117,11 +117,13 @@ class SpectralRidge(AlterationValue):
     def faults(self) -> list[str]:
         """Sizes, directions over other variables, and covariates whose embedding is missing."""
         found = super().faults()
-        widths = [on.shape[-1] for on in (self.on_context, self.on_covariates, self.on_actions)]
-        if not found and self.directions.shape[1] != sum(widths):
-            found.append(f"directions: expected the size (r, {sum(widths)}); got {tuple(self.directions.shape)}")
-        if not found and widths[1] and not (self.embedding.fitted and len(self.embedding.mean) == 2 * self.features):
-            found.append(f"embedding: expected {2 * self.features} means of what the {widths[1]} covariates give")
+        context, covariates, actions = self.widths_of_rows
+        columns, told = context + covariates + actions, context + len(self.first)
+        if not found and self.directions.shape[1] != columns:
+            found.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
+        second = self.embedding
+        if not found and covariates and not (second.fitted and len(second.mean) == 2 * self.features and second.directions.shape[-1] == told):
+            found.append(f"embedding: expected {2 * self.features} means given {told} inputs, for the {covariates} covariates")
         return found
 
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
@@ -154,6 +156,11 @@ class SpectralRidge(AlterationValue):
         energy = (targets - self.mean).square().sum(0)
         # Noise variance at the amplitude of highest evidence: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
         self.noise = (energy - (cross * self.coefficients).sum(0)) / len(targets)
+
+    @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """Those of the frequencies."""
+        return self.on_context.shape[-1], self.on_covariates.shape[-1], self.on_actions.shape[-1]
 
     @property
     def actions(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -9,11 +10,14 @@ import pytest
 import torch
 
 import rehearsal_torch.surrogates
-from rehearsal_torch.checkpoint import load, save
-from rehearsal_torch.data.fitted import Solved, Trained
+from rehearsal_torch.checkpoint import CheckpointError, load, save
+from rehearsal_torch.data.fitted import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.alteration_value import AlterationValue
 from rehearsal_torch.training.fit import fit
 from tests.linear_truth import chain
@@ -140,3 +144,98 @@ def test_a_task_without_a_context_is_a_task(name):
     one, other = decided(learnt(name, task, TABLE), JUDGES[name], situations)
     assert 0 <= one.estimate.point <= 1
     assert one.to_dict() == other.to_dict(), "there is nothing by which situations could differ"
+
+
+TASK = WORLD.task
+NARROW = Box.of({name: (lower + 0.2 * (upper - lower), upper - 0.3 * (upper - lower)) for name, (lower, upper) in TASK.box.bounds().items()})
+ELSEWHERE = Polytope(TASK.region.names, TASK.region.normals, TASK.region.offsets + 0.3)
+
+
+def kept_by_region(name):
+    """Whether a surrogate's fit depends on the region."""
+    return name.startswith("nested")
+
+
+@pytest.fixture(scope="module")
+def folders(models, tmp_path_factory):
+    made = {}
+
+    def folder(name):
+        if name not in made:
+            made[name] = save(models(name), plain(name, TASK), tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return folder
+
+
+@every
+def test_a_checkpoint_answers_another_task_as_a_fresh_fit_would_or_refuses_it(name, folders):
+    if kept_by_region(name):
+        with pytest.raises(CheckpointError, match=r"answers another question\. region: it was fitted with \[.*\], and is asked with \[.*\]"):
+            load(folders(name), task=replace(TASK, region=ELSEWHERE))
+        with pytest.raises(CheckpointError, match="candidates: it was fitted with"):
+            load(folders(name), task=replace(TASK, candidates=TASK.candidates[:1]))
+        task = replace(TASK, box=NARROW)
+    else:
+        task = replace(TASK, box=NARROW, region=ELSEWHERE, candidates=TASK.candidates[:1])
+    situations = [Foresight(each.identity, each.given, NARROW.bounds()) for each in CASES]
+    loaded = load(folders(name), task=task.to_plain())
+    assert loaded.task.to_plain() == task.to_plain()
+    expected = [each.to_dict() for each in decided(learnt(name, task, TABLE), JUDGES[name], situations)]
+    assert [each.to_dict() for each in decided(loaded, JUDGES[name], situations)] == expected
+
+
+@every
+def test_a_checkpoint_refuses_another_graph_context_or_outcome(name, folders):
+    graph, names = TASK.graph, TASK.graph.names
+    first = graph.edges[0]
+    cut = RehearsalGraph(graph.cliques, tuple(edge for edge in graph.edges if edge != first))
+    with pytest.raises(CheckpointError, match=rf"graph: it was fitted with \[{first[0]} -> {first[1]}\], and is asked with nothing in their place"):
+        load(folders(name), task=replace(TASK, graph=cut))
+    with pytest.raises(CheckpointError, match=rf"context: it was fitted with \[{TASK.context[0]}\]"):
+        load(folders(name), task=replace(TASK, context=()))
+    with pytest.raises(CheckpointError, match=r"expected a rehearsal task; got a (list|tuple|Columns)"):
+        load(folders(name), task=list(names))
+
+
+@every
+def test_the_order_in_which_a_task_is_written_makes_no_difference(name, folders, models):
+    content = TASK.to_plain()
+    content["candidates"] = [names[::-1] for names in content["candidates"][::-1]]
+    content["graph"]["edges"] = content["graph"]["edges"][::-1]
+    content["box"] = dict(reversed(content["box"].items()))
+    loaded = load(folders(name), task=content)
+    if kept_by_region(name):
+        assert said(loaded, name) == said(models(name), name)
+    assert set(loaded.task.candidates) == {tuple(each) for each in (TASK.candidates if kept_by_region(name) else content["candidates"])}
+
+
+@every
+def test_every_damaged_number_and_size_is_noticed(name, models):
+    whole = models(name)
+    assert whole.faults() == []
+    kept = {key: value.clone() for key, value in whole.state_dict().items()}
+    made, wrong = built(name, TASK), []
+    made.load_state_dict(kept)
+    for key, value in kept.items():
+        if not value.numel() or key.endswith(".errors"):
+            continue
+        spoilt = [torch.full_like(value, torch.nan)]
+        # A preconditioner may have any rank: it decides how long solving takes, not what comes out.
+        if not (name == "nested_ridge_cg" and key.endswith("factor")):
+            spoilt.append(value[..., :-1] if value.ndim else value.reshape(1))
+        for other in spoilt:
+            try:
+                made.load_state_dict({key: other}, strict=False)
+            except RuntimeError:
+                continue
+            if not made.faults():
+                wrong.append((key, tuple(other.shape)))
+            made.load_state_dict({key: value}, strict=False)
+    assert wrong == []
+
+
+@every
+def test_what_has_learnt_nothing_says_so(name):
+    with pytest.raises(NotFittedError, match=r"has learnt nothing yet \(.*\): fit it first .*, or load a checkpoint"):
+        decided(built(name, TASK), JUDGES[name], CASES)
