@@ -38,7 +38,7 @@ def fitted(config: DictConfig, folder: RunFolder, problem: "Problem", method: "M
         raise UserError("expected the folder of a checkpoint; this is a file", str(kept), "Move it away, and type the same again")
     surrogate = surrogate_of(config, problem)
     with told("surrogate"):
-        savable(plain(config)["surrogate"], surrogate)
+        savable(plain(config.surrogate), surrogate)
     if method is not None:
         suits(method, surrogate)
     trainer = trainer_of(config, folder.path / "training")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -69,7 +70,7 @@ _SIZED, _MOST = ("dataset", "surrogate", "objective", "search", "certificate", "
 
 
 def _sizes(config: DictConfig) -> None:
-    waiting = [(group, OmegaConf.to_container(config[group], resolve=True)) for group in _SIZED]
+    waiting: list[tuple[str, Any]] = [(group, OmegaConf.to_container(config[group], resolve=True)) for group in _SIZED]
     while waiting:
         key, value = waiting.pop()
         if isinstance(value, dict):

@@ -109,3 +109,18 @@ def test_a_table_that_teaches_nothing_is_answered_before_fitting(folder, capsys,
 def test_files_that_are_not_there_are_asked_for(folder, capsys, arguments, words):
     assert main(decide, [*arguments, *(["out=run"] if "out=run" not in arguments else [])]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_asked_its_own_question(folder, capsys):
+    assert main(decide, [*TYPED, *SMALL]) == 0
+    again = [*TYPED[:-2], "workers=1", "checkpoint=run"]
+    write(folder, TASK | {"region": {"Y1": [0.9, None], "Y2": [0.3, None]}})
+    assert main(decide, [*again, "out=other"]) == 2
+    assert "region: it was fitted with [Y1 >= 0.6], and is asked with [Y1 >= 0.9]" in capsys.readouterr().err
+    write(folder, TASK | {"graph": {"parents": TASK["graph"]["parents"] | {"Y2": ["U1", "A2", "X1"]}}})
+    assert main(decide, [*again, "out=another"]) == 2
+    assert "graph: it was fitted with nothing in their place, and is asked with [X1 -> Y2]" in capsys.readouterr().err
+    write(folder, TASK | {"box": {"A2": [0.1, 0.15]}})
+    assert main(decide, [*again, "out=narrow"]) == 0
+    assert all(0.1 - 1e-9 <= each["alteration"]["A2"] <= 0.15 + 1e-9 for each in lines(folder / "narrow") if each["alteration"])
+    assert [each["alteration"] for each in lines(folder / "narrow")] != [each["alteration"] for each in lines(folder / "run")]

@@ -1,10 +1,12 @@
 import pytest
 import torch
 
-from rehearsal_torch.checkpoint import load, save
+from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.fitted import NotFittedError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network_questions import sample
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.noisy_nodes import CHAIN, chain
@@ -162,3 +164,66 @@ def test_bad_tables_are_refused_with_what_to_do():
     constant[:, table.names.index("Y")] = 2.0
     with pytest.raises(ValueError, match="a constant says nothing"):
         fit(ExogenousModel(CHAIN), Table(table.names, constant, table.altered))
+
+
+def retold(**changes):
+    """The chain's task, changed."""
+    return {**CHAIN.to_plain(), **changes}
+
+
+@every
+def test_a_checkpoint_answers_other_bounds_and_refuses_another_graph_or_action(name, tmp_path):
+    table = chain(45, 0)
+    save(fit(made_of(plain(name)), table), plain(name), tmp_path)
+    wide = {action: [lower - 1, upper + 2] for action, (lower, upper) in CHAIN.box.bounds().items()}
+    loaded = load(tmp_path, task=retold(actions=dict(reversed(wide.items()))))
+    assert loaded.task.actions == CHAIN.actions
+    assert loaded.task.box.bounds() == {action: tuple(bounds) for action, bounds in wide.items()}
+    assert torch.equal(answers(loaded), answers(load(tmp_path)))
+    # Rows that come in are fitted as a model of the wider bounds would fit them.
+    assert torch.equal(fit(loaded, table).cube.width, fit(made_of({**plain(name), "task": retold(actions=wide)}), table).cube.width)
+    first = CHAIN.graph.edges[0]
+    cut = CausalTask(type(CHAIN.graph)(CHAIN.graph.cliques, (*CHAIN.graph.edges, added_to(CHAIN.graph))), CHAIN.box, CHAIN.reward)
+    with pytest.raises(CheckpointError, match="graph: it was fitted with nothing in their place, and is asked with"):
+        load(tmp_path, task=cut)
+    assert first in cut.graph.edges
+
+
+def added_to(graph):
+    """An edge that the graph does not have yet."""
+    names = graph.names
+    return next((a, b) for place, a in enumerate(names) for b in names[place + 1 :] if (a, b) not in graph.edges and graph.parents(b))
+
+
+@every
+def test_another_reward_is_answered_unless_it_was_learnt(name, tmp_path):
+    save(fit(made_of(plain(name)), chain(45, 0)), plain(name), tmp_path)
+    nodes = CHAIN.reward.names
+    other = retold(reward={"weights": dict.fromkeys(nodes, -2.0)})
+    if plain(name)["structure"] == "black_box":
+        with pytest.raises(CheckpointError, match=r"reward: it was fitted with .*weights .*, and is asked with .*weights .* -2"):
+            load(tmp_path, task=other)
+        return
+    network, fresh = load(tmp_path, task=other).network(), load(tmp_path).network()
+    values = torch.ones(3, len(network.task.nodes), dtype=torch.float64)
+    assert network.reward(values).tolist() == [-2.0 * len(nodes)] * 3
+    assert fresh.task.nodes == network.task.nodes
+
+
+@every
+def test_what_has_learnt_nothing_says_so(name):
+    model = made_of(plain(name))
+    for asked in (model.network, lambda: model.draws(3), model.visited, lambda: sample(model, ACTIONS, 2), lambda: model.condition(chain(45, 0))):
+        with pytest.raises(NotFittedError, match="this ExogenousModel has learnt nothing yet"):
+            asked()
+
+
+@every
+def test_every_damaged_number_is_noticed(name):
+    model = fit(made_of(plain(name)), chain(45, 0))
+    assert model.faults() == []
+    for key, value in model.state_dict().items():
+        if value.is_floating_point() and value.numel():
+            model.load_state_dict({key: torch.full_like(value, torch.nan)}, strict=False)
+            assert any(fault.startswith(key) for fault in model.faults())
+            model.load_state_dict({key: value.nan_to_num()}, strict=False)

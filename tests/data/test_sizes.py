@@ -1,0 +1,57 @@
+import pytest
+
+from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.data.sizes import NUMBERS, SizeError, allowance, bounded, reserve
+from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
+from rehearsal_torch.mechanisms.gaussian_mixture import GaussianMixtures
+from rehearsal_torch.networks.lipschitz import LipschitzNetwork
+from rehearsal_torch.surrogates.fourier_ridge import FourierRidge
+from rehearsal_torch.surrogates.iterative_ridge import IterativeRidge
+from rehearsal_torch.surrogates.low_rank_ridge import LowRankRidge
+from rehearsal_torch.surrogates.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.spectral_ridge import SpectralRidge
+
+HUGE = 10**9
+
+
+@pytest.mark.parametrize(
+    ("build", "key"),
+    [
+        (lambda: LipschitzNetwork(2, 1, 2, HUGE, (1.0,)), "hidden"),
+        (lambda: LipschitzNetwork(HUGE, 1, 2, 3, (1.0,)), "smooth"),
+        (lambda: LipschitzNetwork(20_000, 1, 2, 20_000, (1.0,)), "hidden"),
+        (lambda: ConditionalFlow(2, 1, (8, HUGE)), r"hidden\[1\]"),
+        (lambda: ConditionalFlow(2, 1, (60_000, 60_000)), "hidden"),
+        (lambda: ConditionalFlow(2, 1, bins=HUGE), "bins"),
+        (lambda: DoseLevels(["a"], HUGE), "levels"),
+        (lambda: DoseLevels(["a", "b", "c"], 500), r"levels \*\* doses"),
+        (lambda: GaussianMixtures(2, HUGE), "components"),
+        (lambda: SpectralEnsemble(members=HUGE), "members"),
+        (lambda: SpectralRidge(features=HUGE), "features"),
+        (lambda: FourierRidge(features=HUGE), "features"),
+        (lambda: LowRankRidge(rank=HUGE), "rank"),
+        (lambda: IterativeRidge(rank=HUGE), "rank"),
+    ],
+)
+def test_sizes_that_no_machine_holds_are_refused_by_name(build, key):
+    with pytest.raises(SizeError, match=rf"^{key}: expected .*; got [\d]+"):
+        build()
+
+
+@pytest.mark.parametrize("value", [0, -3, 1.5, True, "many", None, 11])
+def test_a_size_is_a_whole_number_in_range(value):
+    with pytest.raises(SizeError, match=r"features: expected a whole number from 1 to 10; got "):
+        bounded("features", value, 10)
+    bounded("features", 10, 10)
+
+
+def test_an_allowance_is_spent_and_ends():
+    reserve("hidden", NUMBERS)
+    with allowance(10):
+        reserve("hidden", 6)
+        with pytest.raises(SizeError, match="at most the 4 numbers"):
+            reserve("hidden", 5)
+        reserve("hidden", 4)
+    reserve("hidden", 100)
+    with pytest.raises(SizeError, match="at most 134217728 numbers"):
+        reserve("hidden", NUMBERS + 1)
