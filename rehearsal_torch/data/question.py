@@ -132,11 +132,12 @@ def _faces(region: Polytope) -> frozenset[str]:
     for normal, offset in zip(region.normals.tolist(), region.offsets.tolist(), strict=True):
         length = sum(each * each for each in normal) ** 0.5
         terms = sorted((name, each / length) for name, each in zip(region.names, normal, strict=True) if each)
+        # Adding 0.0 makes 0 of -0.
         if len(terms) == 1:
             ((name, sign),) = terms
-            found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign:.10g}")
+            found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign + 0.0:.10g}")
         else:
-            found.append(" + ".join(f"{each:.10g} {name}" for name, each in terms) + f" <= {offset / length:.10g}")
+            found.append(" + ".join(f"{each:.10g} {name}" for name, each in terms) + f" <= {offset / length + 0.0:.10g}")
     return frozenset(found)
 
 

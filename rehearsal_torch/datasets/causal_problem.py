@@ -3,7 +3,6 @@
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.datasets.problem import Kind, Problem
 from rehearsal_torch.data.question import Question
-from rehearsal_torch.datasets.problem import Problem
 
 
 class CausalProblem(Problem):

@@ -60,8 +60,9 @@ class CounterfactualReturn(Objective):
         strange = [name for name in reward.reads if name not in surrogate.names]
         if strange:
             near = sorted({close for name in strange for close in get_close_matches(name, surrogate.names, 1, 0.6)})
-            remedy = f"did you mean {', '.join(near)}?" if near else "a mapping that is typed replaces the default: objective.reward.weights={NAME: 1}"
-            raise ValueError(f"reward.weights: expected some of the variables that the surrogate moves, {list(surrogate.names)}; got {strange}: {remedy}")
+            meant = f" (did you mean {', '.join(near)}?)" if near else ""
+            expected = f"reward.weights: expected some of the variables that the surrogate moves, {list(surrogate.names)}"
+            raise ValueError(f"{expected}; got {strange}{meant}: a mapping that is typed takes the default's place, objective.reward.weights={{NAME: 1}}")
 
     @property
     def horizon(self) -> int:
