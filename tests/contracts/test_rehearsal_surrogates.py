@@ -19,6 +19,7 @@ from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.alteration_value import AlterationValue
+from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.linear_truth import chain
 from tests.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
@@ -239,3 +240,31 @@ def test_every_damaged_number_and_size_is_noticed(name, models):
 def test_what_has_learnt_nothing_says_so(name):
     with pytest.raises(NotFittedError, match=r"has learnt nothing yet \(.*\): fit it first .*, or load a checkpoint"):
         decided(built(name, TASK), JUDGES[name], CASES)
+
+
+@every
+def test_a_task_without_a_context_is_saved_and_loaded(name, tmp_path):
+    task = RehearsalTask(TASK.graph, (), TASK.box, TASK.region, TASK.candidates)
+    made = learnt(name, task, TABLE)
+    again = load(save(made, plain(name, task), tmp_path), task=task)
+    assert again.faults() == []
+    for key, value in made.state_dict().items():
+        torch.testing.assert_close(again.state_dict()[key], value, rtol=0, atol=0, equal_nan=True)
+
+
+def test_covariates_between_two_alterations_are_part_of_the_widths(tmp_path):
+    graph = RehearsalGraph.of({"a": ["x"], "v": ["a"], "m": ["v"], "y": ["m", "v", "x"]})
+    task = RehearsalTask(graph, ("x",), Box.of({"a": (-1, 1), "m": (-1, 1)}), Polytope.of({"y": (0, 1)}), (("a", "m"),))
+    stream = torch.Generator().manual_seed(0)
+    table = Table.observed(graph.names, torch.randn(60, 5, dtype=torch.float64, generator=stream).cumsum(-1))
+    made = learnt("nested_ridge", task, table)
+    assert made.adjustments[0].between == ("v",)
+    assert load(save(made, plain("nested_ridge", task), tmp_path), task=task).values()[0].widths_of_rows == (1, 1, 2)
+
+
+def test_ridge_regressions_of_a_posterior_notice_damage_as_well(tmp_path):
+    config = plain("structural_posterior", TASK) | {"regression": "ridge"}
+    made = fit(StructuralPosterior(TASK, regression="ridge"), TABLE)
+    assert load(save(made, config, tmp_path)).faults() == []
+    made.regressions[0].trace = made.regressions[0].trace[:, :-1]
+    assert made.faults() == ["regressions.0.trace: expected the size (n, 4); got (60, 3)"]

@@ -37,6 +37,8 @@ def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_fo
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
     with_a_task = {configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in [*SURROGATES, *CAUSAL]}
     assert concrete == {name.split(",")[0] for name in CASES} | with_a_task
+    silent = [found.__name__ for found in classes if not inspect.isabstract(found) and Surrogate.question in (found.question, None)]
+    assert silent == [], "it must say which question it was fitted for"
 
 
 @every
