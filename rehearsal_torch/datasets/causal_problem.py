@@ -1,8 +1,8 @@
 """Problems of causal Bayesian optimisation: where experiments come from."""
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.datasets.problem import Kind, Problem
 from rehearsal_torch.data.question import Question
+from rehearsal_torch.datasets.problem import Kind, Problem
 
 
 class CausalProblem(Problem):

@@ -23,6 +23,7 @@ of tau: Qin et al. (2025b), Sec. 5.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from scipy.stats import chi2
