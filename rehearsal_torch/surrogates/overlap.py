@@ -83,6 +83,12 @@ class Overlap(Solved):
         ends = dict.fromkeys(("location", "scale", "lowest", "highest"), (len(self.names),))
         return {**ends, "rows": ("n", len(self.names)), "limits": (len(self.task.candidates),), "p_values": (len(self.unlinked),)}
 
+    def faults(self) -> list[str]:
+        """Sizes, and limits that are no distances; infinite ones stand for too few rows alone."""
+        found = super().faults()
+        wrong = self.limits.isnan() | (self.limits < 0) | (self.limits.isinf() & self.known)
+        return found or ([f"limits: expected distances; got {self.limits.tolist()}"] if bool(wrong.any()) else [])
+
     def take(self, task: RehearsalTask) -> None:
         """Takes a task with other candidate sets, bounds or region, over the same variables."""
         self.task = task
