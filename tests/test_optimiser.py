@@ -619,3 +619,19 @@ class Campaigns(RuleBasedStateMachine):
 
 Campaigns.TestCase.settings = settings(max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(Campaigns.TestCase)
+def test_a_model_before_enough_was_told_is_refused():
+    optimiser = CausalOptimiser({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"})
+    with pytest.raises(ValueError, match="expected at least 5 rows; got 0: try a few more actions first"):
+        optimiser.ask(6)
+
+
+@pytest.mark.parametrize("away", [-1e-3, 1e-3, -0.2, 0.2])
+def test_an_experiment_beside_a_pending_one_does_not_take_its_place(away):
+    made = optimiser()
+    (action,) = made.ask()
+    beside = {name: value + away * (1 if name == "a" else 2) for name, value in action.items()}
+    made.tell(beside, system(beside))
+    assert made.pending == [action]
+    near = {name: value * (1 + 1e-9) for name, value in action.items()}
+    made.tell(near, system(near))
+    assert made.pending == []

@@ -119,3 +119,14 @@ def test_rewards_are_what_they_say(task):
         own.to_plain()
     table = rows()
     assert torch.equal(task.reward_of(table), table.columns(("Y",))[:, 0])
+
+
+def test_bounds_and_limits_hold_up_to_a_millionth_of_their_size():
+    task = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
+    for inside in ([1 + 1e-7, 0.0], [0.0, -1 - 1e-7], [0.5, 1 + 1e-7]):
+        task.check_action(torch.tensor(inside, dtype=torch.float64))
+    for outside in ([1.01, 0.0], [0.0, -1.01]):
+        with pytest.raises(ValueError, match="may be set within"):
+            task.check_action(torch.tensor(outside, dtype=torch.float64))
+    with pytest.raises(ValueError, match="breaks the limits on the actions by 0.01"):
+        task.check_action(torch.tensor([0.5, 1.01], dtype=torch.float64))

@@ -86,3 +86,9 @@ def test_files_that_are_none_are_told(tmp_path):
     (tmp_path / "list.yaml").write_text("- rate\n")
     with pytest.raises(TaskError, match=r"expected the parts graph, .*; got list"):
         written_task(tmp_path / "list.yaml")
+
+
+def test_a_single_point_is_a_range():
+    task = written_task({**TASK, "box": {"rate": [0.5, 0.5]}, "region": {"repaid": [0.6, 0.6]}}, COLUMNS)
+    assert task.box.bounds() == {"rate": (0.5, 0.5)}
+    assert task.region.contains(task.region.offsets.new_tensor([[0.6], [0.61]])).tolist() == [True, False]

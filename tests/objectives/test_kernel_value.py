@@ -109,3 +109,21 @@ def test_what_may_not_be_set_is_refused(model):
 def test_wrong_settings_are_refused(model, settings):
     with pytest.raises(ValueError, match="expected caution >= 0"):
         KernelValue(model, situations(model.task, 1), **settings)
+
+
+def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):
+    cases, at = situations(model.task, 3), torch.full((3, 1), -1.0, dtype=torch.float64)
+    best = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    objective = KernelValue(model, cases, level=0.1, least=1e6, few=1e6).objectives()[0]
+    objective.before = best
+    assert all(one["refused"].startswith("no support") for one in objective.evidence(at))
+
+
+def test_a_decision_better_than_nothing_is_not_refused_for_a_wide_interval(model):
+    objective = KernelValue(model, situations(model.task, 3), level=0.999).objectives()[0]
+    at = torch.zeros(3, 1, dtype=torch.float64)
+    predicted = objective.estimator.value(objective.prepared, objective.shown(at), 1)
+    objective.before = (predicted - 1e-6, torch.zeros(3, dtype=torch.float64))
+    for one in objective.evidence(at):
+        assert one["lower"] < one["before"] < one["probability"]
+        assert "refused" not in one

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rehearsal_torch.reporting.interval import mean_interval
+from rehearsal_torch.reporting.interval import Interval, mean_interval
 
 
 def test_the_interval_covers_the_mean_of_a_skewed_law_about_as_often_as_it_says():
@@ -36,3 +36,7 @@ def test_the_same_values_have_the_same_interval_and_missing_ones_are_refused():
     assert mean_interval(values) == mean_interval(values)
     with pytest.raises(ValueError, match="finite"):
         mean_interval([1.0, math.nan])
+
+
+def test_another_unit_keeps_each_end_where_it_is():
+    assert Interval(1.0, 0.5, 2.0, 4).times(60.0) == Interval(60.0, 30.0, 120.0, 4)

@@ -227,3 +227,14 @@ def test_every_damaged_number_is_noticed(name):
             model.load_state_dict({key: torch.full_like(value, torch.nan)}, strict=False)
             assert any(fault.startswith(key) for fault in model.faults())
             model.load_state_dict({key: value.nan_to_num()}, strict=False)
+@pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic"])
+def test_the_noise_of_rows_is_that_of_the_laws_that_decide(phi):
+    table = chain(40, 1)
+    model = fit(ExogenousModel(CHAIN, phi=phi, scale="predictive"), table)
+    own = fit(ExogenousModel(CHAIN, phi=phi, scale="noise"), table)
+    for place, (node, law) in enumerate(zip(model.network().task.nodes, model.network().laws, strict=True)):
+        if CHAIN.inputs(node):
+            inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
+            assert torch.allclose(model.noise_of_rows()[place], law.abduct(inputs, values), atol=1e-6)
+            # The uncertainty of the mean widens the predictive scale, so that noise in its unit is smaller.
+            assert bool((model.abducted()[place].abs() < own.abducted()[place].abs()).all())
