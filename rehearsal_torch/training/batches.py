@@ -48,7 +48,7 @@ class Batches:
 
 
 class ExampleModule(LightningDataModule):
-    """Training and held-out examples as Lightning wants them.
+    """Training and held-out examples as Lightning wants them, for one process.
 
     Args:
         examples: Tensors (n, ...).
@@ -60,6 +60,19 @@ class ExampleModule(LightningDataModule):
     def __init__(self, examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None, size: int, seed: int) -> None:
         super().__init__()
         self.examples, self.held_out, self.size, self.seed = examples, held_out, size, seed
+
+    def setup(self, stage: str) -> None:  # noqa: ARG002
+        """Refuses several processes.
+
+        Raises:
+            RuntimeError: if the trainer runs in more than one process: each would go through all the examples.
+        """
+        if self._trainer.world_size > 1:
+            raise RuntimeError(
+                f"expected one process for each training; got {self._trainer.world_size}. Examples are not divided among processes yet: each of them "
+                "would go through all the rows, in the same order, and a step would be one batch taken several times. "
+                "Set devices=1 and num_nodes=1, and train several models in several runs"
+            )
 
     def train_dataloader(self) -> Batches:
         """The shuffled training batches."""

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from rehearsal_torch.training.batches import Batches, mixed
+from rehearsal_torch.training.batches import Batches, ExampleModule, mixed
 
 
 def test_an_epoch_goes_through_every_row_once_in_an_order_of_its_own():
@@ -31,3 +33,12 @@ def test_pairs_of_seed_and_epoch_have_seeds_of_their_own():
 def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...], size: int):
     with pytest.raises(ValueError, match="one positive number of rows"):
         Batches(rows, size)
+
+
+def test_several_processes_are_refused_before_the_first_batch():
+    examples = ExampleModule((torch.arange(8.0),), None, 4, 0)
+    examples.trainer = SimpleNamespace(world_size=2)
+    with pytest.raises(RuntimeError, match="expected one process for each training; got 2"):
+        examples.setup("fit")
+    examples.trainer = SimpleNamespace(world_size=1)
+    examples.setup("fit")
