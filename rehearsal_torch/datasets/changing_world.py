@@ -10,7 +10,8 @@ Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d).
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 from torch import Tensor
 
@@ -28,9 +29,14 @@ class ChangingWorld(World, RehearsalProblem):
     Args:
         contexts: How many rounds there are.
 
+    Attributes:
+        seed: Decides observations and contexts; `at` makes its worlds with it.
+
     Raises:
         ValueError: if there is none.
     """
+
+    seed: int = 0
 
     def __init__(self, contexts: int) -> None:
         if contexts < 1:
@@ -41,6 +47,12 @@ class ChangingWorld(World, RehearsalProblem):
     @abstractmethod
     def at(self, index: int) -> RehearsalWorld:
         """The world of a round, 0 ... contexts - 1; the same object where nothing has changed."""
+
+    def reseeded(self, seed: int) -> Self:
+        """The same world with another seed, hence with other observations, contexts and noise; it changes in the same rounds."""
+        made = copy(self)
+        made.seed = seed
+        return made
 
     def desired(self, outcomes: Tensor) -> Tensor:
         """Whether outcomes (..., |Y|) are desired, (...) bool."""

@@ -3,7 +3,8 @@
     reset:  the context of the next round          step: what follows; reward 1 where the outcome is desired, else 0.
 
 The world says what happens in round t; an agent that is run for as many episodes as the world has rounds meets what a
-rehearsal method meets there. After the last round comes the first again. Actions are points of a cube (see `alteration_code`).
+rehearsal method meets there. After the last round comes the first again. `reset(seed=s)` begins at the first round of the
+same world with seed s: equal seeds give equal contexts and noise, other seeds give others. Actions are points of a cube (see `alteration_code`).
 
 Needs Gymnasium (`pip install "rehearsal-torch[rl]"`); nothing else in the package does. Importing this module makes
 `gymnasium.make("rehearsal_torch/RideHailing-v0")` and `"rehearsal_torch/Bermuda-v0"` known.
@@ -41,6 +42,7 @@ class RehearsalEnvironment(gymnasium.Env):
 
     def __init__(self, world: RehearsalWorld | ChangingWorld, scored: bool = True) -> None:
         self.world, self.scored, self.code = world, scored, AlterationCode(world.task)
+        self._made = world
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(world.task.context),), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.code.size,), np.float32)
         self.render_mode = None
@@ -50,12 +52,14 @@ class RehearsalEnvironment(gymnasium.Env):
         """The next round's context.
 
         Args:
-            seed: If given, the first round is the next; the world's own seed decides everything else.
+            seed: If given, the world's seed from here on, and its first round is the next; None goes on with the next round.
             options: ``{"round": t}`` goes to round t.
         """
         super().reset(seed=seed)
         if seed is not None:
             self._next = 0
+            # With its own seed, the world that was given: what it has computed already stays known.
+            self.world = self._made if seed == self._made.seed else self._made.reseeded(seed)
         self._round = int((options or {}).get("round", self._next)) % self.world.count()
         self._next = self._round + 1
         return self._seen(), {"round": self._round}

@@ -10,8 +10,9 @@ Source: Du et al. (2026), Sec. 4.1 (protocol); the oracles are ours.
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -85,6 +86,12 @@ class RehearsalWorld(World, RehearsalProblem):
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """Random numbers that depend on the world's seed, what they are for, and an index."""
         return np.random.default_rng(np.random.SeedSequence((self.seed, purpose, index)))
+
+    def reseeded(self, seed: int) -> Self:
+        """The same world with another seed, hence with other observations, contexts and noise."""
+        made = copy(self)
+        made.seed, made._known = seed, {}
+        return made
 
     def observations(self) -> Table:
         """N rows, without those kept for validation."""

@@ -69,3 +69,25 @@ def test_a_changing_world_changes_here_too():
         made.reset()
         chances.append(made.step(point)[4]["probability"])
     assert chances[0] != pytest.approx(chances[1], abs=0.05)
+
+
+@pytest.mark.parametrize("world", [RideHailing(rows=10, contexts=6), TwoStores(change=3, contexts=6)], ids=["constant", "changing"])
+def test_the_seed_of_a_reset_decides_the_stream(world):
+    def played(made, rounds, seed=None):
+        found = []
+        for index in range(rounds):
+            seen, info = made.reset(seed=seed if index == 0 else None)
+            row, reward, *_, scores = made.step(np.zeros(made.code.size, dtype=np.float32))
+            found.append((info["round"], seen.tolist(), row.tolist(), reward, scores["probability"]))
+        return found
+
+    one, other = RehearsalEnvironment(world), RehearsalEnvironment(world)
+    first = played(one, 4, seed=7)
+    assert first == played(other, 4, seed=7) == played(one, 4, seed=7)
+    assert [each[0] for each in first] == [0, 1, 2, 3]
+    strange = played(other, 4, seed=8)
+    assert all(mine[1] != others[1] for mine, others in zip(first, strange, strict=True))
+    # Without a seed the stream goes on, and a world's own seed is the world itself.
+    assert [each[0] for each in played(one, 3)] == [4, 5, 0]
+    assert played(one, 4, seed=world.seed) == played(RehearsalEnvironment(world), 4)
+    assert one.world is world
