@@ -191,3 +191,19 @@ def _mask(horizon: int, fixed: Sequence[int]) -> Tensor:
     mask = torch.zeros(horizon if fixed else 0, dtype=torch.bool)
     mask[list(fixed)] = True
     return mask
+
+
+def coded_episode(seed: int, horizon: int = 5, changes: int = 2) -> CounterfactualReturn:
+    """A random episode of a drug given in two different doses where there are four levels: one level has no row."""
+    drawn = transition_episode(seed, horizon, changes, levels=4)
+    model = drawn.surrogate
+    assert isinstance(model, TransitionModel)
+    model.levels.fix([[0.0, 0.4, 0.8]])
+    return CounterfactualReturn(model, drawn.situation, drawn.reward, changes)
+
+
+def doubled_episode(seed: int, acts: bool = True) -> CounterfactualReturn:
+    """A random episode in which actions 1 and 2 of 0, 1, 2, 3 give the same."""
+    drawn = equation_episode(seed, actions=4, acts=acts)
+    drawn.surrogate.doses = lambda actions: torch.tensor([0.0, 1.0, 1.0, 2.0], dtype=torch.float64)[actions].unsqueeze(-1)  # type: ignore[method-assign]
+    return CounterfactualReturn(drawn.surrogate, drawn.situation, drawn.reward, drawn.changes)

@@ -49,7 +49,8 @@ def data_card(
         "missing values": "none in the table" if missing is None else {f"{name} filled in upstream": count for name, count in missing.items()},
         "dropped": dict(stays.drops),
         "splits": {name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)} for name, places in splits.items()},
-        "dose levels": {} if levels is None else {name: row.tolist() for name, row in zip(levels.names, levels.medians, strict=True)},
+        **{f"caution: levels of {name}": note for name, note in (levels.notes if levels is not None else {}).items()},
+        "dose levels": {} if levels is None else {name: list(dict.fromkeys(row.tolist())) for name, row in zip(levels.names, levels.medians, strict=True)},
         "features": shown,
         "fingerprint": transitions(stays.episodes).fingerprint(),
     }

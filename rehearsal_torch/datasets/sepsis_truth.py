@@ -109,6 +109,11 @@ class SepsisTruth(EpisodeSurrogate):
         """(...) -> (..., 2), the levels' medians."""
         return self.levels.doses(actions)
 
+    @property
+    def selectable(self) -> Tensor:
+        """The actions whose levels all have a row, (A,) bool."""
+        return self.levels.selectable
+
 
 class TrueScore(Reward):
     """Minus the SOFA score of latent states under each action; a step function, so no Lipschitz constant.

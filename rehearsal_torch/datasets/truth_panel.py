@@ -104,9 +104,15 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
     generator = torch.Generator().manual_seed(problem.seed * 1_000_003 + int(episode.identity))
     observed = surrogate.levels.digitise(episode.columns(surrogate.levels.names))[:-1]
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
-    other = int(torch.randint(1, surrogate.levels.actions, (), generator=generator))
+    count = surrogate.levels.actions
+    other = int(torch.randint(1, count, (), generator=generator))
     chosen = observed.clone()
-    chosen[step] = (chosen[step] + other) % surrogate.levels.actions
+    selectable = surrogate.levels.selectable
+    # The action drawn, or the next one that may be selected.
+    others = [(int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)]
+    chosen[step] = next((action for action in others if bool(selectable[action])), int(observed[step]))
+    if int(chosen[step]) == int(observed[step]):
+        return Decision(None, math.nan, status="no_action")
     doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
     return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
 
@@ -136,10 +142,11 @@ def _errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episo
 @torch.no_grad()
 def _differences(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision) -> dict[str, Tensor]:
     """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty where nothing changes."""
-    changed = decision.actions()
+    course = surrogate.course(episode)
+    given = surrogate.doses(course.observed)
+    changed = {step: action for step, action in decision.actions().items() if bool((surrogate.doses(torch.tensor(action)) != given[step]).any())}
     if not changed:
         return {}
-    course = surrogate.course(episode)
     chosen = course.observed[:-1].clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
     after = min(changed) + 1

@@ -5,7 +5,8 @@ Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} th
     maximise  sum_t R(s'_t, a'_t),    s'_0 = s_0,    s'_{t+1} = F_t(s'_t, a'_t),    sum_t 1[a'_t != a_t] <= k,
 
 in the counterfactual process F of the episode's abducted noise. The last action moves no state, so it is open to
-change only where the reward itself depends on the action.
+change only where the reward itself depends on the action. A change is a change of what is given: an action that gives
+what the observed one gives is no alternative to it, and neither is one that the surrogate does not let select.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
@@ -82,15 +83,32 @@ class CounterfactualReturn(Objective):
     @cached_property
     def open(self) -> Tensor:
         """The time steps at which a change is allowed, (<= H,) long, rising."""
-        free = torch.ones(len(self.observed), dtype=torch.bool)
+        return self.choices.any(-1).nonzero()[:, 0].cpu()
+
+    @cached_property
+    def choices(self) -> Tensor:
+        """The actions that each step's may be changed to, (H, A) bool."""
+        allowed = ~self._same
+        if self.surrogate.selectable is not None:
+            allowed &= self.surrogate.selectable.to(allowed.device)
         if len(self.situation.fixed):
-            free &= ~self.situation.fixed[: len(free)].cpu()
-        return free.nonzero()[:, 0]
+            allowed &= ~self.situation.fixed[: len(allowed), None].to(allowed.device)
+        return allowed
+
+    @cached_property
+    def _same(self) -> Tensor:
+        """Whether each action gives what the step's observed one gives, (H, A) bool."""
+        doses = self.surrogate.doses(torch.arange(self.actions, device=self.observed.device))
+        return (doses == doses[self.observed].unsqueeze(1)).all(-1)
+
+    def settled(self, actions: Tensor) -> Tensor:
+        """Sequences with the observed action wherever theirs gives the same, (..., H) long -> (..., H) long."""
+        step = torch.arange(len(self.observed), device=self.observed.device)
+        return torch.where(self._same[step, actions], self.observed, actions)
 
     def alternatives(self, time: int) -> Tensor:
-        """The actions other than the observed one at time t, (A - 1,) long; none where the action is fixed."""
-        every = torch.arange(self.actions, device=self.observed.device)
-        return every[every != self.observed[time]] if bool((self.open == time).any()) else every[:0]
+        """The actions that the observed one at time t may be changed to, (<= A - 1,) long, rising; none where the action is fixed."""
+        return self.choices[time].nonzero()[:, 0]
 
     def rewards(self, states: Tensor) -> Tensor:
         """R of states in the course's coordinates, (..., D) -> (..., A) or (..., 1)."""

@@ -110,7 +110,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
             return "the reward is not linear in the course's coordinates (a rewarded feature is logged)"
         if not isinstance(objective.course, CurvedCourse):
             return f"{type(objective.course).__name__} does not bound its curvature"
-        count = len(objective.open) * (objective.actions - 1)
+        count = int(objective.choices.sum())
         return f"{count} single changes are more than events={self.events}" if count > self.events else ""
 
     def _fall_back(self, objective: CounterfactualReturn, why: str, began: float) -> Decision:

@@ -72,7 +72,7 @@ class ChangeEvents:
         return ChangeEvents(self.path, self.kept, self.times[places], self.actions[places], self.effects[places], self.gains[places])
 
 
-def change_events(course: Course, gradient: Tensor, path: Tensor, kept: Tensor, times: list[int], effort: Effort) -> ChangeEvents:
+def change_events(course: Course, gradient: Tensor, path: Tensor, kept: Tensor, times: list[int], effort: Effort, choices: Tensor | None = None) -> ChangeEvents:
     """All events at some times.
 
     Args:
@@ -82,13 +82,14 @@ def change_events(course: Course, gradient: Tensor, path: Tensor, kept: Tensor, 
         kept: o, (T - 1,) long.
         times: The time steps at which a change may be made, rising.
         effort: Where evaluations are counted.
+        choices: The actions that may be chosen at each step, (T - 1, A) bool; None for all.
     """
     every, horizon = torch.arange(course.actions, device=kept.device), len(path)
     moving, states, when, what = path[:0], [], [], []
     for time in range(times[0] if times else horizon - 1, horizon - 1):
         rows = [course.step(moving, time, kept[time])] if len(moving) else []
         if time in times:
-            others = every[every != kept[time]]
+            others = every[every != kept[time]] if choices is None else every[(every != kept[time]) & choices[time]]
             rows.append(course.branch(path[time : time + 1], time, others)[0])
             what.append(others)
             when.append(torch.full_like(others, time))

@@ -64,7 +64,7 @@ class EventTree:
         assert isinstance(objective.course, CurvedCourse)
         assert isinstance(objective.reward, LinearReward)
         self.effort, self.limits, self.observed = effort, limits, objective.outcome()
-        self.open = objective.open.tolist() if objective.actions > 1 else []
+        self.open, self.choices = objective.open.tolist(), objective.choices
         gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(objective.course.states)
         self.course, self.gradient = objective.course, gradient
         self.tolerance = 1e-9 * max(1.0, abs(self.observed))
@@ -93,7 +93,7 @@ class EventTree:
 
     def _expand(self, node: _Node) -> None:
         times = [time for time in self.open if time > node.after]
-        events = change_events(self.course, self.gradient, node.path, node.kept, times, self.effort)
+        events = change_events(self.course, self.gradient, node.path, node.kept, times, self.effort, self.choices)
         left, first = min(node.left, len(times)), not self.recentred
         self.recentred += 1
         self.effort.expanded += 1

@@ -11,6 +11,7 @@ import time as clock
 from typing import final
 
 import torch
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -49,12 +50,20 @@ class RandomChanges(Search[CounterfactualReturn]):
         free = objective.open
         order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
         times = free[order[:, : objective.changes]].to(observed.device)
-        # Adding 1 ... A - 1 modulo A reaches each other action once, so the draw is uniform over them.
-        shift = torch.randint(1, objective.actions, times.shape, generator=draws).to(observed.device)
         sequences = observed.repeat(self.count, 1)
-        sequences.scatter_(1, times, (observed[times] + shift) % objective.actions)
+        sequences.scatter_(1, times, _others(objective, times, draws))
         effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
         best = sequences[int(objective(sequences).argmax())]
         return sequence_decision(
             objective, best, effort, clock.perf_counter() - began, search="random_changes", gap=None, declines=self.declines, draws=self.count
         )
+
+
+def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:
+    """For each time step, one of the actions that its own may be changed to, (n, k) long -> (n, k) long."""
+    choices = objective.choices[times]
+    if int(choices.sum(-1).min()) == objective.actions - 1:
+        # Adding 1 ... A - 1 modulo A reaches each other action once, so the draw is uniform over them.
+        shift = torch.randint(1, objective.actions, times.shape, generator=draws).to(times.device)
+        return (objective.observed[times] + shift) % objective.actions
+    return torch.multinomial(choices.flatten(0, 1).to(torch.float64).cpu(), 1, generator=draws).view(times.shape).to(times.device)

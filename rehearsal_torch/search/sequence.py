@@ -60,7 +60,7 @@ def sequence_decision(
         declines: Whether a sequence that is no better than the observed one by the model's own estimate is given up; otherwise it bears a warning.
         trace: Further plain values.
     """
-    observed, sequence = objective.observed, actions.to(objective.observed)
+    observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
     value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()

@@ -23,7 +23,8 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         sequence: a', (H,) long.
 
     Returns:
-        (H, A): the return with the action at time t replaced by a; -inf at steps that are not open to change.
+        (H, A): the return with the action at time t replaced by a; -inf where that is neither the observed action
+        nor one that it may be changed to, and at steps that are not open to change.
     """
     objective = process.objective
     course, H, A = process.course, len(sequence), objective.actions
@@ -43,11 +44,6 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         moving = torch.cat([course.step(moving, time, sequence[time]) if len(moving) else moving, branched])
         state = branched[sequence[time]].unsqueeze(0)
     values = totals.view(H, A)
-    return torch.where(opened(objective).unsqueeze(-1), values, torch.full_like(values, -torch.inf))
-
-
-def opened(objective: CounterfactualReturn) -> Tensor:
-    """(H,), true at the steps whose action may be changed."""
-    mask = torch.zeros(len(objective.observed), dtype=torch.bool, device=objective.observed.device)
-    mask[objective.open.to(mask.device)] = True
-    return mask
+    kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
+    open_ = objective.choices.any(-1, keepdim=True)
+    return torch.where(objective.choices | (kept & open_), values, torch.full_like(values, -torch.inf))

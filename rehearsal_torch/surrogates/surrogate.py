@@ -101,3 +101,8 @@ class EpisodeSurrogate(Surrogate, ABC):
     def outside(self, episode: Episode) -> tuple[str, ...]:  # noqa: ARG002
         """A sentence for each variable of an episode that leaves the range of the observations; none where no range is known."""
         return ()
+
+    @property
+    def selectable(self) -> Tensor | None:
+        """Which actions a search may select, (A,) bool; None for all. Observed actions may be kept, whichever they are."""
+        return None

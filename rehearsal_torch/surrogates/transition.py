@@ -138,3 +138,8 @@ class TransitionModel(EpisodeSurrogate):
     def doses(self, actions: Tensor) -> Tensor:
         """(...) -> (..., p), the levels' median doses."""
         return self.levels.doses(actions)
+
+    @property
+    def selectable(self) -> Tensor:
+        """The actions whose levels all have a row, (A,) bool."""
+        return self.levels.selectable

@@ -17,7 +17,7 @@ from rehearsal_torch.search.greedy_changes import GreedyChanges
 from rehearsal_torch.search.random_changes import RandomChanges
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.top_k import TopK
-from tests.episodes import KnownTruth, equation_episode, transition_episode
+from tests.episodes import KnownTruth, coded_episode, doubled_episode, equation_episode, transition_episode, value
 
 SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "exhaustive": Exhaustive,
@@ -46,6 +46,8 @@ EPISODES: dict[str, Callable[[], CounterfactualReturn]] = {
     "reward acts, more changes than steps": lambda: equation_episode(7, horizon=3, changes=9),
     "one action": lambda: equation_episode(8, actions=1),
     "two actions": lambda: equation_episode(9, actions=2, acts=False),
+    "a level without a row": lambda: coded_episode(10),
+    "two actions that give the same": lambda: doubled_episode(11),
 }
 TRACE = {"search", "expanded", "generated", "network_evaluations", "effective_branching_factor", "gap", "proven"}
 TRAJECTORY = {
@@ -79,6 +81,7 @@ def test_every_search_answers_alike(name: str, episode: str) -> None:
     assert len(sequence) == len(observed)
     assert len(changed) <= objective.changes
     assert set(changed.tolist()) <= set(objective.open.tolist())
+    assert all(int(sequence[time]) in objective.alternatives(time).tolist() for time in changed.tolist())
     assert 0 <= int(sequence.min()) <= int(sequence.max()) < objective.actions
 
     assert decision.value == pytest.approx(float(objective(sequence)), abs=1e-9)
@@ -135,3 +138,17 @@ def test_no_search_says_more_than_the_optimum(name: str) -> None:
         if name in EXACT:
             assert decision.value == pytest.approx(best, abs=1e-9)
         assert math.isfinite(decision.value)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_search_selects_a_level_without_a_row_or_a_change_that_gives_the_same(name: str) -> None:
+    for seed in range(6):
+        for objective in (coded_episode(seed), doubled_episode(seed, acts=bool(seed % 2))):
+            decision = SEARCHES[name]()(objective)
+            evidence = decision.evidence
+            for time, (chosen, observed) in enumerate(zip(evidence["doses"], evidence["observed_doses"], strict=True)):
+                changed = evidence["actions"][time] != evidence["observed_actions"][time]
+                assert changed == (chosen != observed)
+                assert not changed or evidence["actions"][time] in objective.alternatives(time).tolist()
+            if name in EXACT:
+                assert decision.value == pytest.approx(float(value(objective, objective.course.states[:1], 0, 0)), abs=1e-9)

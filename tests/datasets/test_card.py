@@ -3,8 +3,11 @@
 import json
 
 import pytest
+import torch
 import yaml
 
+from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.datasets.card import data_card
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 
 
@@ -28,3 +31,13 @@ def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> N
 def test_the_fingerprint_tells_data_apart(problem: SepsisSimulated) -> None:
     assert problem.card()["fingerprint"] == SepsisSimulated(patients=120, seed=3).card()["fingerprint"]
     assert problem.card()["fingerprint"] != SepsisSimulated(patients=120, seed=4).card()["fingerprint"]
+
+
+def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimulated) -> None:
+    assert [key for key in problem.card() if "caution" in key] == ["caution"]
+    levels = DoseLevels(("tablets", "drops"))
+    levels.solve(torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 3.5], [2.0, 4.0], [1.0, 0.0]]))
+    card = data_card(problem.stays, problem.splits, source="here", caution="none", levels=levels)
+    assert card["caution: levels of tablets"].startswith("2 different non-zero doses, each a level of its own; 2 of 4 levels have no row")
+    assert "caution: levels of drops" not in card
+    assert card["dose levels"] == {"tablets": [0.0, 1.0, 2.0], "drops": [0.0, 1.0, 2.0, 3.5, 4.0]}

@@ -14,6 +14,7 @@ from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
+from tests.episodes import coded_episode, doubled_episode
 from tests.transitions import model, observations, patients
 
 
@@ -129,3 +130,15 @@ def test_impossible_questions_are_refused(surrogate: TransitionModel):
         objective(surrogate, changes=-1)
     with pytest.raises(ValueError, match="`fixed` of length 5"):
         objective(surrogate, fixed=torch.zeros(4, dtype=torch.bool))
+
+
+def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_alternative():
+    doubled = doubled_episode(0)
+    for time, observed in enumerate(doubled.observed.tolist()):
+        given = (0, 1, 1, 2)
+        assert doubled.alternatives(time).tolist() == [action for action in range(4) if given[action] != given[observed]]
+    twin = torch.where((doubled.observed == 1) | (doubled.observed == 2), 3 - doubled.observed, doubled.observed)
+    assert torch.equal(doubled.settled(twin), doubled.observed)
+    coded = coded_episode(0)
+    assert all(3 not in coded.alternatives(time).tolist() for time in range(4))
+    assert coded.open.tolist() == [0, 1, 2, 3]
