@@ -9,7 +9,7 @@ after a logarithm log(v + 1) where asked for. Values outside the training range 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (their code scales all features so; no logarithms there).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -63,6 +63,28 @@ class Rescale(Solved):
         if not found and bool((self.upper < self.lower).any()):
             found.append(f"upper: expected lower <= upper; got {self.lower.tolist()} and {self.upper.tolist()}")
         return found
+
+    def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
+        """Sets the ranges instead of learning them.
+
+        Args:
+            ranges: Column to (lower, upper), in the column's unit; of a column that takes a logarithm, before it.
+
+        Raises:
+            ValueError: if a column has no range or is not known, or a range is not finite and rising.
+        """
+        lacking, strange = [name for name in self.names if name not in ranges], [name for name in ranges if name not in self.names]
+        if lacking or strange:
+            raise ValueError(f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {strange} are no columns of the model")
+        ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
+        for name, pair in zip(self.names, ends, strict=True):
+            if pair.shape != (2,) or not bool(pair.isfinite().all()) or not float(pair[0]) < float(pair[1]):
+                raise ValueError(f"{name}: expected a finite range (lower, upper) with lower < upper; got {pair.tolist()}")
+        if any(float(pair[0]) <= -1 for pair, logged in zip(ends, self.logged.tolist(), strict=True) if logged):
+            raise ValueError("expected ranges above -1 in columns that take a logarithm; take the logarithm off")
+        both = self._logarithm(torch.stack(ends, -1))
+        self.lower, self.upper = both[0], both[1]
+        return self
 
     @property
     def width(self) -> Tensor:

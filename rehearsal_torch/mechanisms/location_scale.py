@@ -17,6 +17,8 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.2; identifiabilit
 """
 
 import math
+from collections.abc import Mapping
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +65,40 @@ class LocationScale(Trained, TransitionMechanism):
         # Values live in a box of side one, so the noise starts with deviations of exp(-2) phi, about a tenth. From Sigma = I training
         # spends its first tens of epochs on shrinking, half of it in phi, and ends with larger u, hence with larger constants K.
         self.factor = nn.Parameter(torch.diag(torch.full((outputs,), -2.0)))
+
+    @classmethod
+    def from_tensors(
+        cls,
+        location: Mapping[str, Tensor],
+        scale: Mapping[str, Tensor],
+        cholesky: Tensor,
+        location_constant: float | None = None,
+        scale_constant: float | None = None,
+        floor: float = 1e-4,
+    ) -> Self:
+        """A mechanism with weights of one's own, which stay as they are to the last bit.
+
+        Args:
+            location: The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer`` (c, H) and ``shift`` (c,).
+            scale: Those of phi before its softplus, of equal shapes.
+            cholesky: C, lower triangular with a positive diagonal, (c, c); Sigma = C C'.
+            location_constant: L_h, under which weights of a norm above one are refused; None takes any, and `lipschitz` certifies what their norms say.
+            scale_constant: L_phi, likewise.
+            floor: Least value of phi.
+
+        Raises:
+            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have weights divided.
+        """
+        networks = LipschitzNetwork.from_tensors({"location": location, "scale": scale}, (location_constant, scale_constant))
+        hidden, smooth = location["inner"].shape
+        free, outputs = location["action"].shape[1], len(location["shift"])
+        if cholesky.shape != (outputs, outputs) or not bool(cholesky.isfinite().all() & (cholesky.diagonal() > 0).all() & (cholesky.triu(1) == 0).all()):
+            raise ValueError(f"cholesky: expected a lower triangle ({outputs}, {outputs}) of finite numbers with a positive diagonal; got {cholesky.tolist()}")
+        made = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(networks.inner)
+        made.networks = networks
+        with torch.no_grad():
+            made.factor.copy_(torch.tril(cholesky, -1) + torch.diag(cholesky.diagonal().log()))
+        return made.eval()
 
     def moments(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (..., p) -> (..., c) each."""

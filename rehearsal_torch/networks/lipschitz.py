@@ -7,19 +7,24 @@ Side by side stand m networks with one hidden layer,
 each with a constant L of its own. W_s and W_z are divided by their largest singular value where that exceeds one,
 so out is L-Lipschitz in s (tanh is 1-Lipschitz), while a may act without limit. The singular value is exact: the
 square root of the largest eigenvalue of the thinner Gram matrix. A network without a constant (L = None) has c = 1
-and no division.
+and no division. Once training is over the weights stay as they are, and so does what they are divided by: it is computed
+once and kept until a weight differs.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2. They divide by the norm always; dividing only where it
 exceeds one keeps the guarantee and admits flatter functions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.sizes import WIDEST, bounded, reserve
+
+NAMES = ("inner", "action", "bias", "outer", "shift")
+"""A network's weights."""
 
 
 class LipschitzNetwork(nn.Module):
@@ -53,6 +58,7 @@ class LipschitzNetwork(nn.Module):
         self.bias = nn.Parameter(torch.empty(count, hidden))
         self.outer = nn.Parameter(torch.empty(count, outputs, hidden))
         self.shift = nn.Parameter(torch.empty(count, outputs))
+        self._kept: dict[str, _Kept] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -74,7 +80,7 @@ class LipschitzNetwork(nn.Module):
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
         """W_s (m, hidden, smooth) and W_z (m, outputs, hidden) as used, and c = sqrt(L), (m, 1, 1)."""
         root = self.inner.new_tensor([1.0 if constant is None else constant**0.5 for constant in self.constants])
-        return self._shrunk(self.inner), self._shrunk(self.outer), root[:, None, None]
+        return self._in_use("inner", self.inner), self._in_use("outer", self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
         """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in use."""
@@ -86,6 +92,62 @@ class LipschitzNetwork(nn.Module):
         """The same networks in float64 (a copy, without gradients)."""
         return deepcopy(self).to(torch.float64).requires_grad_(False)
 
+    @classmethod
+    def from_tensors(cls, networks: Mapping[str, Mapping[str, Tensor]], constants: Sequence[float | None]) -> "LipschitzNetwork":
+        """Networks with weights of one's own, in their precision and to the last bit, instead of trained ones.
+
+        Args:
+            networks: What messages call each of the m networks, to its weights: ``inner`` W_s (hidden, smooth),
+                ``action`` W_a (hidden, free), ``bias`` b (hidden,), ``outer`` W_z (outputs, hidden) and ``shift`` b_z
+                (outputs,); the m networks have equal shapes.
+            constants: Each network's Lipschitz constant in s; None takes any weights, and `lipschitz` says what their
+                norms guarantee.
+
+        Raises:
+            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have weights divided.
+        """
+        first = next(iter(networks.values()))
+        for where, weights in networks.items():
+            if set(weights) != set(NAMES):
+                raise ValueError(f"{where}: expected the tensors {', '.join(NAMES)}; got {', '.join(sorted(weights)) or 'none'}")
+            smooth, free, outputs, hidden = (first[name].shape[-1] for name in ("inner", "action", "shift", "bias"))
+            shapes = ((hidden, smooth), (hidden, free), (hidden,), (outputs, hidden), (outputs,))
+            for name, shape in zip(NAMES, shapes, strict=True):
+                given = weights[name]
+                if given.shape != shape or given.dtype != first["inner"].dtype or not bool(given.isfinite().all()):
+                    raise ValueError(
+                        f"{where}: {name}: expected finite numbers of shape {shape} and {first['inner'].dtype}, as in the first network; "
+                        f"got shape {tuple(given.shape)} and {given.dtype}{'' if bool(given.isfinite().all()) else ', not all finite'}"
+                    )
+        made = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
+        with torch.no_grad():
+            for name in NAMES:
+                made.get_parameter(name).copy_(torch.stack([weights[name] for weights in networks.values()]))
+        made.check_norms(tuple(networks), 0.0)
+        return made.eval()
+
+    @torch.no_grad()
+    def check_norms(self, names: Sequence[str], slack: float = 1e-6) -> None:
+        """Refuses weights that would be divided although they are not being trained.
+
+        Args:
+            names: What messages call the networks.
+            slack: How far above one a norm may lie, for rounding.
+
+        Raises:
+            ValueError: if a network with a constant has a norm above one, in its own precision or in float64.
+        """
+        stored = [weight.to(dtype) for weight in (self.inner, self.outer) for dtype in (self.inner.dtype, torch.float64)]
+        norms = torch.stack([spectral_norm(weight).to(torch.float64) for weight in stored], -1).unflatten(-1, (2, 2)).amax(-1)
+        for where, constant, (inner, outer) in zip(names, self.constants, norms.tolist(), strict=True):
+            if constant is not None and max(inner, outer) > 1 + slack:
+                raise ValueError(
+                    f"{where}: expected weights of spectral norm at most 1 under a Lipschitz constant of {constant:g}; got {inner:.9g} for the "
+                    f"state's weights and {outer:.9g} for the output's, which would be divided by them. Leave the constant out (None, null in a "
+                    f"configuration): the weights then stay as they are, and the constant certified from their norms is {inner * outer:.9g}. "
+                    "Or divide them yourself; `finish` does it for good"
+                )
+
     @torch.no_grad()
     def finish(self) -> None:
         """Writes the divided weights back, so that the stored ones have norm at most one in float64 as well."""
@@ -94,15 +156,56 @@ class LipschitzNetwork(nn.Module):
             for index, constant in enumerate(self.constants):
                 if constant is not None and norm[index] > 1 - 1e-7:
                     weight[index] = (weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)).to(weight.dtype)
+        for name, weight in (("inner", self.inner), ("outer", self.outer)):
+            self._keep(name, weight)
 
-    def _shrunk(self, weight: Tensor) -> Tensor:
-        bound = [constant is not None for constant in self.constants]
-        if not any(bound):
+    def _in_use(self, name: str, weight: Tensor) -> Tensor:
+        """The weight as it is used; divided anew in training, and wherever it differs from what was kept."""
+        if all(constant is None for constant in self.constants):
             return weight
+        kept = self._kept.get(name)
+        if kept is not None and weight is kept.weight and not kept.holds():
+            del self._kept[name]
+            kept = None
+        if kept is None and not self.training and not torch.is_grad_enabled() and isinstance(weight, nn.Parameter):
+            kept = self._keep(name, weight)
+        if kept is None or weight is not kept.weight:
+            return self._divided(weight)
+        if torch.is_grad_enabled() and weight.requires_grad:
+            return weight if kept.small else self._divided(weight)
+        return kept.used
+
+    def _divided(self, weight: Tensor) -> Tensor:
         norm = spectral_norm(weight).clamp_min(1.0)
-        if not all(bound):
-            norm = torch.where(torch.tensor(bound, device=norm.device), norm, torch.ones_like(norm))
-        return weight / norm[:, None, None]
+        return weight / torch.where(self._bound(norm), norm, torch.ones_like(norm))[:, None, None]
+
+    def _bound(self, norm: Tensor) -> Tensor:
+        """Which networks have a constant, (m,) bool."""
+        return torch.tensor([constant is not None for constant in self.constants], device=norm.device)
+
+    def _keep(self, name: str, weight: nn.Parameter) -> "_Kept":
+        values = weight.detach().clone()
+        # With gradients another routine computes the norm, and may round it otherwise.
+        with torch.enable_grad():
+            norm = spectral_norm(nn.Parameter(values.clone())).detach()
+        small = not bool((self._bound(norm) & (norm >= 1)).any())
+        with torch.no_grad():
+            self._kept[name] = _Kept(weight, values, self._divided(values), small)
+        return self._kept[name]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A weight whose division is known: the parameter, its values then, those divided, and whether norms below one make it its own gradient."""
+
+    weight: nn.Parameter
+    values: Tensor
+    used: Tensor
+    small: bool
+
+    def holds(self) -> bool:
+        """Whether the parameter still has those values; compared entry by entry, which costs far less than its norm."""
+        return self.values.dtype == self.weight.dtype and self.values.device == self.weight.device and torch.equal(self.values, self.weight)
 
 
 def spectral_norm(weight: Tensor) -> Tensor:

@@ -72,7 +72,9 @@ class ChangeEvents:
         return ChangeEvents(self.path, self.kept, self.times[places], self.actions[places], self.effects[places], self.gains[places])
 
 
-def change_events(course: Course, gradient: Tensor, path: Tensor, kept: Tensor, times: list[int], effort: Effort, choices: Tensor | None = None) -> ChangeEvents:
+def change_events(
+    course: Course, gradient: Tensor, path: Tensor, kept: Tensor, times: list[int], effort: Effort, choices: Tensor | None = None
+) -> ChangeEvents:
     """All events at some times.
 
     Args:

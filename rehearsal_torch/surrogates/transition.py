@@ -7,7 +7,8 @@ observed ones.
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.1.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -61,6 +62,44 @@ class TransitionModel(EpisodeSurrogate):
         self.levels = DoseLevels(doses, levels)
         self.mechanism = mechanism(smooth=len(self.varying) + len(self.static), free=len(self.contextual) + len(doses), outputs=len(self.varying))
 
+    @classmethod
+    def from_tensors(
+        cls,
+        varying: Sequence[str],
+        static: Sequence[str],
+        contextual: Sequence[str],
+        mechanism: LocationScale,
+        ranges: Mapping[str, Sequence[float]],
+        levels: Mapping[str, Sequence[float]],
+        logarithms: Sequence[str] = (),
+    ) -> Self:
+        """A model of one's own weights, ranges and levels, used as they are.
+
+        Args:
+            varying: The D features that the mechanism moves.
+            static: Features that stay as they are.
+            contextual: Features whose observed values are kept.
+            mechanism: With weights of one's own, see `LocationScale.from_tensors`.
+            ranges: Feature to its (lower, upper), in its unit: what is scaled to -1/2 and 1/2.
+            levels: Dose column to its doses, rising from 0, in its unit; the largest number of them is every drug's number of levels.
+            logarithms: Features that are replaced by their logarithm, log(v + 1), before they are scaled.
+
+        Raises:
+            ValueError: if widths, names, ranges or levels do not fit together.
+        """
+        smooth, free = len(varying) + len(static), len(contextual) + len(levels)
+        found = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
+        if found != (smooth, free, len(varying)):
+            raise ValueError(
+                f"expected a mechanism with {smooth} smooth parents (varying, then static features), {free} free ones (contextual features, then "
+                f"doses) and {len(varying)} outputs; got {found[0]}, {found[1]} and {found[2]}"
+            )
+        count = max((len(doses) for doses in levels.values()), default=0)
+        made = cls(varying, static, contextual, tuple(levels), lambda **_: mechanism, count, logarithms)
+        made.rescale.fix(ranges)
+        made.levels.fix(list(levels.values()))
+        return made.eval()
+
     @property
     def names(self) -> tuple[str, ...]:
         """The varying features."""
@@ -103,8 +142,14 @@ class TransitionModel(EpisodeSurrogate):
 
     @torch.no_grad()
     def course(self, episode: Episode) -> Course:
-        """The episode's counterfactual steps; states are the scaled varying features, actions the dose levels."""
+        """The episode's counterfactual steps; states are the scaled varying features, actions the dose levels.
+
+        Raises:
+            NotFittedError: if the model has been neither fitted nor loaded.
+            ValueError: if a constant would have its weights divided.
+        """
         self.require_fitted()
+        self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
         boxed = self.rescale.scale(episode.columns(self.rescale.names).to(self.levels.medians))
         width, horizon, count = len(self.varying), episode.horizon, self.levels.actions
         shown = self.levels.shown(torch.arange(count, device=boxed.device)).to(boxed)

@@ -53,3 +53,21 @@ def test_columns_that_take_no_logarithm_are_refused():
         solved(torch.tensor([[-1.0], [2.0]]), ("a",))
     with pytest.raises(KeyError, match="no column"):
         Rescale(("a",), ("b",))
+
+
+def test_own_ranges_stay_as_they_are_and_impossible_ones_are_refused():
+    scaler = Rescale(("a", "b"), ("b",)).fix({"b": (0.0, 9.0), "a": (0.1, 0.7)})
+    assert scaler.lower.tolist() == [0.1, 0.0]
+    assert scaler.upper[0] == 0.7
+    boxed = scaler.scale(torch.tensor([[0.1, 0.0], [0.7, 9.0]], dtype=torch.float64))
+    assert boxed.tolist() == [[-0.5, -0.5], [0.5, 0.5]]
+    for ranges, message in (
+        ({"a": (0, 1)}, r"none for \['b'\]"),
+        ({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, r"\['c'\] are no columns"),
+        ({"a": (1, 1), "b": (0, 1)}, "a: expected a finite range"),
+        ({"a": (0, float("inf")), "b": (0, 1)}, "a: expected a finite range"),
+        ({"a": (0, 1, 2), "b": (0, 1)}, "a: expected a finite range"),
+        ({"a": (0, 1), "b": (-2, 1)}, "above -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Rescale(("a", "b"), ("b",)).fix(ranges)

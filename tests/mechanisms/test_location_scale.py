@@ -168,3 +168,24 @@ def test_training_recovers_a_location_scale_law():
 def test_impossible_settings_are_refused(wrong: dict[str, float]):
     with pytest.raises(ValueError, match="outputs <= smooth and a positive floor"):
         LocationScale(**{"smooth": 3, "free": 1, "outputs": 2, **wrong})
+
+
+def test_own_weights_and_noise_stay_as_they_are():
+    drawn = mechanism().double()
+    drawn.finish()
+    location, scale = ({name: weight.detach()[place].clone() for name, weight in drawn.networks.named_parameters()} for place in (0, 1))
+    triangle = drawn.cholesky().detach()
+    own = LocationScale.from_tensors(location, scale, triangle, 1.0, 0.1)
+    parents, noise = draws(1, 7, 8, 3)
+    with torch.no_grad():
+        assert torch.equal(own(parents, noise), drawn(parents, noise))
+    assert torch.allclose(own.cholesky(), triangle, rtol=1e-15, atol=0)
+    location["inner"] = location["inner"] * 3
+    with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
+        LocationScale.from_tensors(location, scale, triangle, 1.0, 0.1)
+    steep = LocationScale.from_tensors(location, scale, triangle)
+    norms = [torch.linalg.matrix_norm(each[name], 2) for each in (location, scale) for name in ("inner", "outer")]
+    assert steep.lipschitz(torch.tensor([2.0, -3.0, 1.0])).item() == pytest.approx(float(norms[0] * norms[1] + 3 * norms[2] * norms[3]))
+    for wrong in (triangle.mT + 1, -triangle, triangle[:1]):
+        with pytest.raises(ValueError, match="cholesky: expected a lower triangle"):
+            LocationScale.from_tensors(location, scale, wrong)

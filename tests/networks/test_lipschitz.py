@@ -169,3 +169,136 @@ def test_the_exact_copy_draws_nothing_and_has_its_own_weights():
 def test_impossible_shapes_and_constants_are_refused(shape: tuple[int, int, int, int], constants: tuple[float, ...]):
     with pytest.raises(ValueError, match="expected positive"):
         LipschitzNetwork(*shape, constants)
+
+
+def counted(monkeypatch):
+    """How often a spectral norm is computed from here on."""
+    calls = []
+    monkeypatch.setattr("rehearsal_torch.networks.lipschitz.spectral_norm", lambda weight: calls.append(weight.shape) or spectral_norm(weight))
+    return calls
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_after_finish_no_norm_is_computed_and_the_outputs_are_equal(dtype: torch.dtype, monkeypatch):
+    stream = torch.Generator().manual_seed(3)
+    smooth, free = torch.randn(9, 5, generator=stream, dtype=dtype), torch.randn(9, 2, generator=stream, dtype=dtype)
+    for seed in range(20):
+        made = swollen(seed, 5.0).to(dtype)
+        made.finish()
+        again = network(seed).to(dtype)
+        again.load_state_dict(made.state_dict())
+        calls = counted(monkeypatch)
+        first = made(smooth, free)
+        first.sum().backward()
+        # Where a norm of this precision is not below one by rounding, its gradient is wanted, and it is computed.
+        assert len(calls) <= 2 and (dtype == torch.float32 or not calls)
+        calls.clear()
+        with torch.no_grad():
+            out = made(smooth, free)
+            assert calls == []
+            # A network in training computes both at every call, and gives the same to the last bit, gradients included.
+            assert torch.equal(out, again(smooth, free))
+        expected = again(smooth, free)
+        assert len(calls) == 4
+        expected.sum().backward()
+        assert torch.equal(first, expected)
+        assert all(torch.equal(one.grad, other.grad) for one, other in zip(made.parameters(), again.parameters(), strict=True))
+
+
+def test_training_again_after_finish_goes_the_way_of_a_fresh_network():
+    smooth, free = torch.randn(30, 5, generator=torch.Generator().manual_seed(0)), torch.ones(30, 2)
+    made = swollen(1, 4.0).float()
+    made.finish()
+    again = network(1)
+    again.load_state_dict(made.state_dict())
+    for each in (made, again):
+        optimiser = torch.optim.Adam(each.parameters(), lr=0.05, fused=True)
+        for _ in range(5):
+            optimiser.zero_grad()
+            each(smooth, free).square().mean().neg().backward()
+            optimiser.step()
+    assert all(torch.equal(one, other) for one, other in zip(made.parameters(), again.parameters(), strict=True))
+    assert torch.linalg.matrix_norm(made.inner.detach(), 2).max() > 1.05
+    assert torch.equal(made(smooth, free), again(smooth, free))
+    made.eval(), again.eval()
+    with torch.no_grad():
+        assert torch.equal(made(smooth, free), again(smooth, free))
+        made.inner.data.mul_(3.0)
+        again.inner.data.mul_(3.0)
+        assert torch.equal(made(smooth, free), again.train()(smooth, free)), "whatever changed the weights"
+
+
+def test_a_loaded_network_and_one_that_moved_are_computed_once_more(monkeypatch):
+    made, smooth, free = swollen(2, 6.0), torch.ones(3, 5, dtype=torch.float64), torch.ones(3, 2, dtype=torch.float64)
+    made.finish()
+    other = network(5).double().eval()
+    with torch.no_grad():
+        other(smooth, free)
+        other.load_state_dict(made.state_dict())
+        assert torch.equal(other(smooth, free), made(smooth, free))
+        assert torch.equal(other.float()(smooth.float(), free.float()), other.train()(smooth.float(), free.float()))
+        calls = counted(monkeypatch)
+        other.eval()(smooth.float(), free.float())
+        other(smooth.float(), free.float())
+    assert calls == []
+
+
+def own(made: LipschitzNetwork, index: int) -> dict[str, Tensor]:
+    return {name: weight.detach()[index].clone() for name, weight in made.named_parameters()}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("constants", [(1.0, 0.1), (None, None), (1.0, None)])
+def test_own_weights_stay_as_they_are(constants: tuple[float | None, ...], dtype: torch.dtype):
+    drawn = swollen(4, 6.0)
+    drawn.finish()
+    drawn.to(dtype)
+    given = {"h": own(drawn, 0), "phi": own(drawn, 1)}
+    if constants[1] is None:
+        given["phi"]["inner"] *= 1.00009
+    made = LipschitzNetwork.from_tensors(given, constants)
+    assert not made.training
+    norms = []
+    with torch.no_grad():
+        inner, outer, root = made.weights()
+    for place, weights in enumerate(given.values()):
+        assert torch.equal(inner[place], weights["inner"])
+        assert torch.equal(outer[place], weights["outer"])
+        norms.append(float(torch.linalg.matrix_norm(weights["inner"].double(), 2) * torch.linalg.matrix_norm(weights["outer"].double(), 2)))
+        for name in ("action", "bias", "shift"):
+            assert torch.equal(made.get_parameter(name)[place], weights[name])
+    assert made.lipschitz().tolist() == pytest.approx([norm * (constant or 1.0) for norm, constant in zip(norms, constants, strict=True)], rel=1e-6)
+    assert root.dtype == dtype
+
+
+def test_own_weights_that_a_constant_would_divide_are_refused():
+    drawn = swollen(4, 6.0)
+    drawn.finish()
+    given = {"h": own(drawn, 0), "phi": own(drawn, 1)}
+    given["h"]["inner"] *= 1.00009 / torch.linalg.matrix_norm(given["h"]["inner"], 2)
+    with pytest.raises(
+        ValueError, match=r"h: expected weights of spectral norm at most 1 under a Lipschitz constant of 1; got 1.00009 for .* certified .* is 1.00008"
+    ):
+        LipschitzNetwork.from_tensors(given, (1.0, 0.1))
+    assert LipschitzNetwork.from_tensors(given, (None, 0.1)).lipschitz()[0].item() == pytest.approx(1.00009, abs=2e-7)
+    with pytest.raises(ValueError, match=r"phi: outer: expected finite numbers of shape \(3, 16\) and torch.float64, .*; got shape \(3, 4\)"):
+        LipschitzNetwork.from_tensors({**given, "phi": {**given["phi"], "outer": given["phi"]["outer"][:, :4]}}, (None, None))
+    with pytest.raises(ValueError, match="bias: .*not all finite"):
+        LipschitzNetwork.from_tensors({**given, "phi": {**given["phi"], "bias": given["phi"]["bias"] / 0}}, (None, None))
+    with pytest.raises(ValueError, match="h: expected the tensors inner, action, bias, outer, shift; got inner"):
+        LipschitzNetwork.from_tensors({"h": {"inner": given["h"]["inner"]}}, (None,))
+
+
+def test_what_is_kept_stands_under_transformed_calls(monkeypatch):
+    made, other = swollen(1, 5.0).float().eval(), swollen(1, 5.0).float()
+    smooth, free = torch.randn(6, 5, generator=torch.Generator().manual_seed(1)), torch.ones(6, 2)
+    found = []
+    for _ in range(2):
+        found += [torch.func.vmap(torch.func.jacrev(each))(smooth, free) for each in (made, other)]
+        with torch.no_grad():
+            assert torch.equal(made(smooth, free), other(smooth, free))
+        calls = counted(monkeypatch)
+        with torch.no_grad():
+            made(smooth, free)
+        assert calls == []
+    assert all(torch.equal(each, found[0]) for each in found)

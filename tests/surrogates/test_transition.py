@@ -1,8 +1,11 @@
+import runpy
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
 
+from rehearsal_torch.checkpoint import load, save
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
@@ -75,3 +78,60 @@ def test_one_role_a_column():
         TransitionModel(("x",), ("x",), (), ("a",), partial(LocationScale, hidden=4))
     with pytest.raises(ValueError, match="each column has one role"):
         TransitionModel(("x",), (), (), ("x",), partial(LocationScale, hidden=4))
+
+
+def owned(dtype: torch.dtype, **rest: float) -> TransitionModel:
+    """A model of given weights that do not fit a constant of one."""
+    stream = torch.Generator().manual_seed(3)
+    shapes = {"inner": (8, 3), "action": (8, 3), "bias": (8,), "outer": (2, 8), "shift": (2,)}
+    location, scale = ({name: torch.randn(shape, generator=stream, dtype=dtype) for name, shape in shapes.items()} for _ in range(2))
+    mechanism = LocationScale.from_tensors(location, scale, 0.1 * torch.eye(2, dtype=dtype), **rest)
+    ranges = {name: (0.0, 1.5) for name in (*VARYING, *STATIC, *CONTEXTUAL)}
+    return TransitionModel.from_tensors(VARYING, STATIC, CONTEXTUAL, mechanism, ranges, {DOSES[0]: [0, 1, 2, 3], DOSES[1]: [0, 5]})
+
+
+def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
+    model = owned(torch.float64)
+    inner, outer, _ = model.mechanism.networks.weights()
+    assert torch.equal(inner, model.mechanism.networks.inner)
+    assert torch.equal(outer, model.mechanism.networks.outer)
+    assert torch.linalg.matrix_norm(inner[0].detach(), 2) > 1
+    assert model.rescale.upper.tolist() == [1.5] * 4
+    assert model.levels.medians.tolist() == [[0.0, 1.0, 2.0, 3.0], [0.0, 5.0, 5.0, 5.0]]
+    assert model.selectable.reshape(4, 4)[0].tolist() == [True, True, False, False]
+    (episode,) = patients(1, 6, seed=5)
+    course = model.course(episode)
+    assert torch.equal(course.inner, inner[:, :, :2].reshape(16, 2))
+    # In single precision a checkpoint keeps them to the last bit too.
+    single = owned(torch.float32)
+    made = {"_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale", "_partial_": True, "hidden": 8}
+    config = {"_target_": "rehearsal_torch.surrogates.transition.TransitionModel", "levels": 4, "logarithms": []}
+    config |= {"varying": list(VARYING), "static": list(STATIC), "contextual": list(CONTEXTUAL), "doses": list(DOSES)}
+    save(single, {**config, "mechanism": {**made, "location_constant": None, "scale_constant": None}}, tmp_path / "own")
+    loaded = load(tmp_path / "own")
+    assert all(torch.equal(one, other) for one, other in zip(loaded.state_dict().values(), single.state_dict().values(), strict=True))
+    assert torch.equal(loaded.course(episode).noise, single.course(episode).noise)
+    # Under a constant the same weights would be divided: nothing is decided with them.
+    save(single, {**config, "mechanism": {**made, "location_constant": 1.0, "scale_constant": None}}, tmp_path / "bound")
+    with pytest.raises(ValueError, match=r"location \(h\): expected weights of spectral norm at most 1 under a Lipschitz constant of 1"):
+        load(tmp_path / "bound").course(episode)
+    with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
+        owned(torch.float64, location_constant=1.0)
+
+
+def test_own_parts_that_do_not_fit_together_are_refused():
+    model = owned(torch.float64)
+    ranges = {name: (0.0, 1.0) for name in model.rescale.names}
+    with pytest.raises(ValueError, match="expected a mechanism with 2 smooth parents .* and 2 outputs; got 3, 3 and 2"):
+        TransitionModel.from_tensors(VARYING, [], CONTEXTUAL, model.mechanism, ranges, {DOSES[0]: [0, 1], DOSES[1]: [0, 1]})
+    with pytest.raises(ValueError, match="has learnt nothing yet"):
+        TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).course(patients(1, 4, seed=1)[0])
+
+
+def test_the_page_on_own_weights_runs(tmp_path, capsys):
+    page = (Path(__file__).parents[2] / "docs" / "own_weights.md").read_text(encoding="utf-8")
+    block = tmp_path / "page.py"
+    block.write_text(page.split("```python\n")[1].split("```")[0], encoding="utf-8")
+    found = runpy.run_path(str(block))
+    assert found["decision"].value >= found["objective"].outcome()
+    assert "Alteration(names=('action[" in capsys.readouterr().out
