@@ -75,13 +75,25 @@ class AStar(Search[CounterfactualReturn]):
         """The algorithm as in the paper: pooled anchors, Eq. 11 for each child, one node at a time, no shortcuts."""
         return cls(anchors, True, False, True, 1, False, None, time_limit_s, node_limit)
 
-    @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """The optimal sequence, or the best so far with its gap.
 
         Raises:
             UnboundedError: if the course or the reward knows no Lipschitz constant.
         """
+        return self.improve(objective, objective.observed)
+
+    @torch.no_grad()
+    def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
+        """The same, from a sequence that is known already, (H,) long: the answer is at least as good, and less has to be expanded.
+
+        Raises:
+            UnboundedError: if the course or the reward knows no Lipschitz constant.
+            ValueError: if the sequence makes more than k changes.
+        """
+        made = int((known != objective.observed).sum())
+        if made > objective.changes:
+            raise ValueError(f"expected a sequence with at most {objective.changes} changes; got one with {made}")
         began, effort = clock.perf_counter(), Effort()
         deadline = None if self.time_limit_s is None else began + self.time_limit_s
         lipschitz = value_constants(objective, None if self.constants is None else self.constants(objective))
@@ -89,6 +101,8 @@ class AStar(Search[CounterfactualReturn]):
             return sequence_decision(objective, objective.observed, effort, clock.perf_counter() - began, search="astar", gap=0.0, anchors=0, distances=0)
         process = CounterfactualProcess(objective, effort)
         start = climb(process) if self.incumbent else objective.observed
+        if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
+            start = known
         effort.expanded = effort.generated = 0
         chosen = self.anchors(process, lipschitz)
         if self.pooled:

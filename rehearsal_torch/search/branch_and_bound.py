@@ -15,7 +15,9 @@ Nodes are taken best bound first, so that an early end leaves a valid gap: the l
 
 The model needs a reward that is linear in the states, and a course that bounds its curvature. Where one is missing, or the
 bound at the root is more than `looseness` times the largest gain or loss seen, A* searches instead, which needs Lipschitz constants;
-where those are missing too, greedy changes, and nothing is proven. The decision says so (`fallback`, and its reason).
+where those are missing too, greedy changes. The decision says so (`fallback`, and its reason). The root's work is kept: the
+fallback has what is left of the limits, A* begins with the root's best sequence, and the answer is the better of the two, under
+the lower of the two bounds.
 
 Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it by more
 than 1e-9 times max(1, |observed return|). An optimum is proven up to that, and its gap is then 0.
@@ -24,7 +26,8 @@ Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
 import time as clock
-from dataclasses import replace
+from copy import copy
+from dataclasses import asdict, replace
 from typing import final
 
 import torch
@@ -35,10 +38,11 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.astar import AStar
 from rehearsal_torch.search.event_tree import EventTree, Limits
+from rehearsal_torch.search.exhaustive import Exhaustive
 from rehearsal_torch.search.greedy_changes import GreedyChanges
 from rehearsal_torch.search.lipschitz_bound import UnboundedError
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.sequence import Effort, sequence_decision
+from rehearsal_torch.search.sequence import Effort, branching_factor, sequence_decision
 
 
 @final
@@ -81,11 +85,11 @@ class BranchAndBound(Search[CounterfactualReturn]):
         deadline = None if self.time_limit_s is None else began + self.time_limit_s
         refused = self._refusal(objective)
         if refused:
-            return self._fall_back(objective, refused, began)
+            return self._fall_back(objective, refused, began, effort)
         tree = EventTree(objective, effort, Limits(self.leaves, self.pool, self.looseness, deadline, self.node_limit))
         stopped = tree.run()
         if tree.loose:
-            return self._fall_back(objective, tree.loose, began)
+            return self._fall_back(objective, tree.loose, began, effort, tree)
         return sequence_decision(
             objective,
             tree.sequence,
@@ -113,14 +117,38 @@ class BranchAndBound(Search[CounterfactualReturn]):
         count = int(objective.choices.sum())
         return f"{count} single changes are more than events={self.events}" if count > self.events else ""
 
-    def _fall_back(self, objective: CounterfactualReturn, why: str, began: float) -> Decision:
-        """The fallback's decision, which says why it was asked."""
+    def _fall_back(self, objective: CounterfactualReturn, why: str, began: float, effort: Effort, tree: EventTree | None = None) -> Decision:
+        """The fallback's decision, which says why it was asked, or what the tree knew where that is better."""
+        known = objective.observed if tree is None else tree.sequence
+        search = self._limited(clock.perf_counter() - began, effort.expanded)
         try:
-            decision = self.fallback(objective)
+            decision = search.improve(objective, known) if isinstance(search, AStar) else search(objective)
         except UnboundedError as error:
             decision = GreedyChanges()(objective)
             why = f"{why}; {error}"
-        used = decision.trace["search"]
+        used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
+        # Both searches' work counts.
+        done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
+        kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
+        kept["effective_branching_factor"] = branching_factor(done["expanded"], objective.horizon)
+        if tree is not None:
+            bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
+            if tree.observed + tree.best > decision.value + tree.tolerance:
+                decision = sequence_decision(objective, known, Effort(), 0.0, search=used, gap=None, reason=decision.reason)
+            gap = None if bound == torch.inf else bound - decision.value if bound > decision.value + tree.tolerance else 0.0
+            kept |= {} if tree.bound == torch.inf else {"root_bound": min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)}
         reason = f"branch_and_bound fell back to {used}: {why}" + (f"; {decision.reason}" if decision.reason else "")
-        trace = {**decision.trace, "search": "branch_and_bound", "fallback": used}
+        trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
         return replace(decision, trace=trace, reason=reason, seconds=clock.perf_counter() - began)
+
+    def _limited(self, spent: float, expanded: int) -> Search[CounterfactualReturn]:
+        """The fallback with what is left of the limits; a search of another kind as it is."""
+        if not isinstance(self.fallback, AStar | Exhaustive) or (self.time_limit_s is None and self.node_limit is None):
+            return self.fallback
+        limited = copy(self.fallback)
+        if self.time_limit_s is not None:
+            own = torch.inf if limited.time_limit_s is None else limited.time_limit_s
+            limited.time_limit_s = max(0.0, min(own, self.time_limit_s - spent))
+        if self.node_limit is not None and isinstance(limited, AStar):
+            limited.node_limit = max(0, min(self.node_limit - expanded, self.node_limit if limited.node_limit is None else limited.node_limit))
+        return limited

@@ -69,10 +69,15 @@ class EventTree:
         self.course, self.gradient = objective.course, gradient
         self.tolerance = 1e-9 * max(1.0, abs(self.observed))
         self.best, self.sequence = 0.0, objective.observed
-        self.root, self.loose, self.recentred, self.rolled_out = 0.0, "", 0, 0
+        self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0
         self._ties, self._given_up = count(), -torch.inf
         left = min(objective.changes, len(self.open))
         self._heap = [_Node(-torch.inf, next(self._ties), self.course.states, objective.observed, 0.0, left, -1)] if left else []
+
+    @property
+    def bound(self) -> float:
+        """The most that any set of changes can gain over the observed return; infinite where the root's model says nothing."""
+        return torch.inf if not self.modelled else max(self.best, self.root)
 
     def gap(self) -> float:
         """How far, at most, the optimum lies above the incumbent; 0 within the tolerance."""
@@ -115,7 +120,7 @@ class EventTree:
             return
         model = SetModel(bound, events.times)
         if first:
-            self.root = max(0.0, float(model.sieve(torch.inf)[1].max()))
+            self.root, self.modelled = max(0.0, float(model.sieve(torch.inf)[1].max())), True
         self._roll_out(node, events, model.promising(BEAM))
         size = max(self.best, float(events.gains.abs().max()))
         if first and self.root > self.limits.looseness * size + self.tolerance:

@@ -10,7 +10,6 @@ All H * A of them are rolled out in one growing batch: step t adds A states to t
 import torch
 from torch import Tensor
 
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.counterfactual_process import CounterfactualProcess
 
 

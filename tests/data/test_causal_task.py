@@ -128,5 +128,5 @@ def test_bounds_and_limits_hold_up_to_a_millionth_of_their_size():
     for outside in ([1.01, 0.0], [0.0, -1.01]):
         with pytest.raises(ValueError, match="may be set within"):
             task.check_action(torch.tensor(outside, dtype=torch.float64))
-    with pytest.raises(ValueError, match="breaks the limits on the actions by 0.01"):
+    with pytest.raises(ValueError, match=r"breaks the limits on the actions by 0\.01"):
         task.check_action(torch.tensor([0.5, 1.01], dtype=torch.float64))

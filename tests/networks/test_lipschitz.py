@@ -191,7 +191,7 @@ def test_after_finish_no_norm_is_computed_and_the_outputs_are_equal(dtype: torch
         first = made(smooth, free)
         first.sum().backward()
         # Where a norm of this precision is not below one by rounding, its gradient is wanted, and it is computed.
-        assert len(calls) <= 2 and (dtype == torch.float32 or not calls)
+        assert len(calls) <= (2 if dtype == torch.float32 else 0)
         calls.clear()
         with torch.no_grad():
             out = made(smooth, free)
@@ -276,14 +276,12 @@ def test_own_weights_that_a_constant_would_divide_are_refused():
     drawn.finish()
     given = {"h": own(drawn, 0), "phi": own(drawn, 1)}
     given["h"]["inner"] *= 1.00009 / torch.linalg.matrix_norm(given["h"]["inner"], 2)
-    with pytest.raises(
-        ValueError, match=r"h: expected weights of spectral norm at most 1 under a Lipschitz constant of 1; got 1.00009 for .* certified .* is 1.00008"
-    ):
+    with pytest.raises(ValueError, match=r"h: expected weights of spectral norm at most 1 .* constant of 1; got 1\.00009 for .* norms is 1\.00008"):
         LipschitzNetwork.from_tensors(given, (1.0, 0.1))
     assert LipschitzNetwork.from_tensors(given, (None, 0.1)).lipschitz()[0].item() == pytest.approx(1.00009, abs=2e-7)
     with pytest.raises(ValueError, match=r"phi: outer: expected finite numbers of shape \(3, 16\) and torch.float64, .*; got shape \(3, 4\)"):
         LipschitzNetwork.from_tensors({**given, "phi": {**given["phi"], "outer": given["phi"]["outer"][:, :4]}}, (None, None))
-    with pytest.raises(ValueError, match="bias: .*not all finite"):
+    with pytest.raises(ValueError, match=r"bias: .*not all finite"):
         LipschitzNetwork.from_tensors({**given, "phi": {**given["phi"], "bias": given["phi"]["bias"] / 0}}, (None, None))
     with pytest.raises(ValueError, match="h: expected the tensors inner, action, bias, outer, shift; got inner"):
         LipschitzNetwork.from_tensors({"h": {"inner": given["h"]["inner"]}}, (None,))

@@ -106,3 +106,15 @@ def test_an_unknown_constant_is_refused() -> None:
 def test_a_batch_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1 node"):
         AStar(batch=0)
+
+
+def test_a_known_sequence_is_improved_and_never_lost():
+    for seed in range(4):
+        objective = transition_episode(seed, horizon=5, changes=2)
+        best = AStar()(objective)
+        known = torch.tensor(best.evidence["actions"])
+        stopped = AStar(node_limit=0).improve(objective, known)
+        assert stopped.value == pytest.approx(best.value)
+        assert AStar(incumbent=False).improve(objective, known).value == pytest.approx(best.value)
+        with pytest.raises(ValueError, match="at most 2 changes; got one with 4"):
+            AStar().improve(objective, (objective.observed + 1) % objective.actions)

@@ -7,9 +7,13 @@ from hypothesis import strategies as st
 from rehearsal_torch.mechanisms.location_scale_course import LocationScaleCourse
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.astar import AStar
 from rehearsal_torch.search.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.event_tree import EventTree, Limits
 from rehearsal_torch.search.exhaustive import Exhaustive
 from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.search.random_changes import RandomChanges
+from rehearsal_torch.search.sequence import Effort
 from tests.curved_episodes import curved_episode
 from tests.episodes import equation_episode, transition_episode
 
@@ -158,6 +162,52 @@ def test_a_loose_model_falls_back_to_a_star():
     assert decision.trace["fallback"] == "astar"
     assert "looseness=1" in decision.reason
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
+
+
+def tree_of(objective: CounterfactualReturn) -> EventTree:
+    tree = EventTree(objective, Effort(), Limits(20_000, 100_000, 1.0, None, None))
+    tree.run()
+    return tree
+
+
+LOOSE = [seed for seed in range(12) if tree_of(drawn(seed, 7, 4, 3, 4, 10.0)).loose]
+
+
+@pytest.mark.parametrize("fallback", [None, GreedyChanges(), RandomChanges(), Exhaustive(time_limit_s=1e-9)], ids=["astar", "greedy", "random", "exhaustive"])
+def test_what_the_tree_knew_outlives_it(fallback):
+    assert len(LOOSE) > 5
+    for seed in LOOSE:
+        objective = drawn(seed, 7, 4, 3, 4, 10.0)
+        tree, truth = tree_of(objective), Exhaustive()(objective).value
+        decision = BranchAndBound(looseness=1.0, time_limit_s=0.0, fallback=fallback)(objective)
+        assert decision.evidence["fallback"] == ("astar" if fallback is None else decision.evidence["fallback"])
+        assert decision.value >= tree.observed + tree.best - 1e-9
+        assert decision.value == pytest.approx(float(objective(torch.tensor(decision.evidence["actions"]))), abs=1e-9)
+        assert truth - 1e-8 <= decision.value + decision.evidence["gap"] <= tree.observed + tree.root + 1e-8
+        assert decision.evidence["root_bound"] <= tree.observed + tree.root + 1e-8
+        assert decision.evidence["proven"] == (decision.evidence["gap"] == 0.0)
+        assert decision.evidence["network_evaluations"] > tree.effort.network_evaluations - 1
+        assert "looseness=1" in decision.reason
+
+
+def test_a_fallback_has_what_is_left_of_the_limits_and_begins_with_the_best_sequence(monkeypatch):
+    objective, asked, improve = drawn(LOOSE[0], 7, 4, 3, 4, 10.0), [], AStar.improve
+
+    def watched(search, objective, known):
+        asked.append((search.time_limit_s, search.node_limit, known))
+        return improve(search, objective, known)
+
+    monkeypatch.setattr(AStar, "improve", watched)
+    tree = tree_of(objective)
+    BranchAndBound(looseness=1.0, time_limit_s=30.0, node_limit=1000)(objective)
+    BranchAndBound(looseness=1.0, time_limit_s=1e-9, fallback=AStar(time_limit_s=50.0))(objective)
+    BranchAndBound(looseness=1.0, fallback=AStar(time_limit_s=50.0))(objective)
+    (left, nodes, known), (none, _, _), (own, _, _) = asked
+    assert 0 < left < 30.0
+    assert nodes == 1000 - tree.effort.expanded
+    assert torch.equal(known, tree.sequence)
+    assert none == 0.0
+    assert own == 50.0
 
 
 def test_too_many_events_fall_back():

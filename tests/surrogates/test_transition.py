@@ -122,7 +122,7 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
 def test_own_parts_that_do_not_fit_together_are_refused():
     model = owned(torch.float64)
     ranges = {name: (0.0, 1.0) for name in model.rescale.names}
-    with pytest.raises(ValueError, match="expected a mechanism with 2 smooth parents .* and 2 outputs; got 3, 3 and 2"):
+    with pytest.raises(ValueError, match=r"expected a mechanism with 2 smooth parents .* and 2 outputs; got 3, 3 and 2"):
         TransitionModel.from_tensors(VARYING, [], CONTEXTUAL, model.mechanism, ranges, {DOSES[0]: [0, 1], DOSES[1]: [0, 1]})
     with pytest.raises(ValueError, match="has learnt nothing yet"):
         TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).course(patients(1, 4, seed=1)[0])
