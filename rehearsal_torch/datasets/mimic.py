@@ -36,7 +36,8 @@ class Mimic(Problem):
         longest: Longest episode; what lies behind is dropped.
         horizon: If set, situations are the first so many steps of those episodes that have as many.
         split: Whose episodes the situations are: "train", "validation" or "test".
-        action_lag: Uses the dose of so many steps earlier as a step's action, against SOFA's scoring the dose of its own step.
+        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or are recorded, late. No remedy for
+            SOFA's scoring the dose of its own step: in the simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         age_unit: "days" as AI-Clinician has it, or "years".
 
     Raises:

@@ -42,7 +42,8 @@ class SepsisSimulated(World):
         horizon: If set, situations are the first so many steps of those patients who have as many.
         split: Which patients the situations are: "train", "validation" or "test".
         limit: At most how many situations; None for all.
-        action_lag: Uses the dose of so many steps earlier as a step's action.
+        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or are recorded, late. No remedy for
+            SOFA's scoring the dose of its own step: in the simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         changes: k of `optimum`.
 
     Raises:

@@ -112,3 +112,12 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
 def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no run folder"):
         report(tmp_path)
+
+
+def test_svg_is_named_only_where_there_is_one(reported, monkeypatch):
+    folder, shown = reported
+    assert "(figures as .svg, too)" in shown
+    monkeypatch.setattr("rehearsal_torch.reporting.report._figures", lambda *_: {})
+    bare = report(folder)
+    assert "Written: table.csv" in bare
+    assert "svg" not in bare

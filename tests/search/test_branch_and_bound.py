@@ -180,13 +180,13 @@ def test_what_the_tree_knew_outlives_it(fallback):
         objective = drawn(seed, 7, 4, 3, 4, 10.0)
         tree, truth = tree_of(objective), Exhaustive()(objective).value
         decision = BranchAndBound(looseness=1.0, time_limit_s=0.0, fallback=fallback)(objective)
-        assert decision.evidence["fallback"] == ("astar" if fallback is None else decision.evidence["fallback"])
+        assert decision.trace["fallback"] == ("astar" if fallback is None else decision.trace["fallback"])
         assert decision.value >= tree.observed + tree.best - 1e-9
-        assert decision.value == pytest.approx(float(objective(torch.tensor(decision.evidence["actions"]))), abs=1e-9)
-        assert truth - 1e-8 <= decision.value + decision.evidence["gap"] <= tree.observed + tree.root + 1e-8
-        assert decision.evidence["root_bound"] <= tree.observed + tree.root + 1e-8
-        assert decision.evidence["proven"] == (decision.evidence["gap"] == 0.0)
-        assert decision.evidence["network_evaluations"] > tree.effort.network_evaluations - 1
+        assert decision.value == pytest.approx(float(objective(chosen(objective, decision))), abs=1e-9)
+        assert truth - 1e-8 <= decision.value + decision.trace["gap"] <= tree.observed + tree.root + 1e-8
+        assert decision.trace["root_bound"] <= tree.observed + tree.root + 1e-8
+        assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
+        assert decision.trace["network_evaluations"] > tree.effort.network_evaluations - 1
         assert "looseness=1" in decision.reason
 
 
