@@ -152,7 +152,7 @@ class CounterfactualReturn(Objective):
                 known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
                 raise ValueError(f"{self.situation.identity}: action[{step}] = {action} is not open to change: expected {known}")
             chosen[step] = action
-        return chosen
+        return self.settled(chosen)
 
     @torch.no_grad()
     def trajectory(self, decision: Decision) -> dict[str, Any]:

@@ -112,18 +112,18 @@ def test_wrong_settings_are_refused(model, settings):
 
 
 def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):
-    cases, at = situations(model.task, 3), torch.full((3, 1), -1.0, dtype=torch.float64)
-    best = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    objective = KernelValue(model, cases, level=0.1, least=1e6, few=1e6).objectives()[0]
-    objective.before = best
-    assert all(one["refused"].startswith("no support") for one in objective.evidence(at))
+    objective = KernelValue(model, situations(model.task, 3), level=0.1, least=1e6, few=1e6).objectives()[0]
+    objective.before = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    assert all(one.refused.startswith("no support") for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64)))
 
 
-def test_a_decision_better_than_nothing_is_not_refused_for_a_wide_interval(model):
+@pytest.mark.parametrize("beside", [-1e-3, 1e-3])
+def test_the_estimate_decides_whether_to_act_and_the_width_of_its_interval_does_not(model, beside):
     objective = KernelValue(model, situations(model.task, 3), level=0.999).objectives()[0]
     at = torch.zeros(3, 1, dtype=torch.float64)
     predicted = objective.estimator.value(objective.prepared, objective.shown(at), 1)
-    objective.before = (predicted - 1e-6, torch.zeros(3, dtype=torch.float64))
-    for one in objective.evidence(at):
-        assert one["lower"] < one["before"] < one["probability"]
-        assert "refused" not in one
+    objective.before = (predicted + beside, torch.zeros(3, dtype=torch.float64))
+    for one in objective.appraise(at):
+        assert one.estimate.lower < one.baseline.point < one.estimate.upper
+        assert not one.refused
+        assert bool(one.declined) == (beside > 0)

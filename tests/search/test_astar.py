@@ -112,7 +112,7 @@ def test_a_known_sequence_is_improved_and_never_lost():
     for seed in range(4):
         objective = transition_episode(seed, horizon=5, changes=2)
         best = AStar()(objective)
-        known = torch.tensor(best.evidence["actions"])
+        known = objective.sequence(best)
         stopped = AStar(node_limit=0).improve(objective, known)
         assert stopped.value == pytest.approx(best.value)
         assert AStar(incumbent=False).improve(objective, known).value == pytest.approx(best.value)

@@ -1,6 +1,7 @@
 import time as clock
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,7 +183,7 @@ def test_what_the_tree_knew_outlives_it(fallback):
         decision = BranchAndBound(looseness=1.0, time_limit_s=0.0, fallback=fallback)(objective)
         assert decision.trace["fallback"] == ("astar" if fallback is None else decision.trace["fallback"])
         assert decision.value >= tree.observed + tree.best - 1e-9
-        assert decision.value == pytest.approx(float(objective(chosen(objective, decision))), abs=1e-9)
+        assert decision.value == pytest.approx(float(objective(objective.sequence(decision))), abs=1e-9)
         assert truth - 1e-8 <= decision.value + decision.trace["gap"] <= tree.observed + tree.root + 1e-8
         assert decision.trace["root_bound"] <= tree.observed + tree.root + 1e-8
         assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
