@@ -619,6 +619,8 @@ class Campaigns(RuleBasedStateMachine):
 
 Campaigns.TestCase.settings = settings(max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(Campaigns.TestCase)
+
+
 def test_a_model_before_enough_was_told_is_refused():
     optimiser = CausalOptimiser({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"})
     with pytest.raises(ValueError, match="expected at least 5 rows; got 0: try a few more actions first"):

@@ -227,6 +227,8 @@ def test_every_damaged_number_is_noticed(name):
             model.load_state_dict({key: torch.full_like(value, torch.nan)}, strict=False)
             assert any(fault.startswith(key) for fault in model.faults())
             model.load_state_dict({key: value.nan_to_num()}, strict=False)
+
+
 @pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic"])
 def test_the_noise_of_rows_is_that_of_the_laws_that_decide(phi):
     table = chain(40, 1)
