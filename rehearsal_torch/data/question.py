@@ -124,7 +124,8 @@ def _shown(texts: Sequence[str]) -> str:
 def _graph(graph: RehearsalGraph) -> frozenset[str]:
     arrows = [f"{source} -> {target}" for source, target in graph.edges]
     joined = [" <-> ".join(sorted(clique)) for clique in graph.cliques]
-    return frozenset([*arrows, *joined])
+    bows = [f"{' <-> '.join(sorted(pair))} beside an arrow" for pair in graph.bows]
+    return frozenset([*arrows, *joined, *bows])
 
 
 def _faces(region: Polytope) -> frozenset[str]:

@@ -20,7 +20,7 @@ from rehearsal_torch.data.trial_log import TrialLog
 from rehearsal_torch.files.lock import InUseError, locked
 
 # Seconds that a session waits for another one to finish what it is writing.
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def initial_count(task: CausalTask) -> int:
@@ -63,7 +63,7 @@ class TrialStore:
         """The trials as they are now; nobody else changes them until the block ends.
 
         Raises:
-            InUseError: if another session holds the file for more than 10 s.
+            InUseError: if another session holds the file for more than a minute.
             TrialFileError: if the file cannot be read, or another session gave it another task, seed or start design.
         """
         with self._locked():

@@ -28,6 +28,7 @@ def test_equal_questions_have_equal_fields_however_they_are_written():
         ({"region": {"y": [0.9, None], "z": [0, 2]}}, "region: it was fitted with [y >= 0.6], and is asked with [y >= 0.9]"),
         ({"graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["x"]}}}, "graph: it was fitted with [a -> z], and is asked with [x -> z]"),
         ({"graph": PLAIN["graph"] | {"bidirected": [["y", "z"]]}}, "y <-> z"),
+        ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "asked with [a <-> y beside an arrow]"),
         ({"region": {"y": [0.6, None]}}, "outcomes: it was fitted with [z], and is asked with nothing in their place"),
         ({"context": []}, "context: it was fitted with [x]"),
     ],
