@@ -128,7 +128,7 @@ class AlteredValue(AlterationObjective):
                 warnings.append(f"support: only {near:g} of the rows lie near this decision")
             if near < self.least:
                 refused = f"no support: {near:g} rows lie near the best alteration found, fewer than {self.least:g}; collect data there or widen the task"
-            elif done <= undone and upper < undone:
+            elif upper < undone:
                 declined = f"predicted worse than doing nothing ({done:.3f} against {undone:.3f})"
             said.append(Appraisal(chance(done, lower, upper, self.level), chance(undone), tuple(warnings), refused, declined, {"support": near}))
         return said

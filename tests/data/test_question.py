@@ -51,7 +51,7 @@ def test_only_fields_that_were_used_are_compared_and_the_others_are_taken_over()
 
 
 def test_limits_follow_the_actions_order():
-    limits = {"names": ["b", "a"], "normals": [[1.0, 2.0]], "offsets": [2.0]}
+    limits = {"normals": [[1.0, 2.0]], "offsets": [2.0]}  # on b and a, in this order
     asked = CausalTask.of(CAUSAL | {"actions": {"b": [0, 2], "a": [0, 1]}, "limits": limits})
     now = taken(CausalTask.of(CAUSAL), asked, ("graph", "actions", "nodes"))
     assert isinstance(now, CausalTask)

@@ -126,3 +126,4 @@ def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, besid
     for one in objective.appraise(at):
         assert one.estimate.lower < one.baseline.point < one.estimate.upper
         assert not one.refused
+        assert not one.declined
