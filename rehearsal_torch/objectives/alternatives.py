@@ -108,9 +108,14 @@ class AlterationObjective(Objective, ABC):
         """Whether actions may be recommended at all, (..., B, k) -> (..., B) bool."""
         return torch.ones(actions.shape[:-1], dtype=torch.bool, device=actions.device)
 
-    def step(self) -> Tensor:
-        """A first step length of an ascent, (k,): a twentieth of the box."""
-        return 0.05 * (self.upper - self.lower).amax(0)
+    def frame(self) -> tuple[Tensor, Tensor]:
+        """Location and scale of the coordinates z = (a - location) / scale in which an ascent works, (k,) each, in the actions' units.
+
+        The middle of the box and half its width, unless an objective knows better; a scale is positive.
+        """
+        lower, upper = self.lower.amin(0), self.upper.amax(0)
+        half = 0.5 * (self.upper - self.lower).amax(0)
+        return (lower + upper) / 2, torch.where(half > 0, half, torch.ones_like(half))
 
     def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Values (..., B) and gradients (..., B, k) at actions (..., B, k)."""
@@ -119,6 +124,12 @@ class AlterationObjective(Objective, ABC):
             values = self(at)
             slope = gradient(values, at)
         return values.detach(), slope
+
+    def value_and_slope_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Values (..., B) and gradients (..., B, k) at points (..., B, k) in the coordinates of `frame`, in the points' precision."""
+        location, scale = self.frame()
+        values, slope = self.value_and_slope(location + scale * points.to(location))
+        return values.to(points), (slope * scale).to(points)
 
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:

@@ -78,7 +78,11 @@ class AlteredValue(AlterationObjective):
     def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """J (..., B), and its gradient per unit of each action (..., B, k)."""
         value, slope = self.estimator.value_and_slope(self.prepared, self.shown(actions))
-        return value, slope / self._scale().to(slope)
+        return value, slope / self.frame()[1].to(slope)
+
+    def value_and_slope_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """J (..., B), and its gradient per standard deviation of each action (..., B, k)."""
+        return self.estimator.value_and_slope(self.prepared, points)
 
     def judged(self, actions: Tensor) -> Tensor:
         """J less `caution` posterior deviations, (..., B, k) -> (..., B)."""
@@ -93,13 +97,11 @@ class AlteredValue(AlterationObjective):
         support = torch.stack([self.estimator.support(self.prepared, each) for each in flat])
         return support.reshape(shown.shape[:-1]) >= self.least
 
-    def step(self) -> Tensor:
-        """A first step length for an ascent, (k,): a tenth of each action's standard deviation."""
-        return 0.1 * self._scale()
-
-    def _scale(self) -> Tensor:
+    def frame(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each action over the rows, (k,) each: the estimator's own coordinates."""
         scaler = self.surrogate.scaler
-        return scaler.scale[[scaler.names.index(name) for name in self.names]]
+        place = [scaler.names.index(name) for name in self.names]
+        return scaler.location[place], scaler.scale[place]
 
     def starts(self, count: int) -> Tensor:
         """The historical actions that speak most for themselves in each situation, moved into the box, (count, B, k).

@@ -1,25 +1,28 @@
 """Projected ascent: from many starts inside a box, uphill.
 
-    a <- P(a + s d),    d = g / |g| in units of each action's scale,
+    z <- P(z + s d),    d = g / |g|,    z = (a - location) / scale,
 
-with P the projection onto the box. The step s respects the objective's width by adapting to it: one that goes uphill is
+in the objective's standardised coordinates, with P the projection onto the box: what unit an action has, and how far from zero its box
+lies, changes nothing. The step s respects the objective's width by adapting to it: one that goes uphill is
 kept and the next is longer, one that does not is taken back and the next is shorter; a start whose steps have become
 negligible rests. All starts of all situations are one tensor; every ten steps the worse half of a situation's starts is
 given up, until few are left. What those have become is judged by the objective, which may be more cautious than the
 ascent; the best judged one is the answer, or, where the objective accepts none of them, the best start that it accepts.
 
-Fixed steps, as in the paper, are an option: a <- P(a + rate g).
+Fixed steps, as in the paper, are an option: z <- P(z + rate g).
 
 Source: Du et al. (2026), Alg. 1 (fixed steps); Riedmiller and Braun (1993) for steps that adapt.
 """
 
 import time
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.search.finite import ranked
 from rehearsal_torch.search.many import ManySearch, chosen
 
 LONGER, SHORTER = 1.6, 0.4
@@ -58,7 +61,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
         found, values, used = [], [], 0
         for one in objective.objectives():
             actions, steps = self.ascend(one)
-            judged, acceptable = one.judged(actions), one.acceptable(actions)
+            judged, acceptable = ranked(one.judged(actions)), one.acceptable(actions)
             if not bool(acceptable.any(0).all()):
                 actions, judged, acceptable = self._with_starts(one, actions, judged, acceptable)
             # The best acceptable action; where there is none, the best end of an ascent.
@@ -75,35 +78,71 @@ class ProjectedAscent(ManySearch[Alternatives]):
         """Ends of ascents with the starts behind them; starts count only in situations without an acceptable end, and where they are acceptable."""
         starts = objective.starts(self.starts)
         of_use = objective.acceptable(starts) & ~acceptable.any(0)
-        worth = objective.judged(starts).where(of_use, -torch.inf)
+        worth = ranked(objective.judged(starts)).where(of_use, -torch.inf)
         return torch.cat((ends, starts)), torch.cat((judged, worth)), torch.cat((acceptable, of_use))
 
     def ascend(self, objective: AlterationObjective) -> tuple[Tensor, int]:
-        """Where the starts end that were not given up, (n, B, k), and how many steps were made."""
-        actions = objective.starts(self.starts)
-        precise = actions.dtype
-        if self.single:
-            actions = actions.to(torch.float32)
-        scale = objective.step().to(actions) / 0.1
-        value, slope = objective.value_and_slope(actions)
+        """Where the starts end that were not given up, (n, B, k) in the actions' units, and how many steps were made."""
+        inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
+        points = inside.points(objective.starts(self.starts))
+        value, slope = objective.value_and_slope_in_frame(points)
         if self.rate is not None:
             for _ in range(self.steps):
-                actions = objective.project(actions + self.rate * scale.square() * slope)
-                value, slope = objective.value_and_slope(actions)
-            return objective.project(actions.to(precise)), self.steps
-        length = torch.full_like(value, 0.1)
+                points = inside.clipped(points + self.rate * slope.nan_to_num(0.0, 0.0, 0.0))
+                value, slope = objective.value_and_slope_in_frame(points)
+            return inside.units(points), self.steps
+        value, length = ranked(value), torch.full_like(value, 0.1)
         for step in range(self.steps):
-            uphill = slope * scale
-            towards = scale * uphill / uphill.norm(dim=-1, keepdim=True).clamp_min(1e-12)
-            moved = objective.project(actions + length.unsqueeze(-1) * towards)
-            other, steeper = objective.value_and_slope(moved)
+            towards = slope / slope.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+            moved = inside.clipped(points + length.unsqueeze(-1) * towards)
+            other, steeper = objective.value_and_slope_in_frame(moved)
             better = other > value
-            actions, slope = torch.where(better.unsqueeze(-1), moved, actions), torch.where(better.unsqueeze(-1), steeper, slope)
+            points, slope = torch.where(better.unsqueeze(-1), moved, points), torch.where(better.unsqueeze(-1), steeper, slope)
             value, length = torch.where(better, other, value), torch.where(better, length * LONGER, length * SHORTER)
             if bool((length < LEAST).all()):
-                return objective.project(actions.to(precise)), step + 1
-            if (step + 1) % HALVED == 0 and len(actions) > self.fewest:
-                kept = value.topk(max(self.fewest, len(actions) // 2), dim=0).indices
-                wide = kept.unsqueeze(-1).expand(*kept.shape, actions.shape[-1])
-                actions, slope, value, length = actions.gather(0, wide), slope.gather(0, wide), value.gather(0, kept), length.gather(0, kept)
-        return objective.project(actions.to(precise)), self.steps
+                return inside.units(points), step + 1
+            if (step + 1) % HALVED == 0 and len(points) > self.fewest:
+                kept = value.topk(max(self.fewest, len(points) // 2), dim=0).indices
+                wide = kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])
+                points, slope, value, length = points.gather(0, wide), slope.gather(0, wide), value.gather(0, kept), length.gather(0, kept)
+        return inside.units(points), self.steps
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The box in the coordinates in which an ascent works.
+
+    Attributes:
+        objective: Whose box.
+        location: (k,), in units.
+        scale: (k,), in units.
+        lower: (B, k), in the frame, in the ascent's precision.
+        upper: (B, k).
+    """
+
+    objective: AlterationObjective
+    location: Tensor
+    scale: Tensor
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def of(cls, objective: AlterationObjective, precision: torch.dtype) -> "_Frame":
+        location, scale = objective.frame()
+        lower, upper = ((bound - location) / scale for bound in (objective.lower, objective.upper))
+        return cls(objective, location, scale, lower.to(precision), upper.to(precision))
+
+    def clipped(self, points: Tensor) -> Tensor:
+        """The nearest points of the box, (..., B, k)."""
+        return torch.minimum(torch.maximum(points, self.lower), self.upper)
+
+    def points(self, actions: Tensor) -> Tensor:
+        """Units to the frame, (..., B, k)."""
+        return self.clipped(((actions - self.location) / self.scale).to(self.lower))
+
+    def units(self, points: Tensor) -> Tensor:
+        """The frame to units, (..., B, k), within the box; what lies on a bound of the frame lies on the bound itself, whatever the precision."""
+        objective = self.objective
+        inner = objective.project(self.location + self.scale * points.to(self.scale))
+        inner = torch.where(points >= self.upper, objective.upper, inner)
+        return torch.where(points <= self.lower, objective.lower, inner)

@@ -101,7 +101,7 @@ def test_fixed_steps_are_the_papers():
     (objective,) = alternatives(situations, a=bowl).objectives()
     ends, steps = ProjectedAscent(starts=2, steps=3, rate=0.1, single=False).ascend(objective)
     by_hand = objective.starts(2)
-    scale = 10 * objective.step()
+    scale = objective.frame()[1]
     for _ in range(3):
         by_hand = (by_hand + 0.1 * scale.square() * (-2 * (by_hand - 0.4))).clamp(-2, 2)
     assert steps == 3
