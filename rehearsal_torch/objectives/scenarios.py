@@ -5,6 +5,9 @@ hold, G_i = M B_i, h_i = d - M a_i. The value of z is the share of scenarios tha
 estimate of P(Y in S | D, x, z) with everything unknown integrated out. A sweep (one variable) or a mixed-integer program finds
 its largest value.
 
+Alterations are counted from an origin, z = a - origin: zero, but where the box lies far from zero for its width a corner of it, so
+that differences within the box keep their digits.
+
 Two users: one known graph with sampled parameters (`scenario_count`), and a posterior over graphs (`success_probability`).
 
 Source: Qin et al. (2023), Sec. 4.2, Prop. 5 and Eq. 6.
@@ -12,7 +15,7 @@ Source: Qin et al. (2023), Sec. 4.2, Prop. 5 and Eq. 6.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -22,6 +25,10 @@ from rehearsal_torch.objectives.alternatives import AlterationObjective, Alterna
 from rehearsal_torch.spaces.polytope import Polytope
 
 TINY = 1e-9
+# Numbers between 1/ORDINARY and ORDINARY are of the order of one; a box whose distance from zero is at most so many widths lies at zero.
+ORDINARY = 1e3
+# So many times the resolution of a number may rounding move an action.
+ROUNDED = 4 * torch.finfo(torch.float64).eps
 
 
 @dataclass(frozen=True)
@@ -31,15 +38,17 @@ class Scenarios:
     Attributes:
         gains: G, (n, l, k).
         room: h, (n, B, l).
+        unit: What counts as one in the room to each face, (l,) or a number: a face is missed where it is missed by more than `TINY` of it.
     """
 
     gains: Tensor
     room: Tensor
+    unit: Tensor | float = 1.0
 
     def desired(self, actions: Tensor) -> Tensor:
         """Whether each scenario is desired, (..., B, k) -> (..., n, B)."""
         pushed = torch.einsum("slk,...bk->...sbl", self.gains, actions.to(self.gains))
-        return (pushed <= self.room + TINY * (1 + self.room.abs())).all(-1)
+        return (pushed <= self.room + TINY * (self.unit + self.room.abs())).all(-1)
 
     def share(self, actions: Tensor) -> Tensor:
         """The share of desired scenarios, (..., B, k) -> (..., B)."""
@@ -47,11 +56,31 @@ class Scenarios:
 
     def first(self, count: int) -> "Scenarios":
         """The first of the scenarios."""
-        return Scenarios(self.gains[:count], self.room[:count])
+        return replace(self, gains=self.gains[:count], room=self.room[:count])
 
     def some(self, which: Tensor) -> "Scenarios":
         """Some of the scenarios, by place (m,)."""
-        return Scenarios(self.gains[which], self.room[which])
+        return replace(self, gains=self.gains[which], room=self.room[which])
+
+    def one(self, index: int) -> "Scenarios":
+        """The scenarios of one of the situations."""
+        return replace(self, room=self.room[:, [index]])
+
+    def seen_from(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
+        """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each."""
+        steep = self.gains.abs().mean(0)
+        room = self.room - torch.einsum("slk,bk->sbl", self.gains, origin) if bool(origin.any()) else self.room
+        size = room.abs().mean((0, 1)) + steep @ (upper - lower).amax(0)
+        ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
+        # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
+        far = steep @ torch.maximum(lower.abs(), upper.abs()).amax(0) if bool(origin.any()) else torch.zeros_like(size)
+        return Scenarios(self.gains, room, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far)
+
+
+def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
+    """From where alterations in boxes are counted, (B, k): zero, or the corner next to zero where that is more than `ORDINARY` widths away."""
+    nearest = torch.minimum(torch.maximum(torch.zeros_like(lower), lower), upper)
+    return torch.where(nearest.abs() > ORDINARY * (upper - lower), nearest, torch.zeros_like(nearest))
 
 
 def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
@@ -73,21 +102,32 @@ class CountObjective(AlterationObjective, ABC):
     Args:
         situations: The B situations.
         names: The k altered variables.
-        seek: Scenarios that a search sees.
+        seek: Scenarios that a search sees, of actions in their units.
         choose: Others, that validate its finds and choose among sets.
+
+    Attributes:
+        origin: From where the actions are counted in `seek` and `choose`, (B, k), in their units.
+        seek: Scenarios of alterations that are counted from the origin.
+        choose: The others likewise.
     """
 
     def __init__(self, situations: Sequence[Foresight], names: Sequence[str], seek: Scenarios, choose: Scenarios) -> None:
         super().__init__(situations, names)
-        self.seek, self.choose = seek, choose
+        self.register_buffer("origin", origin_of(self.lower, self.upper), persistent=False)
+        self.origin: Tensor
+        self.seek, self.choose = self.counted(seek), self.counted(choose)
+
+    def counted(self, scenarios: Scenarios) -> Scenarios:
+        """Scenarios of actions in their units, with alterations counted from the origin."""
+        return scenarios.seen_from(*(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper)))
 
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
-        return self.seek.share(actions)
+        return self.seek.share(actions - self.origin.to(actions))
 
     def share(self, actions: Tensor) -> Tensor:
         """The share by scenarios that the search has not seen, (..., B, k) -> (..., B)."""
-        return self.choose.share(actions)
+        return self.choose.share(actions - self.origin.to(actions))
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""

@@ -49,16 +49,17 @@ class SuccessProbability(CountObjective):
         information: Information,
     ) -> None:
         super().__init__(situations, names, seek, choose)
-        self.judge, self.before, self.information = judge, before, information
+        self.judge, self.before, self.information = self.counted(judge), before, information
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
         """The share of desired scenarios in one of the situations, (m, k) -> (m,), by the validating sample or by that which a search sees."""
-        part = self.choose if validating else self.seek
-        return Scenarios(part.gains, part.room[:, [index]]).share(actions.unsqueeze(-2)).squeeze(-1)
+        part = (self.choose if validating else self.seek).one(index)
+        return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability, and the probability with nothing altered."""
-        return [Appraisal(chance(done), chance(undone)) for done, undone in zip(self.judge.share(actions).tolist(), self.before.tolist(), strict=True)]
+        shares = self.judge.share(actions - self.origin.to(actions)).tolist()
+        return [Appraisal(chance(done), chance(undone)) for done, undone in zip(shares, self.before.tolist(), strict=True)]
 
 
 class SuccessProbabilities(CountAlternatives):

@@ -57,10 +57,12 @@ class IntervalSweep(ManySearch[CountAlternatives]):
 
 def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> Tensor:
     """The best actions of one set, (B, k): exact for k = 1."""
+    origin = objective.origin
+    box = (objective.lower - origin, objective.upper - origin)
     if len(objective.names) == 1:
-        return line_sweeps(objective.seek, objective.lower, objective.upper, objective.starts(1), 1)[0][0]
-    found = best_of(*line_sweeps(objective.seek.first(glance), objective.lower, objective.upper, objective.starts(starts), rounds))
-    return line_sweeps(objective.seek, objective.lower, objective.upper, found.unsqueeze(0), rounds)[0][0]
+        return objective.project(origin + line_sweeps(objective.seek, *box, objective.starts(1) - origin, 1)[0][0])
+    found = best_of(*line_sweeps(objective.seek.first(glance), *box, objective.starts(starts) - origin, rounds))
+    return objective.project(origin + line_sweeps(objective.seek, *box, found.unsqueeze(0), rounds)[0][0])
 
 
 def best_of(actions: Tensor, counts: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> 
 def intervals(gains: Tensor, room: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     """Where each scenario is desired: gains (n, l), room (..., n, B, l), box (..., B) -> ends (..., n, B); empty where left > right."""
     slope = gains.unsqueeze(-2)
-    flat = slope.abs() < 1e-12
+    flat = slope.abs() <= 1e-12 * slope.abs().amax()
     bound = room / torch.where(flat, torch.ones_like(slope), slope)
     right = torch.where((slope > 0) & ~flat, bound, torch.full_like(bound, torch.inf)).amin(-1)
     left = torch.where((slope < 0) & ~flat, bound, torch.full_like(bound, -torch.inf)).amax(-1)

@@ -42,8 +42,9 @@ def joint_candidates(
         seconds: At most how long a program runs; its best alteration so far is kept.
         lines: How many directions beside the axes.
     """
-    seek, choose = (Scenarios(each.gains, each.room[:, [index]]) for each in (objective.seek, objective.choose))
-    lower, upper = objective.lower[index], objective.upper[index]
+    seek, choose = objective.seek.one(index), objective.choose.one(index)
+    origin = objective.origin[index]
+    lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
     begin = relaxed(seek, lower, upper)
     stream = torch.Generator().manual_seed(0)
     found = [begin, line_sweeps(seek, lower[None], upper[None], begin[None, None], 3)[0][0, 0]]
@@ -54,7 +55,7 @@ def joint_candidates(
     directions = torch.cat([torch.eye(width, dtype=torch.float64), torch.randn(lines, width, dtype=torch.float64, generator=stream) * reach]).to(lower)
     points = [point for each in good for direction in directions for point in along(seek, choose, lower, upper, each, direction, tau)]
     whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)
-    return whole[qualifies(seek, choose, whole, tau)]
+    return origin + whole[qualifies(seek, choose, whole, tau)]
 
 
 def qualifies(seek: Scenarios, choose: Scenarios, actions: Tensor, tau: float) -> Tensor:
@@ -67,7 +68,7 @@ def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60)
     """The most probable alteration of the log-concave relaxation, (k,)."""
     gains, room = scenarios.gains.mean(0), scenarios.room[:, 0].mean(0)
     middle, width = (lower + upper) / 2, upper - lower
-    spread = (scenarios.room[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-12)
+    spread = (scenarios.room[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-300)
     best, value, length = middle, torch.special.log_ndtr((room - gains @ middle) / spread).sum(), 0.5
     for _ in range(steps):
         slack = (room - gains @ best) / spread

@@ -30,6 +30,9 @@ from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjecti
 from rehearsal_torch.search.interval_sweep import best_of, line_sweeps, swept
 from rehearsal_torch.search.many import ManySearch, chosen
 
+# Widths of a box within which a program is solved in the actions' own units.
+ORDINARY_BOX = (1e-2, 1e4)
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -97,17 +100,20 @@ class MixedInteger(ManySearch[CountAlternatives]):
             return swept(objective, 1, 1, self.glance), [{} for _ in objective.situations]
         some = objective.seek.first(self.scenarios)
         alone = swept(objective, self.begin, self.rounds, self.glance)
+        origin = objective.origin
+        alone = alone - origin
         known = some.desired(alone).sum(0).tolist()
         answers, facts = alone.clone(), []
-        gains, lower, upper = some.gains.cpu().numpy(), objective.lower.cpu().numpy(), objective.upper.cpu().numpy()
+        box = (objective.lower - origin, objective.upper - origin)
+        gains, lower, upper = some.gains.cpu().numpy(), box[0].cpu().numpy(), box[1].cpu().numpy()
         for index in range(len(alone)):
             found = solve(gains, some.room[:, index].cpu().numpy(), lower[index], upper[index], int(known[index]), self.nodes, self.seconds, self.gap)
             if found.action is not None:
                 answers[index] = torch.from_numpy(found.action).to(answers)
             gap = (found.bound - max(found.count, known[index])) / max(found.bound, 1.0)
             facts.append({"program_gap": round(max(gap, 0.0), 4)})
-        starts = torch.stack([alone, objective.project(answers)])
-        return best_of(*line_sweeps(objective.seek, objective.lower, objective.upper, starts, self.rounds)), facts
+        starts = torch.stack([alone, torch.minimum(torch.maximum(answers, box[0]), box[1])])
+        return objective.project(origin + best_of(*line_sweeps(objective.seek, *box, starts, self.rounds))), facts
 
 
 def solve(
@@ -125,6 +131,10 @@ def solve(
         seconds: At most how long.
         gap: Relative gap at which to stop.
     """
+    # HiGHS has tolerances in units of its variables: a box that is not of the order of one is brought there first.
+    size = np.where((upper - lower < ORDINARY_BOX[0]) | (upper - lower > ORDINARY_BOX[1]), upper - lower, 1.0)
+    size = np.where(size > 0, size, 1.0)
+    gains, lower, upper = gains * size, lower / size, upper / size
     most = np.maximum(gains * lower, gains * upper).sum(-1) - room
     least = np.minimum(gains * lower, gains * upper).sum(-1) - room
     # A scenario one of whose rows holds nowhere in the box can never be desired; one whose rows all hold everywhere always is.
@@ -133,7 +143,7 @@ def solve(
     open_ones = np.flatnonzero(possible & ~always)
     free, width = int(always.sum()), gains.shape[-1]
     if not len(open_ones):
-        return Solution((lower + upper) / 2, free, float(free))
+        return Solution((lower + upper) / 2 * size, free, float(free))
     which, row = np.nonzero(most[open_ones] > 0)
     slack, slopes, limits = most[open_ones][which, row], gains[open_ones][which, row], room[open_ones][which, row]
     # g' z + a e <= h + a, every row scaled to a largest entry of one: outcomes come in any unit.
@@ -159,4 +169,4 @@ def solve(
     bound = free + (-found.mip_dual_bound if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound) else float(len(open_ones)))
     if found.x is None:
         return Solution(None, 0, bound)
-    return Solution(found.x[:width], free + round(float(found.x[width:].sum())), bound)
+    return Solution(found.x[:width] * size, free + round(float(found.x[width:].sum())), bound)

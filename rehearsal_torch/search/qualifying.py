@@ -73,19 +73,19 @@ class Qualifying:
         if len(one.names) == 1:
             covers = self._covers(one, index)
             pieces = meet(*(cover.at_least(self._least(count)) for cover, count in covers)).to(one.lower)
-            return self._first(one, index, spread(pieces, self.pool).unsqueeze(-1), self._deepest(one, covers[0][0]))
+            return self._first(one, index, one.origin[index] + spread(pieces, self.pool).unsqueeze(-1), self._deepest(one, index, covers[0][0]))
         how = self.programs
         found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, how.seconds)
         return self._first(one, index, self._affordable(one, found), self.best(one, index).points)
 
     def pieces(self, one: SuccessProbability, index: int) -> Tensor:
         """The values of a set of one variable that qualify in one situation: disjoint closed intervals (p, 2)."""
-        return meet(*(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))).to(one.lower)
+        return one.origin[index] + meet(*(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))).to(one.lower)
 
     def best(self, one: SuccessProbability, index: int) -> Points:
         """The most probable point that sweeps find in one set, affordable, in one situation, (1, k); (0, k) where there is none."""
         if len(one.names) == 1:
-            found = self._deepest(one, self._covers(one, index)[0][0])
+            found = self._deepest(one, index, self._covers(one, index)[0][0])
             found = found if len(found) else self.anywhere(one, index)[:1]
         else:
             whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500)[[index]])]
@@ -98,10 +98,12 @@ class Qualifying:
         if len(one.names) > 1:
             return self._affordable(one, one.starts(self.pool)[:, index])
         lower, upper = self._bounds(one, index)
-        return spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1) if bool(lower <= upper) else one.lower.new_empty(0, 1)
+        if not bool(lower <= upper):
+            return one.lower.new_empty(0, 1)
+        return one.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
 
     def _covers(self, one: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
-        """The intervals of both samples, and how many scenarios there are."""
+        """The intervals of both samples, counted from the origin, and how many scenarios there are."""
         lower, upper = self._bounds(one, index)
         found = []
         for part in (one.seek, one.choose):
@@ -112,17 +114,17 @@ class Qualifying:
     def _least(self, count: int) -> int:
         return math.ceil(self.tau * count - 1e-9)
 
-    def _deepest(self, one: SuccessProbability, cover: Cover) -> Tensor:
+    def _deepest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:
         point, count = cover.deepest()
-        return one.lower.new_tensor([[point]] if count else []).reshape(-1, 1)
+        return one.origin[index] + one.lower.new_tensor([[point]] if count else []).reshape(-1, 1)
 
     def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
-        """What one variable may be set to, (1,) each; lower > upper where the budget leaves nothing."""
-        lower, upper = one.lower[index], one.upper[index]
-        if self.budget is None:
-            return lower, upper
-        first, last = self.budget.reach(one.names[0])
-        return lower.clamp_min(first), upper.clamp_max(last)
+        """What one variable may be set to, counted from the origin, (1,) each; lower > upper where the budget leaves nothing."""
+        lower, upper, origin = one.lower[index], one.upper[index], one.origin[index]
+        if self.budget is not None:
+            first, last = self.budget.reach(one.names[0])
+            lower, upper = lower.clamp_min(first), upper.clamp_max(last)
+        return lower - origin, upper - origin
 
     def _affordable(self, one: SuccessProbability, points: Tensor) -> Tensor:
         return points if self.budget is None else points[self.budget.affordable(one.names, points)]
