@@ -15,12 +15,15 @@ Source: Ren et al. (2025), Sec. 5.1, Eq. 5 and Alg. 1; common random numbers: Ba
 
 import hashlib
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.causal_model import CausalModel
 
@@ -68,6 +71,22 @@ class CausalObjective(Objective, ABC):
         """How many coordinates in [-1, 1] a candidate has besides its action; none, unless an objective has some."""
         return 0
 
+    @cached_property
+    def reward_frame(self) -> RewardFrame:
+        """In what unit a search compares rewards: that of the posterior means at the visited actions."""
+        with torch.no_grad():
+            return RewardFrame.of(self.expected(self.visited, self._glance)) if len(self.visited) else RewardFrame()
+
+    @property
+    def frame(self) -> RewardFrame:
+        """In what unit a search compares this objective's values; that of rewards, unless an objective has none."""
+        return self.reward_frame
+
+    @property
+    def _glance(self) -> Tensor:
+        """The draws by which much is looked at quickly."""
+        return self.noise[: max(1, len(self.noise) // SCREEN)]
+
     @property
     def bounds(self) -> Tensor:
         """(2, k + further), lower and upper bounds of a candidate."""
@@ -109,6 +128,5 @@ class CausalObjective(Objective, ABC):
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
-        few = self.noise[: max(1, len(self.noise) // SCREEN)]
-        order = self.expected(inside, few).argsort(descending=True, stable=True)[:count]
+        order = ranked(self.expected(inside, self._glance)).argsort(descending=True, stable=True)[:count]
         return torch.nn.functional.pad(inside[order], (0, self.further))

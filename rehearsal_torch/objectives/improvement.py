@@ -23,9 +23,11 @@ import torch
 from botorch.utils.safe_math import log_fatplus, logmeanexp
 from torch import Tensor
 
+from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.causal_objective import SCREEN, CausalObjective
 from rehearsal_torch.objectives.epistemic_draws import plausible_rewards, standard_draws
+from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.surrogates.causal_model import CausalModel
 
 # The temperature of the positive part, in standard deviations of the reward among the visited actions.
@@ -46,7 +48,7 @@ class Improvement(CausalObjective):
         seed: With the round's identity, decides the draws.
 
     Raises:
-        ValueError: if nothing has been visited, or a number is out of range.
+        ValueError: if nothing has been visited, a number is out of range, or no visited action has a finite reward.
     """
 
     def __init__(
@@ -62,7 +64,17 @@ class Improvement(CausalObjective):
         inside = self.visited[self.allowed(self.visited)]
         with torch.no_grad():
             middle = torch.cat([self.rewards(part, plausible).mean(-1) for part in (inside if len(inside) else self.visited).split(64)])
-        self.best, self.scale = middle.max(), (middle.std() if len(middle) > 1 else middle.abs().max()).clamp_min(1e-12)
+        middle = middle[middle.isfinite()]
+        if not len(middle):
+            raise NoFiniteValueError(f"{situation.identity}: expected a finite reward of some visited action; {UNDEFINED}: look for extreme rows in the table")
+        spread = middle.std() if len(middle) > 1 else middle.abs().max()
+        # A spread of any size counts, unless it is rounding alone.
+        self.best, self.scale = middle.max(), torch.where(spread > 1e-14 * middle.abs().max(), spread, spread.clamp_min(1e-12))
+
+    @property
+    def frame(self) -> RewardFrame:
+        """None: an improvement is counted in standard deviations, and the value is its logarithm."""
+        return RewardFrame()
 
     def rewards(self, actions: Tensor, count: int) -> Tensor:
         """f_e(a) of the first `count` draws e, (..., k) -> (..., count)."""

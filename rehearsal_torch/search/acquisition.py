@@ -13,8 +13,10 @@ import time
 from typing import Any, final
 
 import torch
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
 from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.multistart import climb
@@ -53,10 +55,18 @@ class AcquisitionSearch(Search[CausalObjective]):
         region = CandidateRegion.of(objective)
         spread = region.spread(self.raw, seed + 1)
         known = torch.cat([torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)), objective.starts(self.incumbents)])
-        first = spread[objective.screened(region.units(spread)).topk(self.starts - len(known) + 1).indices]
-        found = climb(objective, region, torch.cat([region.unit(known), first]), self.steps, self.glance, self.kept, objective.rough, sure=1)
+        first = spread[ranked(objective.screened(region.units(spread))).topk(self.starts - len(known) + 1).indices]
+        frame = objective.frame
+
+        def value(points: Tensor) -> Tensor:
+            return frame.seen(objective(points))
+
+        def rough(points: Tensor) -> Tensor:
+            return frame.seen(objective.rough(points))
+
+        found = climb(value, region, torch.cat([region.unit(known), first]), self.steps, self.glance, self.kept, rough, sure=1)
         best, facts = region.units(found.points[0]), dict[str, Any]({"screened": self.raw, "starts": len(known) + len(first)})
         if objective.further:
             facts["pushes"] = best[width:].tolist()
         facts["evaluations"] = found.evaluations + recommended.evaluations
-        return decided(objective, best[:width], float(found.values[0]), recommended, "acquisition", began, facts)
+        return decided(objective, best[:width], frame.units(float(found.values[0])), recommended, "acquisition", began, facts)

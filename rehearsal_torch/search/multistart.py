@@ -19,6 +19,7 @@ from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from scipy.optimize import LinearConstraint, minimize
 from torch import Tensor
 
+from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.search.candidate_region import CandidateRegion
 
 Value = Callable[[Tensor], Tensor]
@@ -45,7 +46,7 @@ def climb(
     """Makes a function large from many starts.
 
     Args:
-        value: (R, d) in actions' units -> (R,), each from its own point alone.
+        value: (R, d) in actions' units -> (R,), each from its own point alone; of the order of one, as tolerances are (see `RewardFrame`).
         region: Where the points may lie.
         starts: (R, d), in unit coordinates.
         steps: Quasi-Newton steps of the starts that go on.
@@ -53,19 +54,27 @@ def climb(
         kept: How many go on.
         rough: Nearly the same function at less cost, for the steps before starts are compared.
         sure: The first so many starts go on whatever comes of them.
+
+    Raises:
+        NoFiniteValueError: if neither a start nor an end has a finite value.
     """
     starts, count = region.into(starts), 0
+    least, holes = torch.inf, False
 
     def both(flat: np.ndarray, function: Value = value) -> tuple[np.ndarray, np.ndarray]:
-        nonlocal count
+        nonlocal count, least, holes
         count += len(flat)
         with torch.enable_grad():
             at = torch.from_numpy(flat).to(starts).requires_grad_(True)
             values = function(region.units(at))
             (slopes,) = torch.autograd.grad(values.sum(), at)
-        if not bool(values.isfinite().all() and slopes.isfinite().all()):
-            raise FloatingPointError("expected finite values and slopes of the objective; got others: rescale the nodes, or look for extreme rows in the table")
-        return -values.detach().cpu().numpy(), -slopes.cpu().numpy()
+        values, defined = values.detach(), values.isfinite() & slopes.isfinite().all(-1)
+        if not bool(defined.all()):
+            # A hole: flat, and lower than all that was seen, so that a line search turns back from it.
+            holes, least = True, min(least, float(values.where(defined, torch.inf).min()))
+            floor = least - 1 - abs(least) if least < torch.inf else 0.0
+            values, slopes = values.where(defined, floor), slopes.where(defined.unsqueeze(-1), 0.0)
+        return -values.cpu().numpy(), -slopes.cpu().numpy()
 
     def ascended(points: Tensor, most: int, function: Value = value) -> tuple[Tensor, Tensor]:
         bounds = [(0.0, 1.0)] * points.shape[-1]
@@ -79,11 +88,17 @@ def climb(
             points, values = ascended(points, glance, value if rough is None else rough)
         else:
             with torch.no_grad():
-                values = value(region.units(points))
+                values = ranked(value(region.units(points)))
             order = values.argsort(descending=True, stable=True)
             points, values = points[order], values[order]
         points = torch.cat([starts[:sure], _apart(points)[:kept]])
     points, values = _limited(both, region, points, steps) if region.limited else ascended(points, steps)
+    if holes:
+        with torch.no_grad():
+            values = ranked(value(region.units(points)))
+        best_of_all(values)
+        order = values.argsort(descending=True, stable=True)
+        points, values = points[order], values[order]
     return Climbed(points, values, count)
 
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.causal_objective import round_seed
 from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.search.candidate_region import CandidateRegion
@@ -101,7 +102,7 @@ class OptimisticNetworks(Search[Optimism]):
         actions = region.units(region.into(torch.sigmoid(free)))
         noise = objective.draw(self.judged, seed + 7)
         values = _judged(objective, actions, networks, noise)
-        best = int(values.argmax())
+        best = best_of_all(values)
         facts = {"restarts": self.restarts, "steps": taken, "stop_rule": self.stop_rule}
         return decided(objective, actions[best], float(values[best]), recommended, "optimistic_networks", began, facts)
 
@@ -117,7 +118,7 @@ class OptimisticNetworks(Search[Optimism]):
                 _within(region, free)
             if len(free) > self.kept:
                 with torch.no_grad():
-                    order = _value(objective, region, free, networks, objective.noise).topk(self.kept).indices
+                    order = ranked(_value(objective, region, free, networks, objective.noise)).topk(self.kept).indices
                     free = nn.Parameter(free[order].clone())
                 networks.only(order)
         return free.detach(), float(self.steps)
@@ -149,7 +150,7 @@ class OptimisticNetworks(Search[Optimism]):
 
 
 def _value(objective: Optimism, region: CandidateRegion, free: Tensor, networks: PushNetworks, noise: Tensor) -> Tensor:
-    return objective.optimistic(region.units(torch.sigmoid(free)), networks.push, noise)
+    return objective.frame.seen(objective.optimistic(region.units(torch.sigmoid(free)), networks.push, noise))
 
 
 @torch.no_grad()

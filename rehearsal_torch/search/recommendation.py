@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.causal_objective import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.multistart import climb
@@ -45,20 +46,23 @@ def recommend(objective: CausalObjective, seed: int, raw: int = 256, starts: int
     """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones."""
     region = CandidateRegion.of(objective, further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
-    visited = objective.starts(starts // 2)[:, :width]
+    visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
+
+    def value(actions: Tensor) -> Tensor:
+        return frame.seen(objective.expected(actions))
 
     def rough(actions: Tensor) -> Tensor:
-        return objective.expected(actions, few)
+        return frame.seen(objective.expected(actions, few))
 
     with torch.no_grad():
         spread = region.spread(raw, seed)
-        first = torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
+        first = ranked(torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))]))
     begin = torch.cat([region.unit(visited), spread[first.topk(min(starts - len(visited), raw)).indices]])
-    found = climb(objective.expected, region, begin, steps, kept=kept, rough=rough)
+    found = climb(value, region, begin, steps, kept=kept, rough=rough)
     with torch.no_grad():
         actions = torch.cat([region.units(found.points[:kept]), visited])
         values = objective.expected(actions, objective.other)
-    best = int(values.argmax())
+    best = best_of_all(values)
     return Recommendation(actions[best], float(values[best]), found.evaluations)
 
 
