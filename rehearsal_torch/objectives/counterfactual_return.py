@@ -11,6 +11,7 @@ what the observed one gives is no alternative to it, and neither is one that the
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 
+import math
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.objectives.objective import Objective
@@ -119,6 +121,14 @@ class CounterfactualReturn(Objective):
         """C, the reward's Lipschitz constant in the course's coordinates; infinite if unknown."""
         return self.reward.lipschitz(self.surrogate.names, self.surrogate.slope())
 
+    def rounding(self, share: float, size: float) -> float:
+        """Up to what two returns count as equal: `share` of their size, in the reward's unit.
+
+        Where the size comes from an offset of the reward, or all is small, that would be more than returns can differ by: at most `share` of a
+        thousand times what the states can change, and what floating point needs at this size.
+        """
+        return min(share * size, 1e3 * share * self.constant * self.horizon + 8 * torch.finfo(torch.float64).eps * size)
+
     def forward(self, actions: Tensor) -> Tensor:
         """The return of whole sequences, (..., H) long -> (...)."""
         flat = actions.reshape(-1, len(self.observed))
@@ -134,11 +144,19 @@ class CounterfactualReturn(Objective):
         return replay(self.course, actions)
 
     def outcome(self) -> float:
-        """The observed return: that of the observed states, not of a replay."""
+        """The observed return: that of the observed states, not of a replay.
+
+        Raises:
+            NoFiniteValueError: if it is not finite, so that nothing can be compared with it.
+        """
         rewards = self.rewards(self.course.states)
-        if self.reward.acts:
-            return float(rewards.gather(-1, self.observed.unsqueeze(-1)).sum())
-        return float(rewards.sum())
+        total = float(rewards.gather(-1, self.observed.unsqueeze(-1)).sum() if self.reward.acts else rewards.sum())
+        if not math.isfinite(total):
+            raise NoFiniteValueError(
+                f"{self.situation.identity}: expected a finite return of what was observed; got {total}: look for extreme values in the episode, "
+                "or train the model again"
+            )
+        return total
 
     def sequence(self, decision: Decision) -> Tensor:
         """The whole action sequence under a decision, (H,) long.

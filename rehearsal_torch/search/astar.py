@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.anchors import Anchors, MonteCarlo
 from rehearsal_torch.search.counterfactual_process import CounterfactualProcess
@@ -166,7 +167,7 @@ class _Frontier:
         self.sequence = sequence
         self.value = float(objective(sequence)) if bool((sequence != objective.observed).any()) else objective.outcome()
         # Optimal means: up to this much, a thousand times above the rounding of the bounds.
-        self.tolerance = 1e-9 * (1.0 + float(objective.rewards(objective.course.states).abs().sum()))
+        self.tolerance = objective.rounding(1e-9, 1.0 + float(objective.rewards(objective.course.states).abs().sum()))
         self._heap: list[tuple[float, int, _Block]] = []
         self._order = count()
         start = process.start
@@ -213,7 +214,7 @@ class _Frontier:
             if able.any():
                 self._offer(totals[able] + self.process.to_go(states[able], time), sequences[able], None)
             return
-        f = torch.minimum(parents, totals + self._bounded(states, time, spent))
+        f = ranked(torch.minimum(parents, totals + self._bounded(states, time, spent)))
         order = f.argsort(descending=True)[: int((f > self.value + self.tolerance).sum())]
         self._push(_Block(time, spent, f[order], states[order], totals[order], sequences[order]))
 
@@ -222,6 +223,7 @@ class _Frontier:
 
     def _offer(self, values: Tensor, sequences: Tensor, last: Tensor | None) -> None:
         """Complete sequences, (n,) and (n, H), with the last action where it counts: keeps the best."""
+        values = ranked(values)
         best = int(values.argmax())
         # Better by more than rounding, so that a change without effect is not taken for an improvement.
         if float(values[best]) > self.value + 1e-3 * self.tolerance:

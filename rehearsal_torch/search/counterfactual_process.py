@@ -18,6 +18,9 @@ from rehearsal_torch.search.sequence import Effort
 
 ROWS = 1024  # rows of a network evaluation: few enough that the hidden layer stays in the processor's cache
 
+# A reward that lies so many times its own range from zero is counted from a baseline in float32.
+OFFSET = 100.0
+
 
 class CounterfactualProcess:
     """Steps and rewards of one episode's search tree; every network evaluation is counted.
@@ -26,6 +29,10 @@ class CounterfactualProcess:
         objective: The episode, its reward and its limit of changes.
         effort: Where evaluations are counted.
         dtype: Precision of states and rewards; float32 only where the course offers it, else the course's own.
+
+    Attributes:
+        baseline: What is left out of the reward of each step, in the reward's unit: 0, but in float32 that of the observed states where it is so large
+            that differences would be rounded away.
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, dtype: torch.dtype = torch.float64) -> None:
@@ -36,6 +43,7 @@ class CounterfactualProcess:
         self.others = [objective.alternatives(time) for time in range(len(objective.observed))]
         free = [time for time, other in enumerate(self.others) if len(other)]
         self.last = free[-1] if free and self.changes else -1
+        self.baseline = 0.0
         self._affine = self._linear()
 
     @property
@@ -108,4 +116,7 @@ class CounterfactualProcess:
             return None
         states = self.course.states
         zero = self.objective.rewards(torch.zeros_like(self.objective.course.states[:1]))
-        return gradient.to(states).unsqueeze(-1), zero[0].to(states)
+        usual = float(self.objective.rewards(self.objective.course.states).mean())
+        if states.dtype == torch.float32 and abs(usual) > OFFSET * self.objective.constant:
+            self.baseline = usual
+        return gradient.to(states).unsqueeze(-1), (zero[0] - self.baseline).to(states)

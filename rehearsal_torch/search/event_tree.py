@@ -5,12 +5,13 @@ Source: ours.
 
 import heapq
 import time as clock
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.mechanisms.curvature import CurvedCourse
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
@@ -67,7 +68,7 @@ class EventTree:
         self.open, self.choices = objective.open.tolist(), objective.choices
         gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(objective.course.states)
         self.course, self.gradient = objective.course, gradient
-        self.tolerance = 1e-9 * max(1.0, abs(self.observed))
+        self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
         self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0
         self._ties, self._given_up = count(), -torch.inf
@@ -99,6 +100,7 @@ class EventTree:
     def _expand(self, node: _Node) -> None:
         times = [time for time in self.open if time > node.after]
         events = change_events(self.course, self.gradient, node.path, node.kept, times, self.effort, self.choices)
+        events = replace(events, gains=ranked(events.gains))
         left, first = min(node.left, len(times)), not self.recentred
         self.recentred += 1
         self.effort.expanded += 1

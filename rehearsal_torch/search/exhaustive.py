@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.counterfactual_process import CounterfactualProcess
 from rehearsal_torch.search.search import Search
@@ -70,8 +71,8 @@ class Exhaustive(Search[CounterfactualReturn]):
         process = CounterfactualProcess(objective, effort, PRECISIONS[self.precision])
         best = _Finalists(self.finalists, objective.observed)
         finished = self._enumerate(process, best, began)
-        value, sequence, gap, rounding = best.judged(objective)
-        if value <= objective.outcome() + 1e-12 * (1 + abs(value)):  # better by rounding alone is no improvement
+        value, sequence, gap, rounding = best.judged(objective, process.baseline * process.horizon)
+        if not value > objective.outcome() + objective.rounding(1e-12, 1 + abs(value)):  # better by rounding alone is no improvement
             sequence = objective.observed
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
@@ -130,7 +131,7 @@ class _Finalists:
 
     def offer(self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None) -> None:
         """Takes in candidates, (n, m): row i's sequence, (n, H), with the action at a time replaced by each of (n, m)."""
-        flat = values.flatten()
+        flat = ranked(values.flatten())
         if len(self.values) == self.count and flat.max() <= self.values[-1]:
             return
         top = flat.topk(min(self.count, len(flat)))
@@ -144,13 +145,13 @@ class _Finalists:
         order = merged.topk(min(self.count, len(merged))).indices
         self.values, self.sequences = merged[order], torch.cat([self.sequences, rows])[order]
 
-    def judged(self, objective: CounterfactualReturn) -> tuple[float, Tensor, float, float]:
-        """Value, sequence, gap and largest rounding after judging every finalist by the objective itself."""
-        exact = objective(self.sequences)
-        rounding = float((exact - self.values.to(exact)).abs().max())
+    def judged(self, objective: CounterfactualReturn, baseline: float) -> tuple[float, Tensor, float, float]:
+        """Value, sequence, gap and largest rounding after judging every finalist by the objective itself; values are counted from a baseline."""
+        exact, seen = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
+        rounding = float((exact - seen).where(exact.isfinite() & seen.isfinite(), 0.0).abs().max())
         winner = int(exact.argmax())
         # What is no finalist was at most the last finalist's value, as rounded; ten times the rounding seen covers it.
-        left_out = float(self.values[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
+        left_out = float(seen[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
         precise = self.values.dtype == torch.float64
         return float(exact[winner]), self.sequences[winner], 0.0 if precise else max(0.0, left_out - float(exact[winner])), rounding
 

@@ -51,7 +51,7 @@ def climb(process: CounterfactualProcess) -> Tensor:
         values = values.masked_fill(after > objective.changes, -torch.inf)
         best = int(values.argmax())
         # Strictly better by more than rounding, so that the climb ends.
-        if not float(values.flatten()[best]) > value + 1e-12 * max(1.0, abs(value)):
+        if not float(values.flatten()[best]) > value + objective.rounding(1e-12, max(1.0, abs(value))):
             return sequence
         value = float(values.flatten()[best])
         sequence = sequence.clone()

@@ -71,16 +71,17 @@ class LipschitzBound:
     def __init__(self, process: CounterfactualProcess, anchors: Sequence[Tensor], lipschitz: Tensor, exact: bool = True, deadline: float | None = None) -> None:
         self.process, self.exact, self.lipschitz = process, exact, lipschitz
         scale = float(process.objective.rewards(process.objective.course.states).abs().sum()) + float(lipschitz[0])
-        self.margin = 1e-12 * (1.0 + scale)
-        self.anchors, self.distances = list(anchors), 0
+        self.margin = process.objective.rounding(1e-12, 1.0 + scale)
+        # An anchor where the model has no finite state bounds nothing.
+        self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
         last = [process.final(self.anchors[-1], self.anchors[-1].new_full((len(self.anchors[-1]),), spent))[0] for spent in every]
-        self.values[-1] = torch.stack(last, -1)
+        self.values[-1] = _above(torch.stack(last, -1))
         for time in range(T - 2, -1, -1):
             if deadline is not None and clock.perf_counter() > deadline:
                 self.anchors[time] = self.anchors[time][:1]
-            self.values[time] = self.ahead(self.anchors[time], time, every)
+            self.values[time] = _above(self.ahead(self.anchors[time], time, every))
 
     def fixed(self, time: int, spent: int) -> bool:
         """Whether `at` is exact there: the rest of the path is fixed, or only the last reward is left."""
@@ -129,3 +130,8 @@ class LipschitzBound:
             for column, made in enumerate(spent):
                 torch.amin(part + values[:, made], 1, out=out[start : start + rows, column])
         return out.add_(self.margin)
+
+
+def _above(values: Tensor) -> Tensor:
+    """Values of anchors as upper bounds: one that is undefined bounds nothing."""
+    return values.where(~values.isnan(), torch.inf)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import UNDEFINED, ranked
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.greedy_changes import nothing_open
 from rehearsal_torch.search.search import Search
@@ -53,9 +54,13 @@ class RandomChanges(Search[CounterfactualReturn]):
         sequences = observed.repeat(self.count, 1)
         sequences.scatter_(1, times, _others(objective, times, draws))
         effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
-        best = sequences[int(objective(sequences).argmax())]
+        values = ranked(objective(sequences))
+        drawn, reason = sequences[int(values.argmax())], ""
+        if not bool(values.isfinite().any()):
+            drawn, reason = observed, f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done"
+        spent = clock.perf_counter() - began
         return sequence_decision(
-            objective, best, effort, clock.perf_counter() - began, search="random_changes", gap=None, declines=self.declines, draws=self.count
+            objective, drawn, effort, spent, search="random_changes", gap=None, reason=reason, declines=self.declines, draws=self.count
         )
 
 

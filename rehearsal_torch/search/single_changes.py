@@ -10,6 +10,7 @@ All H * A of them are rolled out in one growing batch: step t adds A states to t
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.search.counterfactual_process import CounterfactualProcess
 
 
@@ -42,7 +43,7 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         branched = course.branch(state, time)[0]
         moving = torch.cat([course.step(moving, time, sequence[time]) if len(moving) else moving, branched])
         state = branched[sequence[time]].unsqueeze(0)
-    values = totals.view(H, A)
+    values = ranked(totals.view(H, A))
     kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
     open_ = objective.choices.any(-1, keepdim=True)
     return torch.where(objective.choices | (kept & open_), values, torch.full_like(values, -torch.inf))

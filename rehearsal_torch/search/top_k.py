@@ -34,7 +34,7 @@ class TopK(Search[CounterfactualReturn]):
             best, action = values.max(-1)
             times = best.topk(min(objective.changes, len(best))).indices
             # Better by more than rounding, so that a change without effect is not taken for an improvement.
-            least = objective.outcome() + 1e-12 * max(1.0, abs(objective.outcome()))
+            least = objective.outcome() + objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
             times = times[best[times] > least]
             together = sequence.clone()
             together[times] = action[times]
