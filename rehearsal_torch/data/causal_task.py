@@ -23,7 +23,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import built, causal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
-from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.box import Box, margin
 from rehearsal_torch.spaces.polytope import Polytope
 
 LEAST_ROWS = 5
@@ -147,13 +147,19 @@ class CausalTask:
         """
         if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
             raise ValueError(f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got {action.tolist()}")
-        slack = 1e-6 * self.box.width.to(action)
+        slack = margin(self.box.lower, self.box.upper, 1e-6).to(action)
         for name, value, lower, upper, room in zip(self.actions, *(each.tolist() for each in (action, self.box.lower, self.box.upper, slack)), strict=True):
             if not lower - room <= value <= upper + room:
                 raise ValueError(f"{where}: {name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it inside, or widen the bounds")
-        if self.limits is not None and not bool((self.limits.slack(action) >= -1e-6 * (1 + self.limits.offsets.abs().to(action))).all()):
+        if self.limits is not None and not bool((self.limits.slack(action) >= -self._limits_margin(self.limits).to(action)).all()):
             worst = self.limits.slack(action)
             raise ValueError(f"{where}: {action.tolist()} breaks the limits on the actions by {-float(worst.min()):g} (face {int(worst.argmin())})")
+
+    def _limits_margin(self, limits: Polytope) -> Tensor:
+        """How far rounding may carry an action beyond the limits, (l,): a millionth of what moving through the box changes, and last places."""
+        steep = limits.normals.abs()
+        size = steep @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
+        return 1e-6 * (steep @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration.

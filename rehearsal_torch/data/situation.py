@@ -14,8 +14,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.spaces.box import margin
 
-# So much, of an interval or of 1, may rounding carry a value beyond its bounds.
+# So much of an interval may rounding carry a value beyond its bounds.
 ROUNDING = 1e-6
 
 
@@ -57,7 +58,9 @@ class Foresight:
             if name not in self.feasible:
                 raise ValueError(f"{self.identity}: {name} may not be set; feasible are {list(self.feasible)}")
             lower, upper = self.feasible[name]
-            slack = ROUNDING * (1 + (upper - lower if upper - lower < float("inf") else 0.0))
+            known = [bound for bound in (lower, upper) if abs(bound) < float("inf")] or [1.0]
+            # An open interval has no width: the size of its bound stands in.
+            slack = float(margin(*torch.tensor([lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64), ROUNDING))
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got {value.tolist()}: move it inside, or widen the bounds")
 

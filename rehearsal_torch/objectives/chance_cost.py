@@ -32,6 +32,7 @@ from torch import Tensor
 from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal
 from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
+from rehearsal_torch.spaces.box import margin
 from rehearsal_torch.spaces.projection import Projected, project
 from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -60,8 +61,11 @@ class ChanceCost(AlterationObjective):
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
         normals, offsets = self.constraints()
-        met = (actions @ normals.mT <= offsets + 1e-6 * (1 + offsets.abs())).all(-1)
-        inside = ((actions >= self.lower - 1e-9) & (actions <= self.upper + 1e-9)).all(-1)
+        # From the middle of the box: far from zero the faces' offsets are large, and so would be what rounding is allowed.
+        middle, slack = (self.lower + self.upper) / 2, margin(self.lower, self.upper, 1e-9)
+        room = offsets - middle @ normals.mT
+        met = ((actions - middle) @ normals.mT <= room + 1e-6 * (1 + room.abs())).all(-1)
+        inside = ((actions >= self.lower - slack) & (actions <= self.upper + slack)).all(-1)
         return torch.where(met & inside, -self.cost(actions), torch.full_like(actions[..., 0], -torch.inf))
 
     def cost(self, actions: Tensor) -> Tensor:

@@ -58,7 +58,11 @@ class AlterationBudget:
 
     def affordable(self, names: Sequence[str], actions: Tensor) -> Tensor:
         """Whether actions are within the limit, (..., k) -> (...) bool."""
-        return self.cost(names, actions) <= self.limit + ROOM * (1 + self.limit)
+        prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
+        origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
+        # A cost is a difference of actions, and as exact as these are.
+        exact = 4 * torch.finfo(actions.dtype).eps * (prices * (actions.abs() + origin.abs())).sum(-1)
+        return self.cost(names, actions) <= self.limit * (1 + ROOM) + exact
 
     def reach(self, name: str) -> tuple[float, float]:
         """The interval of one variable, altered alone."""

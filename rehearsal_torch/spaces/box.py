@@ -91,3 +91,9 @@ class Box:
         """Points spread evenly over the box, (count, k): a scrambled Sobol sequence."""
         unit = SobolEngine(len(self.names), scramble=True, seed=seed).draw(count, dtype=torch.float64)
         return self.lower + unit * self.width
+
+
+def margin(lower: Tensor, upper: Tensor, share: float) -> Tensor:
+    """How far rounding may carry a value beyond its bounds: `share` of the interval, and four units in the last place of the bounds."""
+    size = torch.maximum(lower.abs(), upper.abs())
+    return share * (upper - lower) + 4 * torch.finfo(size.dtype).eps * size

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+ORDINARY = 1e3
+
 
 @dataclass(frozen=True)
 class Projected:
@@ -55,6 +57,12 @@ def project(points: Tensor, weights: Tensor, normals: Tensor, offsets: Tensor, s
     empty = length <= 1e-12 * (1 + length.amax(-1, keepdim=True))
     length = torch.where(empty, torch.ones_like(length), length)
     rows, room = torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1)), room / length
+    # Tolerances are meant for distances of the order of one; the problem is brought there where all are far smaller, or what is missed is far larger.
+    unit = room.new_ones(count, 1)
+    if rows.shape[-2]:
+        size, missing = room.abs().amax(-1, keepdim=True), (-room).amax(-1, keepdim=True)
+        unit = torch.where((size > 0) & (size * ORDINARY < 1), size, torch.where(missing > ORDINARY, missing, unit))
+    room = room / unit
     moved = torch.zeros_like(points)
     # Where the point itself qualifies nothing has to be solved.
     open_ = (room < 0).any(-1).nonzero().squeeze(-1)
@@ -64,7 +72,7 @@ def project(points: Tensor, weights: Tensor, normals: Tensor, offsets: Tensor, s
     feasible = (
         moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance) if rows.shape[-2] else torch.ones_like(points[:, 0], dtype=torch.bool)
     )
-    return Projected(points + moved.nan_to_num() * scale, feasible)
+    return Projected(points + moved.nan_to_num() * unit * scale, feasible)
 
 
 def _interior(rows: Tensor, room: Tensor, steps: int) -> Tensor:
