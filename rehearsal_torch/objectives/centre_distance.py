@@ -105,8 +105,11 @@ class CentreDistance(AlterationObjective):
 
     @torch.no_grad()
     def share(self, actions: Tensor, purpose: int) -> Tensor:
-        """Share of fresh draws in the region, (..., B, k) -> (..., B)."""
-        return self.aim.region.contains(self._outcomes(self.pushed[purpose], actions)).to(actions).mean(-1)
+        """Share of fresh draws in the region, (..., B, k) -> (..., B); NaN where no draw has finite outcomes."""
+        outcomes = self._outcomes(self.pushed[purpose], actions)
+        share = self.aim.region.contains(outcomes).to(actions).mean(-1)
+        # Only where nothing is desired can all be undefined.
+        return share.where((share > 0) | outcomes.isfinite().all(-1).any(-1), torch.nan)
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""

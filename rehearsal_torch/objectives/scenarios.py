@@ -66,15 +66,27 @@ class Scenarios:
         """The scenarios of one of the situations."""
         return replace(self, room=self.room[:, [index]])
 
+    def defined(self) -> Tensor:
+        """Whether all numbers of a scenario are finite, (n, B)."""
+        return self.room.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
+
     def seen_from(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each."""
-        steep = self.gains.abs().mean(0)
-        room = self.room - torch.einsum("slk,bk->sbl", self.gains, origin) if bool(origin.any()) else self.room
-        size = room.abs().mean((0, 1)) + steep @ (upper - lower).amax(0)
+        """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each; one that is not defined is never desired."""
+        defined = self.defined()
+        kept = self if bool(defined.all()) else self._without(defined)
+        room = kept.room - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.room
+        # Medians: a few scenarios may be extreme.
+        steep, typical = kept.gains.abs().median(0).values, room.abs().flatten(0, 1).median(0).values
+        size = typical.nan_to_num(0.0, 0.0) + steep @ (upper - lower).amax(0)
         ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
         # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
         far = steep @ torch.maximum(lower.abs(), upper.abs()).amax(0) if bool(origin.any()) else torch.zeros_like(size)
-        return Scenarios(self.gains, room, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far)
+        return Scenarios(kept.gains, room, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far)
+
+    def _without(self, defined: Tensor) -> "Scenarios":
+        """The scenarios, those that are not defined in any way that no action can satisfy."""
+        gains = self.gains.where(self.gains.isfinite().all((-2, -1))[:, None, None], 0.0)
+        return replace(self, gains=gains, room=self.room.where(defined.unsqueeze(-1), -torch.inf))
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
@@ -115,6 +127,10 @@ class CountObjective(AlterationObjective, ABC):
         super().__init__(situations, names)
         self.register_buffer("origin", origin_of(self.lower, self.upper), persistent=False)
         self.origin: Tensor
+        # Without a single defined scenario there is nothing to count.
+        defined = seek.defined().any(0) & choose.defined().any(0)
+        self.register_buffer("least", torch.zeros_like(self.lower[:, 0]).where(defined.to(self.lower.device), torch.nan), persistent=False)
+        self.least: Tensor
         self.seek, self.choose = self.counted(seek), self.counted(choose)
 
     def counted(self, scenarios: Scenarios) -> Scenarios:
@@ -123,11 +139,11 @@ class CountObjective(AlterationObjective, ABC):
 
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
-        return self.seek.share(actions - self.origin.to(actions))
+        return self.seek.share(actions - self.origin.to(actions)) + self.least
 
     def share(self, actions: Tensor) -> Tensor:
         """The share by scenarios that the search has not seen, (..., B, k) -> (..., B)."""
-        return self.choose.share(actions - self.origin.to(actions))
+        return self.choose.share(actions - self.origin.to(actions)) + self.least
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""

@@ -12,6 +12,7 @@ import time
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.chance_cost import ChanceCosts
 from rehearsal_torch.search.many import ManySearch, chosen
 from rehearsal_torch.search.projection_newton import ProjectionNewton
@@ -46,4 +47,4 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
                 best = self.otherwise.best(one.success)
                 actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
                 values[row] = torch.where(stuck, self.otherwise.worth(one.success, best), values[row])
-        return chosen(objective, actions, values, "cheapest_alteration", began, declines=self.declines)
+        return chosen(objective, actions, ranked(values), "cheapest_alteration", began, declines=self.declines)

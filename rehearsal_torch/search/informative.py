@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities, SuccessProbability
 from rehearsal_torch.search.alteration_budget import AlterationBudget
 from rehearsal_torch.search.many import ManySearch, chosen
@@ -108,7 +109,7 @@ class Informative(ManySearch[SuccessProbabilities]):
                 pools = self._fallen_back(sets, index, told)
             self._take(sets, pools, index, actions, values, told)
             facts.append(told)
-        return chosen(objective, actions, values, "informative", began, facts, self.declines)
+        return chosen(objective, actions, ranked(values), "informative", began, facts, self.declines)
 
     def _fallen_back(self, sets: list[SuccessProbability], index: int, told: dict[str, Any]) -> list[Tensor]:
         """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it would have set."""
@@ -155,4 +156,4 @@ class Informative(ManySearch[SuccessProbabilities]):
             return torch.stack([one.information.at(index, each) for one, each in zip(sets, points, strict=True)])
 
         found = explored(information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa)
-        return [(place, padded[row][found.places[row]], found.values[row]) for row, place in enumerate(places)]
+        return [(place, padded[row][found.places[row]], ranked(found.values[row])) for row, place in enumerate(places)]

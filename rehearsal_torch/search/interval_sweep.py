@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios
 from rehearsal_torch.search.many import ManySearch, chosen
 
@@ -52,7 +53,7 @@ class IntervalSweep(ManySearch[CountAlternatives]):
         sets = objective.counts()
         actions = [swept(one, self.begin, self.rounds, self.glance) for one in sets]
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=True)])
-        return chosen(objective, actions, values, "interval_sweep", began, declines=self.declines)
+        return chosen(objective, actions, ranked(values), "interval_sweep", began, declines=self.declines)
 
 
 def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> Tensor:

@@ -26,6 +26,7 @@ from scipy.sparse import coo_array
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective
 from rehearsal_torch.search.interval_sweep import best_of, line_sweeps, swept
 from rehearsal_torch.search.many import ManySearch, chosen
@@ -92,7 +93,7 @@ class MixedInteger(ManySearch[CountAlternatives]):
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=True)])
         winner = values.argmax(0).tolist()
         facts = [told[which][index] for index, which in enumerate(winner)]
-        return chosen(objective, list(actions), values, "mixed_integer", began, facts, self.declines)
+        return chosen(objective, list(actions), ranked(values), "mixed_integer", began, facts, self.declines)
 
     def best(self, objective: CountObjective) -> tuple[Tensor, list[dict]]:
         """The best actions of one set, (B, k), and for each how far its program was from a proof."""

@@ -79,6 +79,8 @@ def _worth(
     unit: Tensor, asked: Tensor, values: Tensor, acquisition: Acquisition, kappa: float, state: dict[str, Tensor] | None
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The acquisition at every point of the pools, (b, m), and the kernel, learnt from the first points and kept from then on."""
+    # A value that is no number is the worst that is known.
+    values = values.where(values.isfinite(), values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)).nan_to_num(0.0, 0.0, 0.0)
     spread = values.std(1, keepdim=True)
     seen = ((values - values.mean(1, keepdim=True)) / torch.where(spread > 0, spread, torch.ones_like(spread))).unsqueeze(-1)
     with warnings.catch_warnings():

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
 from rehearsal_torch.objectives.rectangle_probability import OPEN, RectangleLaw
 from rehearsal_torch.search.interval_centring import centred
@@ -64,7 +65,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         sets = objective.successes()
         actions = [self.best(one) for one in sets]
         values = torch.stack([self.worth(one, each) for one, each in zip(sets, actions, strict=True)])
-        return chosen(objective, actions, values, "projection_newton", began, declines=self.declines)
+        return chosen(objective, actions, ranked(values), "projection_newton", began, declines=self.declines)
 
     def worth(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
         """What the best actions (B, k) of a set are compared by, (B,)."""

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.alternatives import gradient
 from rehearsal_torch.objectives.centre_distance import CHOOSE, CentreDistance, CentreDistances
 from rehearsal_torch.search.many import ManySearch, chosen
@@ -66,14 +67,14 @@ class TanhDescent(ManySearch[CentreDistances]):
         began = time.perf_counter()
         sets = objective.distances()
         actions = [self.coarse(one) for one in sets]
-        values = torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=True)])
+        values = ranked(torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=True)]))
         best = values.amax(0)
         for place, one in enumerate(sets):
             promising = torch.nonzero(values[place] >= best - self.near).squeeze(-1)
             if not len(promising):
                 continue
             finer = self.descend(one, actions[place].unsqueeze(0), None, promising, self.rate / 4, max(self.steps // 2, 1))[0]
-            reached = one.share(finer, CHOOSE)
+            reached = ranked(one.share(finer, CHOOSE))
             better = reached >= values[place]
             actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
             values[place] = torch.where(better, reached, values[place])
@@ -84,11 +85,11 @@ class TanhDescent(ManySearch[CentreDistances]):
         points = objective.starts(self.looked)
         with torch.no_grad():
             first, _ = objective.looked_at(points, self.glance)
-        places = first.topk(min(self.begin, len(points)), 0).indices
+        places = ranked(first).topk(min(self.begin, len(points)), 0).indices
         starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
         everywhere = torch.arange(starts.shape[1], device=starts.device)
         found = self.descend(objective, starts, self.glance, everywhere, self.rate, self.steps)
-        winner = objective.share(found, CHOOSE).argmax(0)
+        winner = ranked(objective.share(found, CHOOSE)).argmax(0)
         return found[winner, everywhere]
 
     def descend(self, objective: CentreDistance, starts: Tensor, draws: int | None, which: Tensor, rate: float, steps: int) -> Tensor:
@@ -114,7 +115,7 @@ class TanhDescent(ManySearch[CentreDistances]):
             at = free[:, left].detach().requires_grad_(True)
             actions = middle[left] + half[left] * torch.tanh(at)
             value, share = objective.looked_at(actions, draws, left)
-            slope = gradient(value, at)
+            slope = gradient(value, at).nan_to_num(0.0, 0.0, 0.0)
             value, actions = value.detach(), actions.detach()
             better = value > best_value[:, left] + 1e-6 * value.abs()
             kept = better & (share >= best_share[:, left])
