@@ -88,8 +88,14 @@ class ProjectedAscent(ManySearch[Alternatives]):
         value, slope = objective.value_and_slope_in_frame(points)
         if self.rate is not None:
             for _ in range(self.steps):
-                points = inside.clipped(points + self.rate * slope.nan_to_num(0.0, 0.0, 0.0))
-                value, slope = objective.value_and_slope_in_frame(points)
+                moved = inside.clipped(points + self.rate * slope)
+                value, steeper = objective.value_and_slope_in_frame(moved)
+                if bool(value.isfinite().all()):
+                    points, slope = moved, steeper
+                    continue
+                # A step to where nothing is defined is not made, and what stands there stays.
+                defined = value.isfinite().unsqueeze(-1)
+                points, slope = torch.where(defined, moved, points), torch.where(defined, steeper, torch.zeros_like(slope))
             return inside.units(points), self.steps
         value, length = ranked(value), torch.full_like(value, 0.1)
         for step in range(self.steps):
