@@ -60,7 +60,8 @@ class Foresight:
             lower, upper = self.feasible[name]
             known = [bound for bound in (lower, upper) if abs(bound) < float("inf")] or [1.0]
             # An open interval has no width: the size of its bound stands in.
-            slack = float(margin(*torch.tensor([lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64), ROUNDING))
+            ends = torch.tensor([lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64)
+            slack = float(margin(ends[0], ends[1], ROUNDING))
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got {value.tolist()}: move it inside, or widen the bounds")
 

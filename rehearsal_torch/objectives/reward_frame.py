@@ -53,4 +53,3 @@ class RewardFrame:
     def units(self, values: float) -> float:
         """The inverse of `seen`, for one value."""
         return self.centre + self.unit * values
-

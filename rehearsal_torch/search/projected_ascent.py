@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
 from rehearsal_torch.search.many import ManySearch, chosen
 
 LONGER, SHORTER = 1.6, 0.4

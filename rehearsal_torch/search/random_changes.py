@@ -59,9 +59,7 @@ class RandomChanges(Search[CounterfactualReturn]):
         if not bool(values.isfinite().any()):
             drawn, reason = observed, f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done"
         spent = clock.perf_counter() - began
-        return sequence_decision(
-            objective, drawn, effort, spent, search="random_changes", gap=None, reason=reason, declines=self.declines, draws=self.count
-        )
+        return sequence_decision(objective, drawn, effort, spent, search="random_changes", gap=None, reason=reason, declines=self.declines, draws=self.count)
 
 
 def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:

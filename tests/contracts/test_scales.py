@@ -57,7 +57,7 @@ WORLDS = {"one outcome": chain(), "two outcomes": managing()}
 
 @cache
 def rehearsed(decision, world, moved):
-    """For each case what is altered, as shares of the box, and how probable success is."""
+    """For each case the status, what is altered, as shares of the box, and how probable success is, with and without."""
     offset, scale = moved
     plain, truth = apart(WORLDS[world]), WORLDS[world]
     box = Box(plain.box.names, offset + scale * plain.box.lower, offset + scale * plain.box.upper)
@@ -71,17 +71,18 @@ def rehearsed(decision, world, moved):
         case.check(one.alteration)
         names = () if one.alteration is None else one.alteration.names
         part = None if one.alteration is None else (one.alteration.values - box.only(names).lower) / box.only(names).width
-        found.append((names, part, one.evidence.get("probability"), one.evidence.get("before")))
+        found.append((one.status, names, part, *(None if each is None else each.point for each in (one.estimate, one.baseline))))
     return found
 
 
 def compared(found, wanted, chances=CHANCE):
-    for (names, part, after, before), (other, share, chance, idle) in zip(found, wanted, strict=True):
-        assert names == other
+    for (status, names, part, after, before), (same, other, share, chance, idle) in zip(found, wanted, strict=True):
+        assert (status, names) == (same, other)
         assert part is None or torch.allclose(part, share, atol=PART)
         assert (after is None) == (chance is None)
         if after is not None:
             assert after == pytest.approx(chance, abs=chances)
+        if before is not None:
             assert before == pytest.approx(idle, abs=chances)
 
 
@@ -98,7 +99,10 @@ def test_rehearsal_decisions_on_two_actions_do_not_depend_on_units(decision):
 
 
 TRIALS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if choices(path.stem)[0] in CAUSAL)
-SMALL = {"acquisition": {"raw": 64, "starts": 8, "incumbents": 2}, "optimistic_networks": {"restarts": 8, "kept": 4, "glance": 10, "steps": 30, "incumbents": 2}}
+SMALL = {
+    "acquisition": {"raw": 64, "starts": 8, "incumbents": 2},
+    "optimistic_networks": {"restarts": 8, "kept": 4, "glance": 10, "steps": 30, "incumbents": 2},
+}
 SMALL["optimistic_networks_released"] = {"restarts": 8, "steps": 30, "incumbents": 2}
 
 
@@ -124,8 +128,7 @@ def tried(decision, rewarded, moved):
     objective = instantiate(configuration("objective", objective), _convert_="all")(made, Foresight("0", {}, task.box.bounds()))
     found = instantiate({**configuration("search", search), **SMALL.get(search, {})}, _convert_="all")(objective)
     task.check_action(found.alteration.values)
-    recommended = torch.tensor([found.evidence["recommended"][name] for name in task.actions], dtype=torch.float64)
-    predicted = found.evidence["predicted"]
+    recommended, predicted = found.recommendation.values, found.estimate.point
     worth = (predicted - offset) / scale if rewarded == "a node" else predicted / scale**2
     return (found.alteration.values - offset) / scale, (recommended - offset) / scale, worth
 
@@ -181,8 +184,9 @@ def changed(episode, moved):
 def replayed(search, index, moved):
     """The chosen actions, the improvement in the plain unit, and whether it is proven."""
     episode = changed(patients(3, 6, 5)[index], moved)
-    found = SEQUENCES[search]()(CounterfactualReturn(transition_model(moved), Hindsight(episode), LinearReward({"x": -1.0, "y": 0.5}), 2))
-    return found.evidence["actions"], (found.value - found.evidence["observed"]) / moved[1], found.evidence["proven"]
+    objective = CounterfactualReturn(transition_model(moved), Hindsight(episode), LinearReward({"x": -1.0, "y": 0.5}), 2)
+    found = SEQUENCES[search]()(objective)
+    return found.actions(), (found.value - objective.outcome()) / moved[1], found.trace["proven"]
 
 
 @named

@@ -9,7 +9,7 @@ from hydra.utils import instantiate
 
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
 from rehearsal_torch.data.situation import Foresight, Hindsight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -111,8 +111,8 @@ class Ridge(AlterationObjective):
     def starts(self, count):
         return torch.linspace(-0.9, 0.9, count, dtype=torch.float64)[:, None, None].expand(-1, len(self.situations), 1)
 
-    def evidence(self, actions):
-        return [{"probability": 0.5, "before": 0.5} for _ in actions]
+    def appraise(self, actions):
+        return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
 @pytest.mark.parametrize("rate", [None, 0.05])
@@ -132,8 +132,8 @@ def scenarios(*rooms):
 class Counted(CountObjective):
     """One face, a <= room."""
 
-    def evidence(self, actions):
-        return [{"probability": 0.5, "before": 0.5} for _ in actions]
+    def appraise(self, actions):
+        return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
 class Counts(CountAlternatives):
@@ -181,8 +181,8 @@ def test_trials_never_recommend_an_undefined_action(name):
     search, objective = TRIALS[name]
     model = world(0.5)
     decision = search(objective(model))
-    assert decision.evidence["recommended"]["a"] < 0.5
-    assert math.isfinite(decision.evidence["predicted"])
+    assert float(decision.recommendation.values) < 0.5
+    assert math.isfinite(decision.estimate.point)
     if not isinstance(search, SpreadActions):
         assert float(decision.alteration.values) < 0.5
         assert math.isfinite(decision.value)

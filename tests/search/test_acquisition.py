@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.improvement import Improvement
 from rehearsal_torch.objectives.posterior_mean import PosteriorMean
@@ -110,7 +111,7 @@ def test_batched_ascents_do_not_influence_each_other():
 def test_values_that_are_no_numbers_are_reported():
     model = hills()
     region = CandidateRegion.of(PosteriorMean(model, situation(model.task)))
-    with pytest.raises(FloatingPointError, match="finite"):
+    with pytest.raises(NoFiniteValueError, match="expected a finite value"):
         climb(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
 
 
