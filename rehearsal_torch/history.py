@@ -1,4 +1,4 @@
-"""Rounds, and the folder that keeps them.
+"""Run folders: where a run keeps its rounds.
 
 A run folder is the whole record of a run:
 
@@ -21,14 +21,12 @@ cannot be read, with others behind it, is never dropped.
 
 import csv
 import json
-import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import yaml
 
@@ -36,11 +34,7 @@ from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, sho
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
 from rehearsal_torch.files.writing import write_text
-
-if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import Decision
-    from rehearsal_torch.data.situation import Situation
-    from rehearsal_torch.data.table import Table
+from rehearsal_torch.round_line import Round, nulls_for_nan
 
 SECONDS = "decision/seconds"
 LINE = 2**26
@@ -62,8 +56,17 @@ _FORMS: dict[str, dict[str, str]] = {
     "decisions.jsonl": {
         "index": WHOLE,
         "identity": "a text",
+        "kind": "a text",
+        "status": "a text",
         "value": "a number or null",
+        "estimate": "a mapping or null",
+        "baseline": "a mapping or null",
+        "recommendation": "a mapping of numbers or null",
+        "doses": "a mapping",
+        "warnings": TEXTS,
         "reason": "a text",
+        "trace": "a mapping",
+        "trajectory": "a mapping",
         "score": "a mapping of numbers",
         "certificate": "a mapping of numbers",
         "alteration": "a mapping of numbers or null",
@@ -79,114 +82,6 @@ _REMEDY = "restore the file from a copy; a run whose record is lost is begun ane
 
 class RunFolderError(PlainFileError):
     """A file of a run folder that is damaged; the message says which, where, what was expected, and what to do."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """One situation, and what was made of it.
-
-    Attributes:
-        index: The situation's number in its problem.
-        situation: What was known.
-        decision: What was decided.
-        certificate: How sure we are, name to number; None where nothing certifies.
-        score: What the problem's own yardstick says, name to number.
-        answer: The row(s) that followed, where the world was asked for them to learn from.
-        success: Whether they are what was wanted; None where nobody was asked, or the world has no word on it.
-        reward: What they are worth, the mean where there are several; None where nobody was asked, or the world has no reward.
-        trajectory: For an episode, what the decision means step by step (`CounterfactualReturn.trajectory`); empty otherwise.
-        kind: What the problem asks (`Problem.kind`).
-    """
-
-    index: int
-    situation: "Situation"
-    decision: "Decision"
-    certificate: Mapping[str, float] | None
-    score: Mapping[str, float]
-    answer: "Table | None" = None
-    success: bool | None = None
-    reward: float | None = None
-    trajectory: Mapping[str, Any] = field(default_factory=dict)
-    kind: str = ""
-
-    def line(self) -> str:
-        """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
-        certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
-        trajectory = {"trajectory": dict(self.trajectory)} if self.trajectory else {}
-        whole = {
-            "index": self.index,
-            "kind": self.kind,
-            **self.situation.facts(),
-            **self.decision.to_dict(),
-            **trajectory,
-            **certificate,
-            "score": dict(self.score),
-        }
-        if self.answer is not None:
-            rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
-            whole |= {
-                "success": self.success,
-                **({} if self.reward is None else {"reward": self.reward}),
-                "answer": {"rows": rows, "altered": _cells(self.answer)},
-            }
-        return json.dumps(_finite(whole), ensure_ascii=False, allow_nan=False)
-
-
-def decision_of(line: Mapping[str, Any]) -> "Decision":
-    """The decision that a line recorded; what JSON lacks (nan, the infinities) comes back as nan.
-
-    Raises:
-        KeyError: if the line holds none.
-        ValueError: if its parts contradict each other.
-    """
-    import torch
-
-    from rehearsal_torch.data.decision import Decision, Estimate
-    from rehearsal_torch.spaces.alteration import Alteration
-
-    def alteration(key: str) -> Alteration | None:
-        plain = line.get(key)
-        if plain is None:
-            return None
-        values = torch.tensor(list(plain.values()), dtype=torch.float64)
-        return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
-
-    def estimate(key: str) -> Estimate | None:
-        plain = line.get(key)
-        return None if plain is None else Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
-
-    return Decision(
-        alteration("alteration"),
-        math.nan if line["value"] is None else float(line["value"]),
-        status=line["status"],
-        estimate=estimate("estimate"),
-        baseline=estimate("baseline"),
-        recommendation=alteration("recommendation"),
-        doses={name: tuple(doses) for name, doses in line.get("doses", {}).items()},
-        warnings=tuple(line["warnings"]),
-        reason=line["reason"],
-        trace=dict(line["trace"]),
-    )
-
-
-def answered(line: Mapping[str, Any]) -> "Table":
-    """The answer that a line of a loop that learns recorded, as it was to the last bit.
-
-    Raises:
-        KeyError: if the line holds none.
-    """
-    import torch
-
-    from rehearsal_torch.data.table import Table
-
-    told = line["answer"]
-    # What JSON lacks was written as null.
-    columns = [[math.nan if value is None else value for value in column] for column in told["rows"].values()]
-    values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
-    altered = torch.zeros_like(values, dtype=torch.bool)
-    for row, column in told["altered"]:
-        altered[row, column] = True
-    return Table(tuple(told["rows"]), values, altered)
 
 
 class RunFolder:
@@ -219,7 +114,7 @@ class RunFolder:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replaces a JSON file; numbers that JSON lacks become null."""
-        self.write(name, json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        self.write(name, json.dumps(nulls_for_nan(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
         """A JSON file's content; empty where there is no such file.
@@ -327,7 +222,7 @@ class RunFolder:
         for number, text in enumerate(self._complete(name), 1):
             where = f"{self.path / name}, line {number}"
             try:
-                line = checked(json_of(text, where), where, _FORMS[name], ("index",))
+                line = checked(json_of(text, where), where, _FORMS[name], ("index", "status"))
                 _answer(line, where)
             except PlainFileError as error:
                 raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
@@ -394,20 +289,3 @@ def _answer(line: Mapping[str, Any], where: str) -> None:
 def _pairs(altered: Any) -> Iterator[tuple[int, int]]:
     for row, column in altered:
         yield (row, column) if is_a(row, WHOLE) and is_a(column, WHOLE) else (-1, -1)
-
-
-def _cells(table: "Table") -> list[list[int]]:
-    """The altered cells, row and column each."""
-    found: list[list[int]] = table.altered.nonzero().tolist()
-    return found
-
-
-def _finite(value: Any) -> Any:
-    """The same with null for nan and the infinities."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -39,9 +39,9 @@ from rehearsal_torch.datasets.causal_world import CausalWorld
 from rehearsal_torch.datasets.changing_world import ChangingWorld
 from rehearsal_torch.datasets.problem import Problem, World
 from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
-from rehearsal_torch.history import Round
 from rehearsal_torch.objectives.alternatives import Alternatives
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded
 from rehearsal_torch.search.many import ManySearch
 from rehearsal_torch.search.search import Search

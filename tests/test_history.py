@@ -7,7 +7,8 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.history import SECONDS, Round, RunFolder, decision_of, write_folder
+from rehearsal_torch.history import SECONDS, RunFolder, write_folder
+from rehearsal_torch.round_line import Round, decision_of
 from rehearsal_torch.spaces.alteration import Alteration
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from rehearsal_torch.datasets.ride_hailing import RideHailing
-from rehearsal_torch.history import answered
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.round_line import answered
 from rehearsal_torch.search.greedy_changes import GreedyChanges
 from rehearsal_torch.search.mixed_integer import MixedInteger
 from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior

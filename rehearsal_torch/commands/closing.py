@@ -64,7 +64,9 @@ def written(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        from rehearsal_torch.reporting.rehearsal_rows import setting
+
+        return setting(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_short(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):

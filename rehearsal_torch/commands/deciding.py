@@ -18,7 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rehearsal_torch.commands.building import build, settle
 from rehearsal_torch.commands.trials import Trials
 from rehearsal_torch.commands.user_error import UserError, told
-from rehearsal_torch.history import Round, RunFolder, answered
+from rehearsal_torch.history import RunFolder
+from rehearsal_torch.round_line import Round, answered
 
 if TYPE_CHECKING:
     from rehearsal_torch.datasets.problem import Problem

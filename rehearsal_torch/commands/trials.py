@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.history import Round
+from rehearsal_torch.round_line import Round
 
 
 class Trials:
@@ -37,4 +37,6 @@ class Trials:
 
 
 def _short(value: float | list[float]) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else "/".join(f"{item:.3g}" for item in value)
+    from rehearsal_torch.reporting.rehearsal_rows import setting
+
+    return setting(value, 3) if isinstance(value, float) else "/".join(setting(item, 3) for item in value)

@@ -4,7 +4,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.commands.closing import written
-from rehearsal_torch.history import RunFolder, decision_of
+from rehearsal_torch.history import RunFolder
+from rehearsal_torch.round_line import decision_of
 
 if TYPE_CHECKING:
     from rehearsal_torch.datasets.problem import Problem

@@ -18,7 +18,7 @@ LAYERS = (
     {"search"},
     {"certificates"},
     {"datasets", "training"},
-    {"checkpoint", "history", "workers", "loop", "optimiser"},
+    {"checkpoint", "round_line", "history", "workers", "loop", "optimiser"},
     {"reporting"},
     {"commands"},
 )

@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from rehearsal_torch.history import Round
 from rehearsal_torch.reporting import recovery_panels, trial_panels, trial_report, trial_table
 from rehearsal_torch.reporting.drawing import drawing
 from rehearsal_torch.reporting.recorded import Recorded
 from rehearsal_torch.reporting.rehearsal_rows import written
 from rehearsal_torch.reporting.trial_rows import COLUMNS, by_seed, scored, trial_rows, trial_typed, tried
 from rehearsal_torch.reporting.trial_summary import trial_summary
+from rehearsal_torch.round_line import Round
 
 
 def line(index, expected, recommended, start=1.0, optimum=10.0):

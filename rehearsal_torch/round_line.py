@@ -1,0 +1,141 @@
+"""Rounds: one situation each, what was decided in it, and the line of JSON that keeps both.
+
+A line holds no clock times, so that it is equal, byte for byte, however often a run was interrupted and however many
+processes shared it; what JSON has no number for (nan, the infinities) is written as null.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.data.situation import Situation
+    from rehearsal_torch.data.table import Table
+
+
+@dataclass(frozen=True)
+class Round:
+    """One situation, and what was made of it.
+
+    Attributes:
+        index: The situation's number in its problem.
+        situation: What was known.
+        decision: What was decided.
+        certificate: How sure we are, name to number; None where nothing certifies.
+        score: What the problem's own yardstick says, name to number.
+        answer: The row(s) that followed, where the world was asked for them to learn from.
+        success: Whether they are what was wanted; None where nobody was asked, or the world has no word on it.
+        reward: What they are worth, the mean where there are several; None where nobody was asked, or the world has no reward.
+        trajectory: For an episode, what the decision means step by step (`CounterfactualReturn.trajectory`); empty otherwise.
+        kind: What the problem asks (`Problem.kind`).
+    """
+
+    index: int
+    situation: "Situation"
+    decision: "Decision"
+    certificate: Mapping[str, float] | None
+    score: Mapping[str, float]
+    answer: "Table | None" = None
+    success: bool | None = None
+    reward: float | None = None
+    trajectory: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
+
+    def line(self) -> str:
+        """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
+        certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
+        trajectory = {"trajectory": dict(self.trajectory)} if self.trajectory else {}
+        whole = {
+            "index": self.index,
+            "kind": self.kind,
+            **self.situation.facts(),
+            **self.decision.to_dict(),
+            **trajectory,
+            **certificate,
+            "score": dict(self.score),
+        }
+        if self.answer is not None:
+            rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
+            whole |= {
+                "success": self.success,
+                **({} if self.reward is None else {"reward": self.reward}),
+                "answer": {"rows": rows, "altered": _cells(self.answer)},
+            }
+        return json.dumps(nulls_for_nan(whole), ensure_ascii=False, allow_nan=False)
+
+
+def decision_of(line: Mapping[str, Any]) -> "Decision":
+    """The decision that a line recorded; what JSON lacks (nan, the infinities) comes back as nan.
+
+    Raises:
+        KeyError: if the line holds none.
+        ValueError: if its parts contradict each other.
+    """
+    import torch
+
+    from rehearsal_torch.data.decision import Decision, Estimate
+    from rehearsal_torch.spaces.alteration import Alteration
+
+    def alteration(key: str) -> Alteration | None:
+        plain = line.get(key)
+        if plain is None:
+            return None
+        values = torch.tensor(list(plain.values()), dtype=torch.float64)
+        return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
+
+    def estimate(key: str) -> Estimate | None:
+        plain = line.get(key)
+        return None if plain is None else Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
+
+    return Decision(
+        alteration("alteration"),
+        math.nan if line["value"] is None else float(line["value"]),
+        status=line["status"],
+        estimate=estimate("estimate"),
+        baseline=estimate("baseline"),
+        recommendation=alteration("recommendation"),
+        doses={name: tuple(doses) for name, doses in line.get("doses", {}).items()},
+        warnings=tuple(line["warnings"]),
+        reason=line["reason"],
+        trace=dict(line["trace"]),
+    )
+
+
+def answered(line: Mapping[str, Any]) -> "Table":
+    """The answer that a line of a loop that learns recorded, as it was to the last bit.
+
+    Raises:
+        KeyError: if the line holds none.
+    """
+    import torch
+
+    from rehearsal_torch.data.table import Table
+
+    told = line["answer"]
+    # What JSON lacks was written as null.
+    columns = [[math.nan if value is None else value for value in column] for column in told["rows"].values()]
+    values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    for row, column in told["altered"]:
+        altered[row, column] = True
+    return Table(tuple(told["rows"]), values, altered)
+
+
+def _cells(table: "Table") -> list[list[int]]:
+    """The altered cells, row and column each."""
+    found: list[list[int]] = table.altered.nonzero().tolist()
+    return found
+
+
+def nulls_for_nan(value: Any) -> Any:
+    """The same with null for nan and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: nulls_for_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [nulls_for_nan(item) for item in value]
+    return value
