@@ -43,6 +43,7 @@ def model(episode: Episode) -> TransitionModel:
     table = transitions([episode])
     model.rescale.solve(torch.cat([table.columns(model.rescale.names), table.columns([f"{name}'" for name in model.rescale.names])]))
     model.levels.solve(table.columns(["drug"]))
+    model.mechanism.finish()
     return model
 
 

@@ -1,6 +1,7 @@
 import itertools
 import json
 import math
+import warnings
 from functools import partial
 from types import MappingProxyType
 
@@ -273,7 +274,7 @@ def test_a_recommendation_is_a_number(fresh):
     assert math.isfinite(expected)
     nothing = WrittenLaw(lambda inputs: inputs.sum(-1) * math.nan, lambda inputs: inputs.sum(-1))
     fresh.surrogate = lambda task: WrittenModel(task, {"X": nothing, "Y": nothing})
-    with pytest.raises(ValueError, match="no answer follows from these experiments: expected finite values"):
+    with pytest.raises(ValueError, match="expected a finite value for at least one of"):
         fresh.recommend()
 
 
@@ -621,18 +622,14 @@ Campaigns.TestCase.settings = settings(max_examples=8, stateful_step_count=10, d
 TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(Campaigns.TestCase)
 
 
-def test_a_model_before_enough_was_told_is_refused():
-    optimiser = CausalOptimiser({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"})
-    with pytest.raises(ValueError, match="expected at least 5 rows; got 0: try a few more actions first"):
-        optimiser.ask(6)
-
-
 @pytest.mark.parametrize("away", [-1e-3, 1e-3, -0.2, 0.2])
 def test_an_experiment_beside_a_pending_one_does_not_take_its_place(away):
     made = optimiser()
     (action,) = made.ask()
     beside = {name: value + away * (1 if name == "a" else 2) for name, value in action.items()}
-    made.tell(beside, system(beside))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrialWarning)  # said of those that are near
+        made.tell(beside, system(beside))
     assert made.pending == [action]
     near = {name: value * (1 + 1e-9) for name, value in action.items()}
     made.tell(near, system(near))

@@ -76,8 +76,11 @@ def judged(study: Study, task: tuple[int, Case]) -> list[dict[str, object]]:
 
 
 def _decide(study: Study, situation: Hindsight, case: Case) -> Decision:
-    objective = CounterfactualReturn(study.models[case.constant], situation, LinearReward(REWARD), case.changes)
-    return search(case, study.pool, study.limit)(objective)
+    return search(case, study.pool, study.limit)(_objective(study, situation, case))
+
+
+def _objective(study: Study, situation: Hindsight, case: Case) -> CounterfactualReturn:
+    return CounterfactualReturn(study.models[case.constant], situation, LinearReward(REWARD), case.changes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -188,8 +191,10 @@ def _figures(study: Study, out: RunFolder, rows: EpisodeRows, config: dict[str, 
 
 def _patient(study: Study, episode: str, config: dict[str, Any]) -> Figure:
     situation = next(each for each in study.problem.chosen if each.identity == episode)
-    decision = _decide(study, Hindsight(situation), replace(USUAL, search=BOUND, anchors="", size=0))
-    return patient_course.draw({"identity": episode, **decision.to_dict()}, wording(config))
+    case = replace(USUAL, search=BOUND, anchors="", size=0)
+    objective = _objective(study, Hindsight(situation), case)
+    trajectory = objective.trajectory(search(case, study.pool, study.limit)(objective))
+    return patient_course.draw({"identity": episode, "trajectory": trajectory}, wording(config))
 
 
 def _method(run: dict[str, Any]) -> str:

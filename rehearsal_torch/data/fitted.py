@@ -25,8 +25,13 @@ class NotFittedError(ValueError):
 
 
 class Part(nn.Module):
-    """A module some of whose buffers take their size from data."""
+    """A module some of whose buffers take their size from data.
 
+    Attributes:
+        needed: Whether no answer can be given before it is fitted or loaded.
+    """
+
+    needed: bool = True
     _fitted: tuple[str, ...] = ()
     _unbounded: tuple[str, ...] = ()
 
@@ -107,8 +112,8 @@ def outer_parts(module: nn.Module, path: str = "") -> Iterator[tuple[str, Part]]
 
 
 def unfitted_parts(module: nn.Module) -> list[str]:
-    """The names of the outer parts that have not been fitted or loaded."""
-    return [name for name, part in outer_parts(module) if not part.fitted]
+    """The names of the outer parts that have not been fitted or loaded, of those that an answer needs."""
+    return [name for name, part in outer_parts(module) if part.needed and not part.fitted]
 
 
 def state_faults(module: nn.Module) -> list[str]:

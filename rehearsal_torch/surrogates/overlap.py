@@ -41,6 +41,9 @@ class Overlap(Solved):
         most: At most so many rows are kept, evenly spread.
     """
 
+    # A model that was written down instead of fitted has seen no rows: it answers, and nothing is said of how far they lie.
+    needed = False
+
     def __init__(self, task: RehearsalTask, graphs: Sequence[RehearsalGraph], most: int = 2000) -> None:
         super().__init__()
         self.task, self.graphs, self.most = task, tuple(graphs), most

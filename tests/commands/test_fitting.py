@@ -93,7 +93,7 @@ def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, w
 def test_sizes_beyond_any_machine_are_refused_before_anything_is_imported(override, words):
     config, jobs = composed(CONF, [override], multirun=False)
     with pytest.raises(UserError) as told:
-        check(config, "train", jobs)
+        check(config, "train", jobs, [override])
     assert words in str(told.value)
 
 
