@@ -39,6 +39,7 @@ from rehearsal_torch.data.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trial_store import TrialStore
 from rehearsal_torch.datasets.experiment_table import SET, experiments_of
 from rehearsal_torch.datasets.number_columns import table_file
+from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
@@ -55,6 +56,8 @@ from rehearsal_torch.training.fit import fit
 Action = dict[str, float]
 # Points of the start design that are passed over at most, and spread points among which one is found that nobody has asked for.
 TRIES = 512
+# Actions that can be asked for at once: more would take minutes, and nobody runs so many at a time.
+MOST = 1000
 
 
 class CausalOptimiser:
@@ -145,10 +148,12 @@ class CausalOptimiser:
             count: q, how many; they are pending until they are told, failed or abandoned.
 
         Raises:
-            ValueError: if count is below 1, or nothing can be learnt from what was told (a constant node, say).
+            ValueError: if count is below 1 or above 1,000, or nothing can be learnt from what was told (a constant node, say).
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"expected to be asked for at least 1 action; got {count!r}")
+        if count > MOST:
+            raise ValueError(f"expected to be asked for at most {MOST} actions at once; got {shown(count)}: report some of them, and ask again")
         with self._store.changing() as log:
             model, made = None, list[Suggestion]()
             lacking, short = _lacking(log.table, self.task.nodes), len(log.table) < self.initial

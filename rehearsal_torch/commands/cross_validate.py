@@ -8,7 +8,7 @@ held-out log-likelihood l, the percentage by which it lies below that of the unc
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 """
 
-import csv
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,9 @@ from rehearsal_torch.commands.building import build, problem_of, settle, surroga
 from rehearsal_torch.commands.closing import described, written
 from rehearsal_torch.commands.job import carry_out
 from rehearsal_torch.commands.user_error import UserError, told
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.history import RunFolder
+from rehearsal_torch.reporting.rehearsal_rows import number
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.episode import Episode
@@ -73,8 +75,8 @@ def grid(sweep: Path) -> None:
         if not (path / TABLE).is_file():
             continue
         mechanism = folder.read_yaml("config.yaml")["surrogate"]["mechanism"]
-        with (path / TABLE).open(newline="", encoding="utf-8") as file:
-            cells[mechanism["location_constant"], mechanism["scale_constant"]] = fmean(float(row["scaled"]) for row in csv.DictReader(file))
+        folds = read_rows(path / TABLE, ("scaled",), ("scaled",))
+        cells[mechanism["location_constant"], mechanism["scale_constant"]] = fmean(number(row["scaled"]) for row in folds) if folds else math.nan
     if not cells:
         return
     free = cells.get((None, None))

@@ -13,6 +13,7 @@ from typing import Any
 from rehearsal_torch.commands.building import made
 from rehearsal_torch.commands.study_workers import shared
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.training.cross_validation import cross_validate, percentage_decrease
 
 LOCATION, SCALE = (0.1, 0.2, 0.5, 0.8, 1.0, 1.2, 1.5), (0.01, 0.1, 0.5, 1.0)
@@ -73,10 +74,7 @@ def decreases(path: Path) -> dict[tuple[float, float], float]:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return read_rows(path, COLUMNS, COLUMNS)
 
 
 def _append(path: Path, rows: Iterable[dict[str, object]]) -> None:

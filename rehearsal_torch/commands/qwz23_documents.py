@@ -6,14 +6,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from rehearsal_torch.commands.qwz23_rl import rl_file
+from rehearsal_torch.commands.qwz23_rl import played_lines, rl_file
 from rehearsal_torch.commands.study_command import origin
 from rehearsal_torch.history import RunFolder
 from rehearsal_torch.reporting import qwz23_results
 from rehearsal_torch.reporting.drawing import drawing, save
 from rehearsal_torch.reporting.online_rows import online_typed
 from rehearsal_torch.reporting.rounds_record import RoundsRecord
-from rehearsal_torch.reporting.study_record import whole_lines
 
 METHODS = (
     "`qwz23` takes the most informative alteration among those that the posterior holds probable enough; where none is, the most probable one, and "
@@ -33,8 +32,8 @@ def documents(out: RunFolder) -> None:
         out: The study's folder.
     """
     record = RoundsRecord(out.path)
-    rows, played = record.rows(), online_typed(whole_lines(rl_file(out.path)))
-    longer = {rounds: online_typed(whole_lines(path)) for rounds, path in _longer(out.path)}
+    rows, played = record.rows(), online_typed(played_lines(rl_file(out.path)))
+    longer = {rounds: online_typed(played_lines(path)) for rounds, path in _longer(out.path)}
     text = ["# Structural rehearsal models: the paper's rounds", "", _method(out.read_json("run.json"), record), "", METHODS]
     with drawing():
         sections = [qwz23_results.table1(rows, played, longer), qwz23_results.fig4(rows)]

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from rehearsal_torch.commands.rl_job import rl_rows
 from rehearsal_torch.commands.user_error import UserError
-from rehearsal_torch.reporting.online_rows import COLUMNS
+from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.reporting.online_rows import COLUMNS, NUMBERS, WHOLE
 from rehearsal_torch.reporting.rehearsal_rows import written
-from rehearsal_torch.reporting.study_record import append, replace, whole_lines
+from rehearsal_torch.reporting.study_record import append, replace
 
 PAPER = 100
 Key = tuple[str, str, str]
@@ -45,7 +46,7 @@ def played(folder: Path, worlds: Sequence[str], agents: Sequence[str], rounds: i
         UserError: for an unknown name, or a package that is not installed.
     """
     file = rl_file(folder, rounds)
-    lines = whole_lines(file)
+    lines = played_lines(file)
     counts = Counter(_key(line) for line in lines)
     done = {key for key, count in counts.items() if count == rounds}
     if len(done) != len(counts) or (file.is_file() and not file.read_text(encoding="utf-8").endswith("\n")):
@@ -63,6 +64,15 @@ def played(folder: Path, worlds: Sequence[str], agents: Sequence[str], rounds: i
         append(file, rows, COLUMNS)
         say(f"rl {number}/{len(todo)}  {world} {agent} repeat={repeat}: {sum(row['p_true'] for row in rows) / rounds:.3f}")
     return left
+
+
+def played_lines(file: Path) -> list[dict[str, str]]:
+    """The rounds that agents played, a row each.
+
+    Raises:
+        PlainFileError: if the file is damaged.
+    """
+    return read_rows(file, COLUMNS, NUMBERS, WHOLE)
 
 
 def _key(line: dict[str, str]) -> Key:

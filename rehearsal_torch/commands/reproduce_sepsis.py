@@ -30,6 +30,7 @@ from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 from rehearsal_torch.datasets.truth_panel import truth_rows
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.history import RunFolder
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
@@ -223,10 +224,7 @@ def _record(out: RunFolder, typed: list[str], limit: float | None, weights: dict
 
 
 def _read(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return read_rows(path, ("k", "episode", "sequence", "quantity", "feature", "estimator", "value"), ("k", "value"))
 
 
 def _append(path: Path, rows: Iterable[dict[str, object]]) -> None:

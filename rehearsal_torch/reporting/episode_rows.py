@@ -13,10 +13,15 @@ from pathlib import Path
 import pandas as pd
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting.interval import Interval, mean_interval
 
 KEY = ("episode", "T", "k", "search", "anchors", "M", "L_h")
 COLUMNS = (*KEY, "value", "observed", "improvement", "expanded", "generated", "ebf", "network_evaluations", "seconds", "proven")
+WHOLE = ("T", "k", "M")
+NUMBERS = ("L_h", "value", "observed", "improvement", "expanded", "generated", "ebf", "network_evaluations", "seconds")
 Key = tuple[str, ...]
 
 
@@ -60,21 +65,23 @@ class EpisodeRows:
         path: A CSV file with the columns `COLUMNS`; made with its first row.
 
     Raises:
-        ValueError: if the file has other columns.
+        PlainFileError: if the file has other columns, or is damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.done = path, set[Key]()
         if not path.is_file() or not path.stat().st_size:
             return
+        lines = read_rows(path, COLUMNS, NUMBERS, WHOLE)
         text = path.read_text(encoding="utf-8")
         whole = text[: text.rfind("\n") + 1]
-        lines = list(csv.DictReader(whole.splitlines()))
         head = tuple(whole.splitlines()[0].split(",")) if whole else ()
         if head != COLUMNS:
-            raise ValueError(f"{path}: expected the columns {','.join(COLUMNS)}; got {','.join(head)}: move the file away")
+            raise PlainFileError(f"{path}: expected the columns {','.join(COLUMNS)}; got {','.join(head)[:200]}: move the file away")
+        if odd := next((line["proven"] for line in lines if line["proven"] not in ("True", "False")), None):
+            raise PlainFileError(f"{path}, proven: expected True or False; got {odd[:60]!r}: move the file away")
         if whole != text:
-            path.write_text(whole, encoding="utf-8")
+            write_text(path, whole)
         self.done = {tuple(line[name] for name in KEY) for line in lines}
 
     def append(self, rows: Iterable[dict[str, object]]) -> None:

@@ -18,6 +18,7 @@ from rehearsal_torch.reporting.rehearsal_rows import setting as shown
 COLUMNS = ("world", "method", "tau", "repeat", "round", "target", "value", "success", "p_true", "oracle", "information", "lower", "upper", "seconds")
 KEY = COLUMNS[:4]
 NUMBERS = ("success", "p_true", "oracle", "information", "lower", "upper", "seconds")
+WHOLE = ("repeat", "round")
 Row = dict[str, Any]
 
 

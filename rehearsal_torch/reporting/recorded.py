@@ -4,15 +4,17 @@ Of a run folder the report reads the decisions, the metrics, the configuration, 
 truth says of the decisions (``truth.csv``); any of them may be missing. A last line that was cut off when a run was killed is left out.
 """
 
-import csv
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.history import SECONDS, RunFolder
 
+# The columns of truth.csv besides quantity and value.
+FEATURES, NOISE = ("sequence", "feature", "estimator"), ("node", "part", "true")
 Decided = dict[str, Any]
 
 
@@ -66,11 +68,18 @@ def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
     return stated.get(part) if isinstance(stated, Mapping) else None
 
 
+def _truth(path: Path) -> list[dict[str, str]]:
+    """The rows of truth.csv: of an episode's features, or of recovered noise."""
+    rows = read_rows(path, ("quantity", "value"), ("value", "true"))
+    return read_rows(path, NOISE if rows and "node" in rows[0] else FEATURES, ("value", "true")) if rows else []
+
+
 def read(path: str | Path) -> Recorded:
     """Reads a run folder.
 
     Raises:
         FileNotFoundError: if there is no such folder, or nothing of a run in it.
+        PlainFileError: if a file of it is damaged.
     """
     path = Path(path)
     names = ("decisions.jsonl", "metrics.csv", "config.yaml")
@@ -83,9 +92,6 @@ def read(path: str | Path) -> Recorded:
     seconds = {int(step): value for step, value in metrics.get(SECONDS, [])}
     decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
     timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
-    truth: list[dict[str, str]] = []
-    if (path / "truth.csv").is_file():
-        with (path / "truth.csv").open(newline="", encoding="utf-8") as file:
-            truth = list(csv.DictReader(file))
+    truth = _truth(path / "truth.csv")
     choices = {str(key): str(value) for key, value in folder.read_json("run.json").get("choices", {}).items()}
     return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth, choices)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from rehearsal_torch.reporting.decision_table import printed
 from rehearsal_torch.reporting.drawing import BLACK, BLUE, VERMILION, panels
+from rehearsal_torch.reporting.rehearsal_rows import number
 
 Rows = Sequence[Mapping[str, str]]
 POINT = "noise"
@@ -26,7 +27,7 @@ def table(rows: Rows) -> list[str]:
     Args:
         rows: Rows of ``truth.csv``: node, part (fitted or held out), quantity, value, true.
     """
-    measured = {(row["node"], row["part"], row["quantity"]): float(row["value"]) for row in rows if row.get("quantity") in dict(MEASURES)}
+    measured = {(row["node"], row["part"], row["quantity"]): number(row["value"]) for row in rows if row.get("quantity") in dict(MEASURES)}
     if not measured:
         return []
     shown = Table(title="Recovered noise beside the true one", title_justify="left", title_style="")
@@ -47,7 +48,7 @@ def figures(rows: Rows) -> dict[str, Figure]:
     every = [axes for line in grid for axes in line]
     for axes, node in zip(every, nodes, strict=False):
         for part, colour in (("fitted", BLUE), ("held out", VERMILION)):
-            some = [(float(row["true"]), float(row["value"])) for row in points if row["node"] == node and row["part"] == part]
+            some = [(number(row["true"]), number(row["value"])) for row in points if row["node"] == node and row["part"] == part]
             axes.plot([true for true, _ in some], [value for _, value in some], ".", color=colour, markersize=4, label=part)
         axes.axline((0, 0), slope=1, color=BLACK, linewidth=0.8)
         axes.set(xlabel="True noise (standardised)", ylabel="Recovered noise", title=node)

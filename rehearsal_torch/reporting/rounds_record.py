@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.reporting import online_rows, trial_rows
 from rehearsal_torch.reporting.rehearsal_rows import written
-from rehearsal_torch.reporting.study_record import append, replace, whole_lines
+from rehearsal_torch.reporting.study_record import append, replace
 
 Key = tuple[str, ...]
 Row = dict[str, Any]
@@ -27,12 +28,16 @@ class Layout:
         rows: Their file.
         key: The columns that name a repeat.
         columns: All columns.
+        numbers: Those that hold numbers.
+        whole: Those that hold whole numbers.
         typed: Makes numbers of what was read from CSV.
     """
 
     rows: str
     key: tuple[str, ...]
     columns: tuple[str, ...]
+    numbers: tuple[str, ...]
+    whole: tuple[str, ...]
     typed: Callable[[Iterable[Mapping[str, str]]], list[Row]]
 
     @property
@@ -41,8 +46,8 @@ class Layout:
         return (*self.key, "state", "rounds", "seconds", "commit", "message")
 
 
-ONLINE = Layout("rounds.csv", online_rows.KEY, online_rows.COLUMNS, online_rows.online_typed)
-TRIALS = Layout("traces.csv", trial_rows.KEY, trial_rows.COLUMNS, trial_rows.trial_typed)
+ONLINE = Layout("rounds.csv", online_rows.KEY, online_rows.COLUMNS, online_rows.NUMBERS, online_rows.WHOLE, online_rows.online_typed)
+TRIALS = Layout("traces.csv", trial_rows.KEY, trial_rows.COLUMNS, trial_rows.NUMBERS, trial_rows.WHOLE, trial_rows.trial_typed)
 
 
 class Keyed(Protocol):
@@ -86,18 +91,20 @@ class RoundsRecord:
     Args:
         folder: Where it is, or is going to be.
         layout: What its rows look like.
+
+    Raises:
+        PlainFileError: if jobs.csv is damaged.
     """
 
     def __init__(self, folder: Path, layout: Layout = ONLINE) -> None:
         self.layout, self.rows_file, self.jobs_file = layout, folder / layout.rows, folder / "jobs.csv"
-        self.jobs: dict[Key, dict[str, str]] = {self._key(line): line for line in whole_lines(self.jobs_file) if line.get("state") == "ok"}
+        self.jobs: dict[Key, dict[str, str]] = {self._key(line): line for line in self._lines() if line.get("state") == "ok"}
 
     def mend(self) -> None:
         """Drops what failed and what was left behind; to be called by whoever is going to add, before anything is added."""
-        lines = whole_lines(self.jobs_file)
+        lines, raw = self._lines(), self._raw()
         if lines and len(self.jobs) != len(lines):
             replace(self.jobs_file, written(list(self.jobs.values()), self.layout.line))
-        raw = whole_lines(self.rows_file)
         kept = [line for line in raw if self._key(line) in self.jobs]
         whole = not self.rows_file.is_file() or self.rows_file.read_text(encoding="utf-8").endswith("\n")
         if len(kept) != len(raw) or not whole:
@@ -118,7 +125,13 @@ class RoundsRecord:
 
     def rows(self) -> list[Row]:
         """All rows of repeats that are done, with numbers as numbers."""
-        return self.layout.typed(line for line in whole_lines(self.rows_file) if self._key(line) in self.jobs)
+        return self.layout.typed(line for line in self._raw() if self._key(line) in self.jobs)
+
+    def _lines(self) -> list[dict[str, str]]:
+        return read_rows(self.jobs_file, self.layout.line, ("rounds", "seconds"))
+
+    def _raw(self) -> list[dict[str, str]]:
+        return read_rows(self.rows_file, self.layout.columns, self.layout.numbers, self.layout.whole)
 
     def _key(self, line: Mapping[str, str]) -> Key:
         return tuple(line[name] for name in self.layout.key)

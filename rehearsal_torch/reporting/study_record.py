@@ -5,15 +5,17 @@ after them, so a job without a line is not done, and whatever rows it left behin
 again. Jobs that failed are dropped likewise, to be tried again.
 """
 
-import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, Row, number, typed, written
+from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, NUMBERS, Row, number, typed, written
 
 KEY = ("stage", "dataset", "method", "setting", "seed")
-LINE = (*KEY, "state", "fit_seconds", "decisions", "idle", "warned", "commit", "message")
+COUNTS = ("decisions", "idle", "warned")
+LINE = (*KEY, "state", "fit_seconds", *COUNTS, "commit", "message")
 Key = tuple[str, ...]
 
 
@@ -65,16 +67,20 @@ class StudyRecord:
         folder: Where it is, or is going to be.
         files: Stage to the file of its rows.
         plain: The stages whose rows have no column ``setting``.
+
+    Raises:
+        PlainFileError: if a file of it is damaged; nothing is changed then.
     """
 
     def __init__(self, folder: Path, files: Mapping[str, str], plain: Sequence[str] = ()) -> None:
         self.folder, self.files, self.plain = folder, dict(files), tuple(plain)
-        lines = whole_lines(folder / "jobs.csv")
+        lines = read_rows(folder / "jobs.csv", LINE, ("fit_seconds", *COUNTS), ("seed",))
+        raws = {stage: self._lines(stage) for stage in self.files}
         self.jobs: dict[Key, dict[str, str]] = {tuple(line[name] for name in KEY): line for line in lines if line.get("state") == "ok"}
         if lines and len(self.jobs) != len(lines):
             replace(folder / "jobs.csv", written(list(self.jobs.values()), LINE))
         for stage in self.files:
-            raw = whole_lines(self._file(stage))
+            raw = raws[stage]
             kept = [line for line in raw if self._key(stage, line) in self.jobs]
             whole = not self._file(stage).is_file() or self._file(stage).read_text(encoding="utf-8").endswith("\n")
             if len(kept) != len(raw) or not whole:
@@ -98,7 +104,7 @@ class StudyRecord:
     def rows(self, stage: str) -> list[Row]:
         """A stage's rows, with numbers as numbers, ``setting``, and what the job says: ``fit_seconds``."""
         found = []
-        for line in typed(whole_lines(self._file(stage))):
+        for line in typed(self._lines(stage)):
             told = self.jobs.get(self._key(stage, line))
             if told is not None:
                 found.append({"setting": "", **line, "fit_seconds": number(told["fit_seconds"])})
@@ -110,11 +116,14 @@ class StudyRecord:
         for line in self.jobs.values():
             if line["stage"] == stage:
                 place = (line["dataset"], line["method"])
-                found[place] = found.get(place, 0) + int(line[column])
+                found[place] = found.get(place, 0) + _count(line[column])
         return found
 
     def _file(self, stage: str) -> Path:
         return self.folder / self.files[stage]
+
+    def _lines(self, stage: str) -> list[dict[str, str]]:
+        return read_rows(self._file(stage), self._columns(stage), NUMBERS, ("seed",))
 
     def _columns(self, stage: str) -> tuple[str, ...]:
         return COLUMNS if stage in self.plain else (*COLUMNS[:2], "setting", *COLUMNS[2:])
@@ -123,12 +132,10 @@ class StudyRecord:
         return (stage, str(line["dataset"]), str(line["method"]), str(line.get("setting", "")), str(line["seed"]))
 
 
-def whole_lines(path: Path) -> list[dict[str, str]]:
-    """A CSV's whole lines; a torn last one is left out."""
-    if not path.is_file():
-        return []
-    text = path.read_text(encoding="utf-8")
-    return list(csv.DictReader(text[: text.rfind("\n") + 1].splitlines()))
+def _count(text: str) -> int:
+    """A count as a job's line says it; 0 where it says nothing."""
+    value = number(text)
+    return 0 if math.isnan(value) else int(value)
 
 
 def append(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:

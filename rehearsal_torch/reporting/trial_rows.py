@@ -18,6 +18,7 @@ from rehearsal_torch.reporting.rehearsal_rows import number
 COLUMNS = ("problem", "setting", "method", "seed", "round", "expected", "best_expected", "recommended_expected", "optimum", "start", "seconds")
 KEY = COLUMNS[:4]
 NUMBERS = COLUMNS[5:]
+WHOLE = ("seed", "round")
 Row = dict[str, Any]
 
 

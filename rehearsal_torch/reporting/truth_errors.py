@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.reporting.drawing import BLUE, VERMILION, panels
 from rehearsal_torch.reporting.interval import Interval, mean_interval
+from rehearsal_torch.reporting.rehearsal_rows import number
 
 Rows = Sequence[Mapping[str, str]]
 _REFERENCE = "fresh noise"
@@ -22,7 +23,7 @@ def means(rows: Rows) -> dict[tuple[str, str, str, str], Interval]:
     """(sequence, quantity, feature, estimator) to the mean over patients."""
     found: dict[tuple[str, str, str, str], list[float]] = {}
     for row in rows:
-        found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(float(row["value"]))
+        found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(number(row["value"]))
     return {key: mean_interval(values) for key, values in found.items()}
 
 
