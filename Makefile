@@ -10,11 +10,12 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 
-.PHONY: help train test lint bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
+.PHONY: help train test fuzz lint bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
 	@echo "make test                sets up $(VENV) on first use, then runs all tests"
+	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in five minutes"
 	@echo "make lint                checks style, formatting and types"
 	@echo "make bench               measures the speed of search and training"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
@@ -25,7 +26,7 @@ help:
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
 	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
-	@echo "JOBS=4                   how many processes run the tests"
+	@echo "JOBS=4                   how many processes run the tests and the fuzz lane"
 	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
 
 train: $(READY)
@@ -34,6 +35,10 @@ train: $(READY)
 # One thread each: the tests' tensors are small, and processes do not take each other's cores away.
 test: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+# The slow lane, which make test leaves out; one input alone: make fuzz ARGS='-k "tasks[137]"'
+fuzz: $(READY)
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal -m slow tests/fuzz $(ARGS)
 
 lint: $(LINT)
 	$(PY) -m ruff check .

@@ -19,7 +19,6 @@ A checkpoint answers the question that it was fitted for: `load(folder, task=...
 import hashlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from torch.random import fork_rng
 from rehearsal_torch.data.fitted import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
+from rehearsal_torch.files.dotted import defined_in
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -226,15 +226,7 @@ def _build(node: Any, where: str) -> Any:
 def _ours(target: Any, where: str) -> Callable[..., Any]:
     """The class behind a dotted path, if this package defines it as something that is built from a configuration."""
     refusal = f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}; nothing was built. Load only checkpoints that {PACKAGE} wrote"
-    if not isinstance(target, str) or not all(name.isidentifier() and not name.startswith("_") for name in target.split(".")):
-        raise CheckpointError(refusal)
-    module_path, _, name = target.rpartition(".")
-    if module_path.split(".")[0] != PACKAGE:
-        raise CheckpointError(refusal)
-    try:
-        found = vars(import_module(module_path)).get(name)
-    except ImportError as error:
-        raise CheckpointError(refusal) from error
-    if not isinstance(found, type) or found.__module__ != module_path or not issubclass(found, Part | Surrogate):
+    found = defined_in(target, (PACKAGE,))
+    if not isinstance(found, type) or not issubclass(found, Part | Surrogate):
         raise CheckpointError(refusal)
     return found

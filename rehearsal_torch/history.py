@@ -33,7 +33,7 @@ import yaml
 from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
-from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.files.writing import make_folder, write_text
 from rehearsal_torch.round_line import Round, nulls_for_nan
 
 SECONDS = "decision/seconds"
@@ -105,7 +105,7 @@ class RunFolder:
         Raises:
             InUseError: if another process works in the folder.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         return locked(self.path)
 
     def write(self, name: str, text: str) -> None:

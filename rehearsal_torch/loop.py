@@ -33,6 +33,7 @@ from uuid import uuid4
 import numpy as np
 import torch
 
+from rehearsal_torch.data.arithmetic import in_numbers
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.causal_world import CausalWorld
@@ -67,7 +68,7 @@ class _Method:
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of situations that are decided together; the same at every call and in every process."""
         situations = [self.problem.situation(index) for index in indices]
-        with torch.random.fork_rng(devices=[]):
+        with in_numbers("what was learnt"), torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(np.random.SeedSequence((self.seed, indices[0])).generate_state(1, np.uint64)[0] >> 1))
             if isinstance(self.search, ManySearch):
                 objective = self.objective(self.surrogate, situations)

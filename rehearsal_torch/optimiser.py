@@ -20,8 +20,7 @@ Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsb
 
 import gzip
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.arithmetic import in_numbers
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.situation import Foresight
@@ -56,6 +56,7 @@ from rehearsal_torch.training.fit import fit
 Action = dict[str, float]
 # Points of the start design that are passed over at most, and spread points among which one is found that nobody has asked for.
 TRIES = 512
+EXPERIMENTS = "these experiments"
 # Actions that can be asked for at once: more would take minutes, and nobody runs so many at a time.
 MOST = 1000
 
@@ -253,7 +254,7 @@ class CausalOptimiser:
         """
         log = self._store.fresh()
         model = self._fitted(log)
-        with _in_numbers():
+        with in_numbers(EXPERIMENTS):
             found = recommend(PosteriorMean(model, self._situation(log), seed=self.seed), self.seed)
         self._usable(found.action, "recommended")
         if finite(found.predicted) is None:
@@ -293,7 +294,7 @@ class CausalOptimiser:
 
     def _fitted(self, log: TrialLog) -> CausalModel:
         self.task.check(log.table)
-        with _in_numbers():
+        with in_numbers(EXPERIMENTS):
             return fit(self.surrogate(self.task), log.table)
 
     def _situation(self, log: TrialLog) -> Foresight:
@@ -311,7 +312,7 @@ class CausalOptimiser:
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
         """What the search finds; where that is pending or has failed, the best of many spread points that is neither."""
         objective = self.objective(model, self._situation(log))
-        with _in_numbers():
+        with in_numbers(EXPERIMENTS):
             decision = self.search(objective)
         if decision.alteration is None:
             raise ValueError(f"the search found no action to try: {decision.reason or type(self.search).__name__ + ' gave no reason'}")
@@ -373,15 +374,6 @@ class CausalOptimiser:
         marks = torch.zeros_like(values, dtype=torch.bool)
         marks[:, : actions.shape[-1]] = True
         return Table(table.names, values, marks)
-
-
-@contextmanager
-def _in_numbers() -> Iterator[None]:
-    """Turns arithmetic that ends in no number into an error about the experiments."""
-    try:
-        yield
-    except (ArithmeticError, torch.linalg.LinAlgError) as error:  # type: ignore[attr-defined]
-        raise ValueError(f"no answer follows from these experiments: {error}") from error
 
 
 def _lacking(table: Table, nodes: Collection[str]) -> str:

@@ -14,11 +14,11 @@ of our modules import, is none of ours.
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.files.dotted import defined_in, found_at
 from rehearsal_torch.files.plain import read_yaml
 
 PACKAGE = "rehearsal_torch"
@@ -108,34 +108,19 @@ def _named(target: Any, trusted: Sequence[str]) -> bool:
     if target in trusted:
         return True
     homes = [name for name in trusted if target.startswith(f"{name}.")]
-    found = _found(target) if homes else None
+    found = found_at(target) if homes else None
     return found is not None and any(found.__module__ == name or found.__module__.startswith(f"{name}.") for name in homes)
 
 
 def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
     rooms = [f"{PACKAGE}.{room}" for room in ROOMS.get(group, ())]
-    if not isinstance(target, str) or not any(target.startswith(f"{room}.") for room in rooms):
-        return False
-    found = _found(target)
-    if found is None or found.__module__ != target.rpartition(".")[0]:
+    found = defined_in(target, rooms)
+    if found is None:
         return False
     if not isinstance(found, type):
         # Makers of loggers are handed the training's own folder, and nothing else.
         return group == "trainer" and found.__module__ == f"{PACKAGE}.training.loggers" and set(node) == {"_target_", "_partial_"} and node["_partial_"] is True
     return issubclass(found, _kinds(group))
-
-
-def _found(target: str) -> Any:
-    """The class or function at a dotted path, a module and a name; None where there is none, or the name is private."""
-    names = target.split(".")
-    if len(names) < 2 or not all(name.isidentifier() and not name.startswith("_") for name in names):
-        return None
-    try:
-        found = vars(import_module(".".join(names[:-1]))).get(names[-1])
-    except ImportError:
-        return None
-    function = type(_mappings)
-    return found if isinstance(found, type | function) else None
 
 
 @cache

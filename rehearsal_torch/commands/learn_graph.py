@@ -17,6 +17,7 @@ from rehearsal_torch.commands.output import check_output
 from rehearsal_torch.commands.user_error import UserError, exit_code, told
 from rehearsal_torch.commands.verb import Option, Verb
 from rehearsal_torch.files.lock import locked
+from rehearsal_torch.files.plain import read_yaml
 
 if TYPE_CHECKING:
     from rehearsal_torch.graphs.background import Background
@@ -126,18 +127,13 @@ def _progress(resamples: int) -> Callable[[int], None]:
 
 def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list[str]]) -> "Background":
     """What is known: roles that were typed, and a file with tiers, forbidden and required edges."""
-    import yaml
-
     from rehearsal_torch.graphs.background import Background
 
     plain: Any = {}
     if path is not None:
         if not Path(path).is_file():
             raise UserError("there is no such file", path, "Give a YAML file with any of tiers, forbidden and required")
-        try:
-            plain = yaml.safe_load(Path(path).read_text(encoding="utf-8")) or {}
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UserError(f"cannot be read as YAML: {' '.join(str(error).split())}", path) from error
+        plain = read_yaml(path) or {}
     if not isinstance(plain, dict) or set(plain) - {"tiers", "forbidden", "required"} or not all(isinstance(each, list) for each in plain.values()):
         raise UserError("expected lists under tiers, forbidden and required", str(path), "For example: forbidden: [[rating, weather]]")
     if "tiers" in plain and (parts["context"] or parts["outcomes"]):

@@ -32,6 +32,9 @@ _REFUSED = {
     errno.EIO: "the disk has failed: choose another folder",
 }
 
+# What joblib and concurrent.futures raise when a worker is gone; asked by name, as importing them takes time.
+_KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
+
 
 class UserError(Exception):
     """What is wrong, where, and what to do.
@@ -64,12 +67,16 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def mendable(error: BaseException) -> UserError | None:
     """The error in words where the person at the keyboard can mend it, else None.
 
-    These are our own `UserError`, a file that cannot be read, a folder that another process works in, and a disk or folder that refuses what is written.
+    These are our own `UserError`, a file that cannot be read, a folder that another process works in, a worker that was killed, and a disk or
+    folder that refuses what is written.
     """
     if isinstance(error, UserError):
         return error
     if isinstance(error, PlainFileError | InUseError):
         return UserError(str(error).rstrip("."))
+    if type(error).__name__ in _KILLED:
+        what = "a process that worked for this command was killed, by the system where memory ran out, or by hand"
+        return UserError(what, "", "What was done before is kept: type the same with resume=FOLDER, with fewer processes if memory ran out")
     if isinstance(error, OSError) and error.errno in _REFUSED:
         place = "" if error.filename is None else str(error.filename)
         return UserError(f"the system refuses to write here, or to read ({error.strerror})", place, _REFUSED[error.errno].capitalize())

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rehearsal_torch.files.plain import PlainFileError, read_json
-from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.files.writing import make_folder, write_text
 
 LOCK = ".rehearsal-lock"
 
@@ -43,7 +43,7 @@ def locked(path: str | Path) -> Iterator[None]:
 
     target = Path(path)
     lock = lock_of(target)
-    lock.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(lock.parent)
     note = lock.with_name(f"{lock.name}.json")
     held = FileLock(str(lock), timeout=0)
     try:

@@ -75,7 +75,7 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
     if any(one.intervals for one in found.values()):
         lines.append(("  claimed intervals that hold", lambda one: f"{percent(one.covered)} of {one.intervals}"))
         lines.append(("  their mean width", lambda one: figure(one.width)))
-    lines.append(("median seconds a decision", lambda one: f"{one.seconds:.2g}"))
+    lines.append(("median seconds a decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}"))
     table = Table(title=title, title_justify="left", title_style="")
     table.add_column("")
     for name in found:

@@ -110,10 +110,11 @@ class EpisodeRows:
 
     def frame(self) -> pd.DataFrame:
         """All rows, typed; `episode` and the names are texts, `proven` is a bool."""
-        if not self.path.is_file():
+        if not self.done:
             return pd.DataFrame(columns=list(COLUMNS))
         frame = pd.read_csv(self.path, dtype={"episode": str, "search": str, "anchors": str}, keep_default_na=False)
-        return frame.astype({"proven": bool})
+        numbers = {name: pd.to_numeric(frame[name]) for name in (*WHOLE, *NUMBERS)}
+        return frame.assign(**numbers).astype({"proven": bool})
 
 
 @dataclass(frozen=True)

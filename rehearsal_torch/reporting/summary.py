@@ -41,12 +41,12 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Writes rows as CSV, the union of their columns in order of appearance; numbers in full."""
+    """Writes rows as CSV, the union of their columns in order of appearance; numbers in full, cells without one left empty."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()} for row in rows)
 
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:

@@ -8,6 +8,7 @@ that nothing is learnt from held-out rows.
 from itertools import repeat
 from typing import TypeVar
 
+from rehearsal_torch.data.arithmetic import in_numbers
 from rehearsal_torch.data.fitted import Solved
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -29,7 +30,7 @@ def fit(surrogate: Fitted, table: Table, trainer: Descent | None = None, held_ou
         The same surrogate, in evaluation mode.
 
     Raises:
-        ValueError: if a table is empty, or a part has to be trained and there is no trainer.
+        ValueError: if a table is empty, a part has to be trained and there is no trainer, or arithmetic ends in no number.
     """
     for what, rows in (("table", table), ("held_out", held_out)):
         if rows is not None and not len(rows):
@@ -37,15 +38,16 @@ def fit(surrogate: Fitted, table: Table, trainer: Descent | None = None, held_ou
     names = {id(module): name for name, module in surrogate.named_modules()}
     # Both iterators advance together: a held-out part's examples are made after the parts before it are fitted to `table`.
     checks = repeat(None) if held_out is None else surrogate.parts(held_out)
-    for (part, examples), check in zip(surrogate.parts(table), checks, strict=False):
-        name = names.get(id(part), type(part).__name__)
-        if isinstance(part, Solved):
-            part.solve(*examples)
-            _laid_out(part)
-        elif trainer is None:
-            raise ValueError(f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as trainer=Descent(max_epochs=100)")
-        else:
-            trainer.train(part, examples, None if check is None or not part.judged_by_held_out else check[1], name)
+    with in_numbers("these rows"):
+        for (part, examples), check in zip(surrogate.parts(table), checks, strict=False):
+            name = names.get(id(part), type(part).__name__)
+            if isinstance(part, Solved):
+                part.solve(*examples)
+                _laid_out(part)
+            elif trainer is None:
+                raise ValueError(f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as trainer=Descent(max_epochs=100)")
+            else:
+                trainer.train(part, examples, None if check is None or not part.judged_by_held_out else check[1], name)
     return surrogate.eval()
 
 

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 
 GRAPHS = [
     *(task["graph"] for task, _ in REHEARSALS),
-    {"cliques": [["weather"], ["recommend", "congestion"], ["rating"]], "edges": [["weather", "recommend"], ["weather", "congestion"], ["congestion", "rating"], ["recommend", "rating"]]},
+    {"cliques": [["weather"], ["recommend", "congestion"], ["rating"]],
+     "edges": [["weather", "recommend"], ["weather", "congestion"], ["congestion", "rating"], ["recommend", "rating"]]},
     {"cliques": [["a"], ["b"], ["c", "d"]], "edges": [["a", "b"], ["b", "c"], ["b", "d"]], "bows": [["a", "b"]]},
 ]  # fmt: skip
 BACKGROUND = {"tiers": [["x"], ["a", "u", "c"], ["y"]], "forbidden": [["u", "c"], ["c", "u"]], "required": [["x", "a"]]}

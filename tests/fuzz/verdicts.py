@@ -8,6 +8,7 @@ import faulthandler
 import math
 import re
 import signal
+import sys
 import traceback
 import warnings
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ NO_NUMBER = re.compile(r"(?<![\w.'\"])[+-]?(nan|inf|NaN|Infinity)(?![\w'\"])")
 
 # How Python itself puts what went wrong by accident.
 RAW = re.compile(
-    r"(could not convert|invalid literal|not enough values|too many values|list index|dictionary update|cannot convert|embedded null|math domain|max\(\)|min\(\))"
+    r"(could not convert|invalid literal|not enough values|too many values|list index|dictionary update|cannot convert|embedded null|math domain|m(ax|in)\()"
 )
 
 
@@ -44,7 +45,7 @@ def limited(busy=BUSY, clock=CLOCK):
         where = "".join(traceback.format_stack(frame)[-6:])
         raise Hang(f"still running after {busy:g} s of the processor or {clock:g} s by the clock:\n{where}")
 
-    faulthandler.dump_traceback_later(6 * clock, exit=True)
+    faulthandler.dump_traceback_later(6 * clock, exit=True, file=sys.__stderr__)
     before = {each: signal.signal(each, end) for each in (signal.SIGALRM, signal.SIGPROF)}
     begun(busy, clock)
     try:
