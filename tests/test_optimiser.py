@@ -311,6 +311,13 @@ def test_every_fault_of_a_report_is_named_and_changes_nothing(fresh, action, nod
     assert fresh.trials == before
 
 
+@pytest.mark.parametrize("count", [1001, 10**19, 10**400])
+def test_a_count_that_nobody_runs_is_refused_at_once(fresh, count):
+    with pytest.raises(ValueError, match="at most 1000 actions at once"):
+        fresh.ask(count)
+    assert fresh.trials == ()
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.0, True, "3", None])
 def test_a_count_is_a_whole_number(fresh, count):
     with pytest.raises(ValueError, match="at least 1 action; got"):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rehearsal_torch.commands.rl_job import rl_rows
 from rehearsal_torch.commands.user_error import UserError
-from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.files.rows import read_rows, torn
 from rehearsal_torch.reporting.online_rows import COLUMNS, NUMBERS, WHOLE
 from rehearsal_torch.reporting.rehearsal_rows import written
 from rehearsal_torch.reporting.study_record import append, replace
@@ -49,7 +49,7 @@ def played(folder: Path, worlds: Sequence[str], agents: Sequence[str], rounds: i
     lines = played_lines(file)
     counts = Counter(_key(line) for line in lines)
     done = {key for key, count in counts.items() if count == rounds}
-    if len(done) != len(counts) or (file.is_file() and not file.read_text(encoding="utf-8").endswith("\n")):
+    if len(done) != len(counts) or torn(file):
         replace(file, written([line for line in lines if _key(line) in done], COLUMNS))
     planned = [(world, agent, str(repeat)) for repeat in range(repeats) for world in worlds for agent in agents]
     todo, left = [key for key in planned if key not in done], 0

@@ -46,6 +46,8 @@ def read_rows(path: str | Path, columns: Collection[str] = (), numbers: Collecti
             what = f"the columns {', '.join(missing)}" if missing else "each column once"
             raise PlainFileError(f"{file}: expected {what}; got {shown(','.join(header))}: {_REMEDY}")
         for cells in reader:
+            if not cells:
+                continue
             if "\0" in "".join(cells):
                 raise PlainFileError(f"{file}, line {reader.line_num}: expected text; got NUL bytes, which a disk leaves: {_REMEDY}")
             if len(cells) != len(header):
@@ -60,6 +62,12 @@ def read_rows(path: str | Path, columns: Collection[str] = (), numbers: Collecti
     except csv.Error as error:
         raise PlainFileError(f"{file}, line {reader.line_num}: expected comma-separated cells; {error}: {_REMEDY}") from error
     return found
+
+
+def torn(path: str | Path) -> bool:
+    """Whether a file ends within a line, as a writer that was killed leaves it."""
+    file = Path(path)
+    return file.is_file() and file.read_bytes()[-1:] not in (b"", b"\n")
 
 
 def _is(cell: str, whole: bool) -> bool:

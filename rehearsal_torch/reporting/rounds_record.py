@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.files.rows import read_rows, torn
 from rehearsal_torch.reporting import online_rows, trial_rows
 from rehearsal_torch.reporting.rehearsal_rows import written
 from rehearsal_torch.reporting.study_record import append, replace
@@ -103,11 +103,10 @@ class RoundsRecord:
     def mend(self) -> None:
         """Drops what failed and what was left behind; to be called by whoever is going to add, before anything is added."""
         lines, raw = self._lines(), self._raw()
-        if lines and len(self.jobs) != len(lines):
+        if len(self.jobs) != len(lines) or torn(self.jobs_file):
             replace(self.jobs_file, written(list(self.jobs.values()), self.layout.line))
         kept = [line for line in raw if self._key(line) in self.jobs]
-        whole = not self.rows_file.is_file() or self.rows_file.read_text(encoding="utf-8").endswith("\n")
-        if len(kept) != len(raw) or not whole:
+        if len(kept) != len(raw) or torn(self.rows_file):
             replace(self.rows_file, written(kept, self.layout.columns))
 
     def todo(self, repeats: Sequence[Each]) -> list[Each]:

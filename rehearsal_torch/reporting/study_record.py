@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.files.rows import read_rows, torn
 from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, NUMBERS, Row, number, typed, written
 
 KEY = ("stage", "dataset", "method", "setting", "seed")
@@ -77,13 +77,12 @@ class StudyRecord:
         lines = read_rows(folder / "jobs.csv", LINE, ("fit_seconds", *COUNTS), ("seed",))
         raws = {stage: self._lines(stage) for stage in self.files}
         self.jobs: dict[Key, dict[str, str]] = {tuple(line[name] for name in KEY): line for line in lines if line.get("state") == "ok"}
-        if lines and len(self.jobs) != len(lines):
+        if len(self.jobs) != len(lines) or torn(folder / "jobs.csv"):
             replace(folder / "jobs.csv", written(list(self.jobs.values()), LINE))
         for stage in self.files:
             raw = raws[stage]
             kept = [line for line in raw if self._key(stage, line) in self.jobs]
-            whole = not self._file(stage).is_file() or self._file(stage).read_text(encoding="utf-8").endswith("\n")
-            if len(kept) != len(raw) or not whole:
+            if len(kept) != len(raw) or torn(self._file(stage)):
                 replace(self._file(stage), written(kept, self._columns(stage)))
 
     def todo(self, jobs: Sequence[Job]) -> list[Job]:

@@ -102,7 +102,7 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
         (["data=TABLE", "columns=x,p", "test=chisq"], "chisq tests codes"),
         (["data=TABLE", "out=TABLE"], "is a file. Name a folder"),
         (["data=TABLE", "columns=x,p", "background=no.yaml"], "no.yaml: there is no such file"),
-        (["data=TABLE", "columns=x,p", "background=TABLE"], "expected lists under tiers, forbidden and required"),
+        (["data=TABLE", "columns=x,p", "background=TABLE"], "expected a value of at most 10000 characters"),
     ],
 )
 def test_slips_are_answered(capsys, table, typed, told):
@@ -131,3 +131,14 @@ def test_the_script_tells_its_options_without_loading_anything_heavy(table):
     heavy = "sorted({'torch', 'pandas', 'causallearn'} & set(sys.modules))"
     code = f"import sys; from rehearsal_torch.commands.learn_graph import main; main(['--help']); print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()[-1] == "[]"
+
+
+def test_background_knowledge_is_read_within_bounds(capsys, table, tmp_path):
+    lines = [
+        f"a: &a [{', '.join(['x'] * 100)}]",
+        *(f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]" for other, name in zip("abcde", "bcdef", strict=True)),
+    ]
+    (tmp_path / "bomb.yaml").write_text("\n".join(lines))
+    code, said = answered(capsys, f"data={table}", "columns=x,p,q,y", f"background={tmp_path / 'bomb.yaml'}", "resamples=0")
+    assert code == 2
+    assert "at most 200000 values" in said.err

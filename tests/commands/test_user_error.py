@@ -3,7 +3,7 @@
 import pytest
 from hydra.utils import instantiate
 
-from rehearsal_torch.commands.user_error import UserError, did_you_mean, told
+from rehearsal_torch.commands.user_error import UserError, did_you_mean, mendable, told
 
 
 def test_an_error_is_one_paragraph():
@@ -42,3 +42,9 @@ def test_what_hydra_wraps_is_unwrapped():
         instantiate({"_target_": "rehearsal_torch.training.descent.Descent", "max_epochs": 0})
     assert str(caught.value).startswith("trainer: expected numbers above zero; got max_epochs=0")
     assert "Error in call" not in str(caught.value)
+
+
+def test_a_worker_that_was_killed_is_told():
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    assert "was killed" in str(mendable(TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated.")))

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.files.writing import make_folder, write_bytes, write_text
 
 
 def test_a_file_is_replaced_as_a_whole_and_folders_are_made(tmp_path):
@@ -23,3 +23,12 @@ def test_a_failure_keeps_what_was_there_and_leaves_nothing_beside_it(tmp_path, m
         write_bytes(file, b"new")
     assert file.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_a_place_that_takes_no_folders_is_named(tmp_path, monkeypatch):
+    def nowhere(self, *args, **kwargs):
+        raise FileNotFoundError(2, "No such file or directory", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", nowhere)
+    with pytest.raises(PermissionError, match="no folder can be made there"):
+        make_folder(tmp_path / "proc" / "run")

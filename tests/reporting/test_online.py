@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.reporting.drawing import drawing
 from rehearsal_torch.reporting.online_panels import by_round, draw
 from rehearsal_torch.reporting.online_rows import COLUMNS, online, online_row, online_typed
 from rehearsal_torch.reporting.online_summary import online_summary
 from rehearsal_torch.reporting.rehearsal_rows import written
 from rehearsal_torch.reporting.rounds_record import Repeat, RoundsRecord
-from rehearsal_torch.reporting.study_record import whole_lines
 
 DECIDED = {
     "index": 4,
@@ -61,7 +61,7 @@ def test_what_is_not_known_is_left_empty():
 
 def test_rows_come_back_from_csv(tmp_path):
     (tmp_path / "rounds.csv").write_text(written(rows(), COLUMNS))
-    found = online_typed(whole_lines(tmp_path / "rounds.csv"))
+    found = online_typed(read_rows(tmp_path / "rounds.csv"))
     assert [row["round"] for row in found] == [row["round"] for row in rows()]
     np.testing.assert_allclose([row["p_true"] for row in found], [row["p_true"] for row in rows()], rtol=1e-5)
 
@@ -112,6 +112,6 @@ def test_the_record_keeps_what_is_done_and_drops_what_is_not(tmp_path):
     assert record.rows_file.read_text() == torn, "reading changes nothing"
     again.mend()
     assert again.todo([one, other, bad]) == [other, bad]
-    assert len(whole_lines(record.rows_file)) == 30
+    assert len(read_rows(record.rows_file)) == 30
     assert record.rows_file.read_text().endswith("\n")
-    assert len(whole_lines(record.jobs_file)) == 1
+    assert len(read_rows(record.jobs_file)) == 1

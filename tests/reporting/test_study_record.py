@@ -2,6 +2,7 @@
 
 import pytest
 
+from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.reporting.rehearsal_rows import COLUMNS
 from rehearsal_torch.reporting.study_record import Job, Outcome, StudyRecord
 
@@ -65,3 +66,12 @@ def test_what_failed_is_tried_again(tmp_path):
     assert again.todo([outcome().job]) == [outcome().job]
     again.add(outcome())
     assert len(again.rows("table1")) == 2
+
+
+def test_a_damaged_record_is_named_and_stays(tmp_path):
+    record(tmp_path).add(outcome())
+    whole = (tmp_path / "table1.csv").read_text()
+    (tmp_path / "table1.csv").write_text(whole.replace("0.5", "hot", 1))
+    with pytest.raises(PlainFileError, match=r"table1\.csv, line 2, auf: expected a number; got 'hot'"):
+        record(tmp_path)
+    assert "hot" in (tmp_path / "table1.csv").read_text()
