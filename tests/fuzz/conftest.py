@@ -1,4 +1,4 @@
-"""The fuzz lane: `make fuzz`, or one input of it alone: pytest -m slow tests/fuzz -k "tasks and 137"."""
+"""The fuzz lane: `make fuzz`, or one input of it alone: pytest -m slow tests/fuzz -k "tasks[137]"."""
 
 import os
 from collections import Counter
