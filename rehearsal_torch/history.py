@@ -223,6 +223,7 @@ class RunFolder:
             where = f"{self.path / name}, line {number}"
             try:
                 line = checked(json_of(text, where), where, _FORMS[name], ("index", "status"))
+                _coherent(line, where)
                 _answer(line, where)
             except PlainFileError as error:
                 raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
@@ -271,6 +272,24 @@ def write_folder(folder: Path, beside: Path) -> None:
         old.unlink() if old.is_symlink() else shutil.rmtree(old)
     else:
         beside.rename(folder)
+
+
+def _coherent(line: Mapping[str, Any], where: str) -> None:
+    """Whether what a line says of its decision goes together."""
+    status, alteration = line["status"], line.get("alteration")
+    if status not in ("recommended", "no_action", "refused"):
+        raise RunFolderError(f"{where}: status: expected recommended, no_action or refused; got {shown(status)}")
+    if (alteration is not None) != (status == "recommended"):
+        raise RunFolderError(f"{where}: status: {status} does not go with the alteration {shown(alteration)}")
+    for name in ("estimate", "baseline"):
+        parts = line.get(name) or {}
+        wrong = [key for key in ("point", "lower", "upper", "level") if key in parts and not is_a(parts[key], NUMBER)]
+        if wrong or (parts and not is_a(parts.get("point"), NUMBER)):
+            raise RunFolderError(f"{where}: {name}.{(wrong or ['point'])[0]}: expected a number; got {shown(parts.get((wrong or ['point'])[0]))}")
+    if line.get("kind") == "rehearse" and not isinstance(line.get("given"), dict):
+        raise RunFolderError(f"{where}: given: expected a mapping of what was known; got {shown(line.get('given'))}")
+    if not isinstance((line.get("trace") or {}).get("would_set") or {}, dict):
+        raise RunFolderError(f"{where}: trace.would_set: expected a mapping; got {shown(line['trace']['would_set'])}")
 
 
 def _answer(line: Mapping[str, Any], where: str) -> None:

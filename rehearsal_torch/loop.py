@@ -26,6 +26,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -35,15 +36,17 @@ import torch
 
 from rehearsal_torch.data.arithmetic import in_numbers
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.causal_world import CausalWorld
 from rehearsal_torch.datasets.changing_world import ChangingWorld
 from rehearsal_torch.datasets.problem import Problem, World
 from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
 from rehearsal_torch.objectives.alternatives import Alternatives
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.round_line import Round
-from rehearsal_torch.search.guard import guarded
+from rehearsal_torch.search.guard import guarded, guarded_sequence
 from rehearsal_torch.search.many import ManySearch
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -74,13 +77,22 @@ class _Method:
                 objective = self.objective(self.surrogate, situations)
                 decisions = self.search.many(objective)
             else:
-                objective = self.objective(self.surrogate, situations[0])
+                maker = self.objective.func if isinstance(self.objective, partial) else self.objective
+                several = isinstance(maker, type) and issubclass(maker, Alternatives)
+                objective = self.objective(self.surrogate, situations if several else situations[0])
                 decisions = [self.search(objective)]
+            if len(decisions) != len(situations):
+                raise ValueError(f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of {len(situations)} situations")
+            for situation, decision in zip(situations, decisions, strict=True):
+                if isinstance(situation, Foresight):
+                    situation.check(decision.alteration)
+            # A search of somebody else's may not have asked.
+            trajectories: list[dict[str, Any]] = [{} for _ in decisions]
             if isinstance(objective, Alternatives):
-                # A search of somebody else's may not have asked.
                 decisions = guarded(objective, decisions, self.search.declines)
-                trajectories: list[dict[str, Any]] = [{} for _ in decisions]
             else:
+                if isinstance(objective, CounterfactualReturn):
+                    decisions = [guarded_sequence(objective, decision, self.search.declines) for decision in decisions]
                 trajectories = [objective.trajectory(decision) for decision in decisions]
             certificates = [None if self.certify is None else self.certify(self.surrogate, objective, decision) for decision in decisions]
             scores = [self.problem.score(situation, decision) for situation, decision in zip(situations, decisions, strict=True)]

@@ -20,6 +20,7 @@ Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsb
 
 import gzip
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -125,22 +126,22 @@ class CausalOptimiser:
         Raises:
             TrialFileError: if it cannot be written.
         """
-        write_campaign(file, self._store.campaign(self._store.log))
+        write_campaign(file, self._store.campaign(self._store.fresh()))
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, in the order of their numbers, as this session knows them."""
-        return self._store.log.trials
+        """All trials, in the order of their numbers, those that other sessions wrote included."""
+        return self._store.fresh().trials
 
     @property
     def table(self) -> Table:
         """All completed experiments, actions first, in the order of their trials."""
-        return self._store.log.table
+        return self._store.fresh().table
 
     @property
     def pending(self) -> list[Suggestion]:
         """Actions that were asked for, and nothing reported of them yet."""
-        return [Suggestion(trial) for trial in self._store.log.those("pending")]
+        return [Suggestion(trial) for trial in self._store.fresh().those("pending")]
 
     def ask(self, count: int = 1) -> list[Suggestion]:
         """The next actions to try, each a dictionary, name to value, with the number of its trial (``.trial``).
@@ -264,7 +265,8 @@ class CausalOptimiser:
     def read(self, path: str | Path) -> None:
         """Takes up experiments of a comma-separated file, any number; the columns are actions, nodes, and ``set:NODE`` marks.
 
-        A row that has the settings of a pending trial completes it; the others are trials that nobody asked for.
+        A row that has the settings of a pending trial completes it; the others are trials that nobody asked for. Rows that are completed trials
+        already, to the last bit, are left out with a warning: the same file read twice adds nothing.
 
         Raises:
             TableError: if the file cannot be read, or a column is missing, no number or incomplete.
@@ -273,18 +275,25 @@ class CausalOptimiser:
         outside = self.task.outside(table)
         width = len(self.task.actions)
         with self._store.changing() as log:
+            known, left_out = Counter(map(tuple, log.table.values.tolist())), 0
             for values, marks in zip(table.values.tolist(), table.altered.tolist(), strict=True):
+                if known[tuple(values)]:
+                    known[tuple(values)] -= 1
+                    left_out += 1
+                    continue
                 row = dict(zip(table.names, values, strict=True))
                 altered = [name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark]
                 log, _, _ = log.complete({name: row[name] for name in self.task.actions}, row, altered, anywhere=True)
             self._store.keep(log)
+        if left_out:
+            warnings.warn(f"{path}: {left_out} of {len(table)} rows are completed trials already, and are not counted twice", TrialWarning, stacklevel=2)
         if outside:
             more = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
             warnings.warn(f"{path}: {'; '.join(outside[:3])}{more}: kept as history, and nothing will be asked for there", TrialWarning, stacklevel=2)
 
     def write(self, path: str | Path) -> None:
         """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` takes up again without loss."""
-        table = self._store.log.table
+        table = self._store.fresh().table
         frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
         for place, name in enumerate(table.names):
             if name in self.task.nodes and bool(table.altered[:, place].any()):

@@ -641,3 +641,29 @@ def test_an_experiment_beside_a_pending_one_does_not_take_its_place(away):
     near = {name: value * (1 + 1e-9) for name, value in action.items()}
     made.tell(near, system(near))
     assert made.pending == []
+
+
+def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
+    made = CausalOptimiser(TASK, file=tmp_path / "s.json")
+    for action in made.ask(6):
+        made.tell(action, system(action))
+    made.write(tmp_path / "exp.csv")
+    for _ in range(2):
+        again = CausalOptimiser.load(tmp_path / "s.json")
+        with pytest.warns(TrialWarning, match="6 of 6 rows are completed trials already"):
+            again.read(tmp_path / "exp.csv")
+        assert len(again.table) == 6
+
+
+def test_what_another_session_told_is_in_every_copy(tmp_path):
+    one = CausalOptimiser(TASK, file=tmp_path / "s.json")
+    asked = one.ask(6)
+    other = CausalOptimiser.load(tmp_path / "s.json")
+    for action in asked:
+        other.tell(action, system(action))
+    assert one.pending == []
+    assert len(one.table) == len(one.trials) == 6
+    one.write(tmp_path / "a.csv")
+    one.save(tmp_path / "copy.json")
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == 7
+    assert len(CausalOptimiser.load(tmp_path / "copy.json").table) == 6

@@ -64,7 +64,7 @@ class Decision:
     Attributes:
         alteration: What to set, names and values in their units; None unless something is recommended. For an episode the names are
             ``action[t]`` for the changed time steps t = 0, 1, ..., the values action numbers.
-        value: What the objective says the answer is worth, in the objective's unit.
+        value: What the objective says the answer is worth, in the objective's unit; of an alteration that was taken back, what that was worth.
         status: ``recommended``, ``no_action`` or ``refused``.
         estimate: What the method claims of its answer: the probability of a desired outcome after the alteration, the return of an
             episode, the expected reward of the recommendation. Of a refused or rejected alteration it says what was found.
@@ -101,14 +101,21 @@ class Decision:
         if (self.alteration is not None) != (self.status == "recommended"):
             right = "status='no_action' or status='refused'" if self.alteration is None else "alteration=None"
             raise ValueError(f"status {self.status!r} does not go with the alteration {self.alteration}: expected {right}")
+        if self.alteration is not None and not self.alteration.names:
+            raise ValueError("an alteration sets at least one variable: use status='no_action' for none")
         for what in (self.alteration, self.recommendation):
             if what is not None and not bool(what.values.isfinite().all()):
                 raise ValueError(f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers")
 
     @property
     def improvement(self) -> float:
-        """(estimate - baseline) / |baseline|, the relative improvement that is claimed; 0 where the baseline is 0, nan without claims."""
-        if self.estimate is None or self.baseline is None:
+        """(estimate - baseline) / |baseline|, the relative improvement that is claimed.
+
+        0 where nothing is altered by advice, or the baseline is 0; nan for a refusal, and without claims.
+        """
+        if self.status == "no_action":
+            return 0.0
+        if self.status == "refused" or self.estimate is None or self.baseline is None:
             return math.nan
         return (self.estimate.point - self.baseline.point) / abs(self.baseline.point) if self.baseline.point else 0.0
 
@@ -116,11 +123,13 @@ class Decision:
         """Episodes: the changed time steps and their action numbers; empty where nothing is changed.
 
         Raises:
-            ValueError: if the alteration is none of an episode's actions.
+            ValueError: if the alteration is none of an episode's actions, or an action's number is not whole.
         """
         if self.alteration is None:
             return {}
         values = self.alteration.values.tolist()
+        if not all(isinstance(value, int | float) and value == round(value) for value in values):
+            raise ValueError(f"an episode's actions are whole numbers; got {dict(zip(self.alteration.names, values, strict=False))}")
         return {action_step(name): round(value) for name, value in zip(self.alteration.names, values, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:

@@ -165,6 +165,9 @@ class CounterfactualReturn(Objective):
             ValueError: if the decision changes an action that is not open here, or to a number that is none.
         """
         chosen, open_steps = self.observed.clone(), self.open.tolist()
+        different = [step for step, action in decision.actions().items() if step in open_steps and action != int(self.observed[step])]
+        if len(different) > self.changes:
+            raise ValueError(f"{self.situation.identity}: expected at most {self.changes} changed actions; got {len(different)}, at {different}")
         for step, action in decision.actions().items():
             if step not in open_steps or not 0 <= action < self.actions:
                 known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"

@@ -37,6 +37,7 @@ def written(run: Recorded) -> list[Path]:
             "method": name,
             "cases": one.count,
             "declined": one.idle,
+            "refused": sum(each.get("status") == "refused" for each in _groups(run)[name]),
             "probability": one.auf.mean,
             "probability_low": one.auf.low,
             "probability_high": one.auf.high,

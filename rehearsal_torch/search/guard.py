@@ -16,6 +16,7 @@ from dataclasses import replace
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.alternatives import Alternatives
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 
 
 def guarded(objective: Alternatives, decisions: list[Decision], declines: bool = True) -> list[Decision]:
@@ -30,6 +31,32 @@ def guarded(objective: Alternatives, decisions: list[Decision], declines: bool =
         The decisions, in order.
     """
     return [_worth_it(_linked(_within(objective, index, each), objective, declines), declines) for index, each in enumerate(decisions)]
+
+
+def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declines: bool = True) -> Decision:
+    """A decision for an episode after the same rule, its sequence replayed by the objective.
+
+    Args:
+        objective: What was searched.
+        decision: Its decision.
+        declines: Whether to keep from acting where the replay is no better than what was done; otherwise a warning says so.
+
+    Raises:
+        ValueError: if it changes more actions than are allowed, or one that is not open.
+    """
+    sequence, outcome = objective.sequence(decision), objective.outcome()
+    if decision.alteration is None:
+        return decision
+    value = float(objective(sequence))
+    found = list(objective.warnings())
+    if abs(value - decision.value) > 1e-6 * max(1.0, abs(value), abs(outcome)):
+        found.append(f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}")
+    if not value > outcome:
+        said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        if declines:
+            return declined(_warned(decision, found), "no_action", said)
+        found.append(said)
+    return _warned(decision, found)
 
 
 def linked(objective: Alternatives, names: tuple[str, ...]) -> bool:
@@ -71,12 +98,22 @@ def _within(objective: Alternatives, index: int, decision: Decision) -> Decision
     if decision.alteration is not None and set(decision.alteration.names) <= set(task.box.names):
         names, values = decision.alteration.names, decision.alteration.values
         found += known.overlap.outside(names, values.tolist())
+        arrows = any(graph.descendants(names) & set(task.outcomes) for graph in known.overlap.graphs)
+        if not arrows and reaches(known.overlap.graphs, names, task.outcomes):
+            found.append(
+                f"graph: {', '.join(names)} leads to {', '.join(task.outcomes)} through bi-directional edges alone; "
+                "if they stand for a hidden common cause, setting it changes nothing"
+            )
         if names in task.candidates:
             far, limit = float(known.overlap.distance(names, contexts, values.unsqueeze(0))[0]), known.overlap.limit(names)
             if far > limit + 1e-9:
                 found.append(
                     f"support: the 5th nearest observation is {far:.2f} standard deviations away in context and action; "
-                    f"99 % of the observations have theirs within {limit:.2f}: the answer is an extrapolation"
+                    + (
+                        f"99 % of the observations have theirs within {limit:.2f}: the answer is an extrapolation"
+                        if limit > 0
+                        else "observations repeat the same few values, and this is none of them: the answer lies between what was seen"
+                    )
                 )
     return _warned(decision, found)
 

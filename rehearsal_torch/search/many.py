@@ -67,7 +67,7 @@ def chosen(
     """
     sets = objective.objectives()
     reaching = [linked(objective, one.names) for one in sets]
-    values = values.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+    values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     best = values.argmax(0).tolist()

@@ -64,7 +64,10 @@ def sequence_decision(
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
     value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
-    if changed and not value > outcome:
+    finite = math.isfinite(value)
+    if changed and not finite:
+        changed, reason = [], f"the best sequence found has the return {value}: the model has no number for it"
+    elif changed and not value > outcome:
         said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
         if declines:
             changed, value, reason = [], outcome, reason or said
@@ -82,7 +85,7 @@ def sequence_decision(
     return Decision(
         Alteration(names, sequence[changed]) if changed else None,
         value,
-        status="recommended" if changed else "no_action",
+        status="recommended" if changed else "no_action" if finite else "refused",
         estimate=_return(value),
         baseline=_return(outcome),
         doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True)) if changed else {},

@@ -146,7 +146,7 @@ def contradiction(task: RehearsalTask, name: str, p_value: float) -> str:
     """What is said where outcomes depend on an action that by the graph cannot change them."""
     return (
         f"graph: by the graph setting {name} cannot change {', '.join(task.outcomes)}, but in the observations they depend on it "
-        f"(p = {p_value:.1g}): an arrow or a common cause is missing"
+        f"(p = {p_value:.1g}): an arrow or a common cause may be missing, or rows follow each other in time"
     )
 
 

@@ -56,6 +56,15 @@ def test_refusing_and_doing_nothing_are_answers():
     assert Decision(None, 0.0, status="no_action").status == "no_action"
 
 
+def test_what_is_not_recommended_claims_no_improvement():
+    claims = {"estimate": Estimate(0.9, "chance"), "baseline": Estimate(0.1, "chance")}
+    assert Decision(CHANGE, 0.0, **claims).improvement == pytest.approx(8.0)
+    assert Decision(None, 0.0, status="no_action", **claims).improvement == 0.0
+    assert math.isnan(Decision(None, 0.0, status="refused", **claims).improvement)
+    with pytest.raises(ValueError, match="at least one variable"):
+        Decision(Alteration((), torch.zeros(0)), 0.0)
+
+
 @pytest.mark.parametrize(("alteration", "status"), [(None, "recommended"), (CHANGE, "refused"), (CHANGE, "no_action"), (CHANGE, "perhaps")])
 def test_a_status_that_contradicts_the_alteration_is_refused(alteration, status):
     with pytest.raises(ValueError, match="status"):
