@@ -211,7 +211,8 @@ NAN = torch.tensor([float("nan"), 0.0, 0.0, 0.0], dtype=torch.float64)
         ({"rescale__upper": torch.zeros(3)}, r"rescale\.upper: expected the size \(4\); got \(3,\)"),
         ({"rescale__upper": torch.full((4,), -9.0)}, r"rescale\.upper: expected lower <= upper"),
         ({"rescale__lower": torch.zeros(0), "rescale__upper": torch.zeros(0)}, "rescale: nothing was learnt"),
-        ({"levels__medians": torch.zeros(1, 3, dtype=torch.long)}, r"levels\.medians: expected floating-point numbers; got torch\.int64"),
+        ({"levels__medians": torch.zeros(1, 3, dtype=torch.long)}, r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.int64"),
+        ({"levels__medians": torch.zeros(1, 3, dtype=torch.bfloat16)}, r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.bf"),
     ],
 )
 def test_a_damaged_state_is_refused_by_name(folder: Path, tensors: dict[str, torch.Tensor], words: str) -> None:

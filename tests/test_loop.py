@@ -218,3 +218,13 @@ def test_what_cannot_be_done_is_refused():
 
     with pytest.raises(TypeError, match="World that answers"):
         rounds(Archive(), surrogate, near_one(), Grid(), learn=True)
+
+
+def test_a_search_that_ends_in_no_number_is_an_error_about_what_was_learnt():
+    class Broken(Grid):
+        def __call__(self, objective):
+            raise FloatingPointError("expected finite values and slopes of the objective")
+
+    market = Market()
+    with pytest.raises(ValueError, match="no answer follows from what was learnt: expected finite values"):
+        list(rounds(market, fitted(market), near_one(), Broken(), [0]))

@@ -297,6 +297,7 @@ NUMBER = "expected a finite number; got "
         ({"a": 0.5, "b": 0.5}, None, {}, "nodes: expected name to value"),
         ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"altered": "X"}, "altered: expected names of nodes, such as ['X']; got 'X'"),
         ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"ran": {"a": 1}}, "b: no value for this action"),
+        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"altered": torch.tensor(0.5)}, "altered: expected names of nodes"),
         (9, {"X": 0.0, "Y": 0.0}, {}, "no trial has the number 9; there are trials 1 to 2"),
         (None, {"X": 0.0, "Y": 0.0}, {}, "got None without ran="),
         ({0: 1, ...: 2}, {0: 1}, {}, "0: no action of the task"),

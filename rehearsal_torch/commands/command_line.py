@@ -9,6 +9,7 @@ Exit codes: 0 all is well; 1 a job failed; 2 something typed, or a folder, must 
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from rehearsal_torch.commands.overrides import composed, read_override
 from rehearsal_torch.commands.sweep import begin, finish, of_hydra, settled
 from rehearsal_torch.commands.taking_up import recorded
 from rehearsal_torch.commands.user_error import UserError, exit_code
+from rehearsal_torch.files.writing import make_folder
 from rehearsal_torch.history import RunFolder
 
 
@@ -67,6 +69,9 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, a
     kept = [text for text in typed if not text.startswith("out=")]
     passed = [*(["-m"] if multirun else []), *flags, *kept, *trust, _quoted("out", str(out))]
     if not multirun:
+        # What is a file, or lies below one, is said when the job looks at it.
+        with suppress(FileExistsError, NotADirectoryError):
+            make_folder(out)
         _hand_over(task, passed, conf)
         if raised:
             raise raised.pop()

@@ -67,7 +67,11 @@ class Part(nn.Module):
                 continue
             known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
         kinds = {name: self.get_buffer(name).dtype for name in self._fitted}
-        return found + [f"{name}: expected floating-point numbers; got {kind}" for name, kind in kinds.items() if not kind.is_floating_point]
+        return found + [
+            f"{name}: expected floating-point numbers, float32 or float64; got {kind}"
+            for name, kind in kinds.items()
+            if kind not in (torch.float32, torch.float64)
+        ]
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         for name in self._fitted:

@@ -96,7 +96,7 @@ class TrialLog:
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
-        if isinstance(altered, str) or not isinstance(altered, Collection):
+        if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
             faults.append(f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got {altered!r:.60}")
             altered = ()
         faults += unknown_names(altered, self.task.nodes, "altered, but no node of the task")

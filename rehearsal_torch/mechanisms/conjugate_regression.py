@@ -81,6 +81,15 @@ class ConjugateRegression(BayesianRegression):
         own = {"middle": (pairs, p + 1, c), "root": (pairs, p + 1, p + 1), "scatter": (pairs, c, c), "count": (), "shares": (pairs,)}
         return {**super().sizes(), **own}
 
+    def faults(self) -> list[str]:
+        """Sizes, shares that are no probabilities, and scatters that are no covariances."""
+        found = super().faults()
+        if not found and bool((self.shares < 0).any() or self.shares.sum() <= 0):
+            found.append("shares: expected numbers of at least 0, some of them above it")
+        if not found and bool((self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom):
+            found.append("scatter and count: expected a diagonal above 0, and a count of rows")
+        return found
+
     def solve(self, *examples: Tensor) -> None:
         """In closed form; see `BayesianRegression.solve`."""
         parents, values, basis, foreseen = self._begin(examples)

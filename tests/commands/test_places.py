@@ -117,3 +117,13 @@ def test_an_interruption_is_noted(empty, resume, monkeypatch):
     assert (code, said) == (130, "Interrupted; type the same with resume=FOLDER to go on.")
     assert RunFolder(empty).read_json("status.json")["state"] == "interrupted"
     assert not (empty / "error.txt").exists()
+
+
+def test_a_place_that_takes_no_folders_is_named(empty, resume, monkeypatch):
+    def nowhere(self, *args, **kwargs):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(self))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", nowhere)
+    code, said = resume("+experiment=auf", "out=nowhere/run")
+    assert (code, len(said.splitlines())) == (2, 1), said
+    assert "no folder can be made there" in said

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rehearsal_torch.commands import command_line, learn_graph, prepare
 from rehearsal_torch.commands.decide import decide
-from tests.fuzz.verdicts import NO_NUMBER, FaultError, recorded, worded
+from tests.fuzz.verdicts import NO_NUMBER, FaultError, lines_of, recorded, worded
 from tests.scripts.typing_in import command, surroundings
 
 # Seconds of the processor and by the clock: a whole command imports, decides and draws.
@@ -35,6 +35,7 @@ def typed_in(script, typed, apart, run="run"):
         apart: Whether as a process of its own.
         run: The run folder whose decisions are looked at.
     """
+    before = lines_of(Path(run))
     if apart:
         try:
             done = subprocess.run(command(script, *typed), env=surroundings(), capture_output=True, timeout=60, check=False)
@@ -55,5 +56,5 @@ def typed_in(script, typed, apart, run="run"):
         raise FaultError(f"exit code {code}:\n{out[-1000:]}\n{err[-3000:]}")
     if odd := next((line for line in out.splitlines() if NO_NUMBER.search(line)), None):
         raise FaultError(f"printed what is no number: {odd}")
-    recorded(Path(run))
+    recorded(Path(run), before)
     return "accepted"

@@ -120,15 +120,22 @@ def sound(decision, situation=None):
         raise FaultError(f"a decision holds what is no number: {decision}")
 
 
-def recorded(run):
-    """Whether everything that a run folder shows to people is numbers."""
+def lines_of(run):
+    """The lines of decisions.jsonl."""
+    lines = run / "decisions.jsonl"
+    return lines.read_text(encoding="utf-8", errors="replace").splitlines() if lines.is_file() else []
+
+
+def recorded(run, before=()):
+    """Whether everything that a run folder shows to people is numbers; the lines that were there before are somebody else's."""
     import json
 
     def no_number(name):
         raise FaultError(f"decisions.jsonl holds {name}")
 
-    lines = run / "decisions.jsonl"
-    for line in lines.read_text(encoding="utf-8").splitlines() if lines.is_file() else ():
+    for line in lines_of(run):
+        if line in before:
+            continue
         made = json.loads(line, parse_constant=no_number)
         numbers = [] if made.get("alteration") is None else list(made["alteration"].values())
         numbers += [made["value"]] if made["status"] == "recommended" else []

@@ -213,3 +213,13 @@ def test_rows_that_do_not_fit_are_refused(change, message):
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="expected"):
         ConjugateRegression(3, 2, **wrong)
+
+
+def test_a_state_that_is_no_law_is_named():
+    made = solved(*data())
+    assert made.faults() == []
+    made.shares = torch.zeros_like(made.shares)
+    assert made.faults() == ["shares: expected numbers of at least 0, some of them above it"]
+    made = solved(*data())
+    made.scatter = -made.scatter
+    assert made.faults() == ["scatter and count: expected a diagonal above 0, and a count of rows"]

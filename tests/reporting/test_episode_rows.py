@@ -52,6 +52,24 @@ def test_a_file_with_other_columns_is_left_alone(tmp_path):
     assert path.read_text() == "a,b\n1,2\n"
 
 
+def test_a_file_of_a_header_alone_or_of_nothing_whole_has_no_rows(tmp_path):
+    for content in ("", "episode,T", ",".join(COLUMNS) + "\n"):
+        (tmp_path / "episodes.csv").write_text(content)
+        if content != "episode,T":
+            assert len(EpisodeRows(tmp_path / "episodes.csv").frame()) == 0
+        else:
+            with pytest.raises(ValueError, match="expected the columns"):
+                EpisodeRows(tmp_path / "episodes.csv")
+
+
+def test_a_damaged_cell_is_named(tmp_path):
+    path = tmp_path / "episodes.csv"
+    EpisodeRows(path).append([CASE.row("7", decision())])
+    path.write_text(path.read_text().replace("True", "perhaps"))
+    with pytest.raises(ValueError, match="proven: expected True or False; got 'perhaps'"):
+        EpisodeRows(path)
+
+
 def test_a_row_with_another_column_is_refused(tmp_path):
     with pytest.raises(ValueError, match="expected the columns"):
         EpisodeRows(tmp_path / "x.csv").append([{name: 0 for name in COLUMNS[:-1]}])

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from rehearsal_torch.history import SECONDS, RunFolder
-from rehearsal_torch.reporting.decision_table import change, note, percent, with_all_columns
+from rehearsal_torch.reporting.decision_table import change, methods, note, percent, with_all_columns
 from rehearsal_torch.reporting.method_summary import summed
-from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, row, setting, typed, written
+from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, NUMBERS, row, setting, typed, written
 from rehearsal_torch.reporting.report import report
 
 SCORES = [(0.8, 0.4, 0.9), (0.6, 0.5, 0.7), (0.3, 0.3, 0.8)]
@@ -117,3 +117,8 @@ def test_long_lists_are_cut_and_say_so():
 )
 def test_a_setting_keeps_its_digits_behind_an_offset(value, text):
     assert setting(value) == text
+
+
+def test_seconds_that_nobody_measured_are_a_dash():
+    one = summed([{"dataset": "bank", "method": "cme", "seed": 0, "context": "0"} | dict.fromkeys(NUMBERS, math.nan)], 0)
+    assert "nan" not in methods({"cme": one}, "Summed up")
