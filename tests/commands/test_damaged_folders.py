@@ -23,6 +23,10 @@ NOT_JSON = {
     "a list": b"[]",
     "a number": b"3",
     "null": b"null",
+    "a status that is none": b'{"index": 1, "status": "foo"}',
+    "a refusal that sets something": b'{"index": 1, "status": "refused", "alteration": {"a": 1.0}}',
+    "an estimate that is a text": b'{"index": 1, "status": "no_action", "estimate": {"point": "x"}}',
+    "a case that is a list": b'{"index": 1, "status": "no_action", "kind": "rehearse", "given": [1]}',
     "deep": b"[" * 50_000,
     "huge": b'{"a": "' + b"x" * (5 * 2**20) + b'"}',
     "UTF-16": '{"script": "decide"}'.encode("utf-16"),
@@ -59,21 +63,21 @@ LINES = {
     "no JSON": b"hello",
     "torn": b'{"index": 1, "ident',
     "NUL bytes": b"\0" * 40,
-    "another encoding": b'{"index": 1, "identity": "\xff"}',
+    "another encoding": b'{"index": 1, "status": "no_action", "identity": "\xff"}',
     "empty": b"",
     "a list": b"[]",
     "a number": b"7",
     "without an index": b'{"identity": "1"}',
-    "an index that is a text": b'{"index": "1"}',
-    "an index that is no whole number": b'{"index": 1.5}',
-    "a huge index": b'{"index": 100000000000000000000}',
-    "a value that is a text": b'{"index": 1, "value": "good"}',
-    "a value without end": b'{"index": 1, "value": 1e999}',
-    "a score that is a list": b'{"index": 1, "score": [1]}',
-    "an alteration that is a list": b'{"index": 1, "alteration": [1]}',
-    "an answer without rows": b'{"index": 1, "answer": {"altered": []}}',
-    "an answer with columns of different lengths": b'{"index": 1, "answer": {"rows": {"a": [1], "b": [1, 2]}, "altered": []}}',
-    "an answer with a cell outside": b'{"index": 1, "answer": {"rows": {"a": [1]}, "altered": [[0, 7]]}}',
+    "an index that is a text": b'{"index": "1", "status": "no_action"}',
+    "an index that is no whole number": b'{"index": 1.5, "status": "no_action"}',
+    "a huge index": b'{"index": 100000000000000000000, "status": "no_action"}',
+    "a value that is a text": b'{"index": 1, "status": "no_action", "value": "good"}',
+    "a value without end": b'{"index": 1, "status": "no_action", "value": 1e999}',
+    "a score that is a list": b'{"index": 1, "status": "no_action", "score": [1]}',
+    "an alteration that is a list": b'{"index": 1, "status": "no_action", "alteration": [1]}',
+    "an answer without rows": b'{"index": 1, "status": "no_action", "answer": {"altered": []}}',
+    "an answer with columns of different lengths": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1], "b": [1, 2]}, "altered": []}}',
+    "an answer with a cell outside": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1]}, "altered": [[0, 7]]}}',
     "deep": b'{"index": ' + b"[" * 50_000,
 }
 ROWS = {
@@ -142,7 +146,7 @@ def test_a_corrupt_row_of_the_metrics_is_named(run, resume, name):
     assert (run / "metrics.csv").read_bytes() == damaged
 
 
-@pytest.mark.parametrize("tail", [b'{"index": 1, "ident', b"\0" * 500, b"\xff", b'{"index": 5}'])
+@pytest.mark.parametrize("tail", [b'{"index": 1, "ident', b"\0" * 500, b"\xff", b'{"index": 5, "status": "no_action"}'])
 def test_a_torn_last_line_is_decided_again(run, resume, tail):
     lines = (run / "decisions.jsonl").read_bytes().splitlines(keepends=True)
     (run / "decisions.jsonl").write_bytes(lines[0] + tail)

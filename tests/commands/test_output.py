@@ -59,7 +59,7 @@ def test_merging_writes_over_nothing_else(tmp_path, capsys):
         folder = RunFolder(tmp_path / str(job))
         folder.write_json("run.json", {"script": "decide", "overrides": [], "seconds": 1.0})
         folder.write_yaml("config.yaml", {"shard": job, "shards": 2})
-        folder.write("decisions.jsonl", f'{{"index": {job}}}\n')
+        folder.write("decisions.jsonl", f'{{"index": {job}, "status": "no_action"}}\n')
         folder.close("ok", "", [], 1.0)
     (tmp_path / "config.yaml").write_text("mine")
     assert collect([str(tmp_path)]) == 2

@@ -1,9 +1,11 @@
 import math
 
 import pytest
+import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.reporting.episode_rows import COLUMNS, Case, EpisodeRows, chosen, points
+from rehearsal_torch.spaces.alteration import Alteration
 
 CASE = Case(12, 3, "astar", "mc_lipschitz", 200, 1.0)
 
@@ -11,7 +13,8 @@ CASE = Case(12, 3, "astar", "mc_lipschitz", 200, 1.0)
 def decision(improvement=0.05, seconds=1.23456, proven=True):
     trace = {"expanded": 700, "generated": 17500, "network_evaluations": 20000, "effective_branching_factor": 1.6, "proven": proven}
     claims = {"estimate": Estimate(-80.0 * (1 - improvement), "return"), "baseline": Estimate(-80.0, "return")}
-    return Decision(None, -76.0, status="no_action", **claims, trace=trace, seconds=seconds)
+    change = Alteration(("action[1]",), torch.tensor([3]))
+    return Decision(change, -76.0, **claims, trace=trace, seconds=seconds)
 
 
 def test_the_file_has_exactly_the_columns_asked_for(tmp_path):
