@@ -22,6 +22,14 @@ def places(plain, path=()):
         yield from places(content, (*path, key))
 
 
+def holder_of(plain, path):
+    """What holds the last step of a path into plain data, and that step."""
+    *above, last = path
+    for key in above:
+        plain = plain[key]
+    return plain, last
+
+
 @st.composite
 def mutated(draw, plain):
     """A copy of plain data in which one to three places are replaced, left out, renamed or put elsewhere."""
@@ -30,10 +38,7 @@ def mutated(draw, plain):
         paths = list(places(made))
         if not paths:
             break
-        *above, last = draw(st.sampled_from(paths))
-        holder = made
-        for key in above:
-            holder = holder[key]
+        holder, last = holder_of(made, draw(st.sampled_from(paths)))
         change = draw(st.sampled_from(["replace", "replace", "leave out", "rename", "swap"]))
         if change == "leave out":
             del holder[last]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.commands.allowed import check_allowed, trusted_names
+from rehearsal_torch.commands.allowed import ROOMS, check_allowed, trusted_names
 from rehearsal_torch.commands.user_error import UserError, told
 
 if TYPE_CHECKING:
@@ -51,6 +51,17 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
     """
     node = _resolved(config, group)
     return None if "_target_" not in node else made(node, group, **given)
+
+
+def screen(config: DictConfig) -> None:
+    """Whether everything that a resumed configuration would build may be built; asked of all groups before anything is.
+
+    Raises:
+        UserError: for the first thing that may not be built.
+    """
+    if config.get("trusted") is not None:
+        for group in ROOMS:
+            _resolved(config, group)
 
 
 def made(node: Mapping[str, Any], where: str, **given: object) -> Any:

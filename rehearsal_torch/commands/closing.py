@@ -64,9 +64,9 @@ def written(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, float):
-        from rehearsal_torch.reporting.rehearsal_rows import setting
+        from rehearsal_torch.spaces.alteration import setting_text
 
-        return setting(value)
+        return setting_text(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_short(item)}" for key, item in value.items()) or "none"
     if isinstance(value, list | tuple):

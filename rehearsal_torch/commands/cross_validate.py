@@ -18,7 +18,6 @@ from rehearsal_torch.commands.building import build, problem_of, settle, surroga
 from rehearsal_torch.commands.closing import described, written
 from rehearsal_torch.commands.job import carry_out
 from rehearsal_torch.commands.user_error import UserError, told
-from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.history import RunFolder
 from rehearsal_torch.reporting.rehearsal_rows import number
 
@@ -67,6 +66,7 @@ def grid(sweep: Path) -> None:
     """
     from statistics import fmean
 
+    from rehearsal_torch.files.rows import read_rows
     from rehearsal_torch.training.cross_validation import percentage_decrease
 
     cells: dict[tuple[Any, Any], float] = {}

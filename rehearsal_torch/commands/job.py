@@ -18,7 +18,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from rehearsal_torch.commands.building import plain
+from rehearsal_torch.commands.building import plain, screen
 from rehearsal_torch.commands.provenance import provenance
 from rehearsal_torch.commands.taking_up import agree, cleared
 from rehearsal_torch.commands.user_error import UserError, mendable
@@ -81,6 +81,7 @@ def _record(script: str, work: Work, config: DictConfig, folder: RunFolder, cont
         # run.json says whose folder it is, and therefore comes first.
         folder.write_json("run.json", run)
         folder.write_yaml("config.yaml", content)
+        screen(config)
         message = work(config, folder, sweep)
         seconds = time.perf_counter() - began
         folder.write_json("run.json", folder.read_json("run.json") | {"seconds": round(spent + seconds, 3)})

@@ -37,6 +37,6 @@ class Trials:
 
 
 def _short(value: float | list[float]) -> str:
-    from rehearsal_torch.reporting.rehearsal_rows import setting
+    from rehearsal_torch.spaces.alteration import setting_text
 
-    return setting(value, 3) if isinstance(value, float) else "/".join(setting(item, 3) for item in value)
+    return setting_text(value, 3) if isinstance(value, float) else "/".join(setting_text(item, 3) for item in value)

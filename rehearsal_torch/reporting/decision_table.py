@@ -18,7 +18,8 @@ from rich.text import Text
 
 from rehearsal_torch.reporting.method_summary import MethodSummary
 from rehearsal_torch.reporting.recorded import Decided, claim, effort
-from rehearsal_torch.reporting.rehearsal_rows import interval_of, judged, number, row, setting
+from rehearsal_torch.reporting.rehearsal_rows import interval_of, judged, number, row
+from rehearsal_torch.spaces.alteration import setting_text
 
 SHOWN, WIDTH = 10, 110
 FEW_NAMES, FEW_SETTINGS = 4, 5
@@ -173,6 +174,6 @@ def _from_to(before: object, after: object) -> str:
 
 def _pairs(values: Mapping[str, Any], few: int) -> str:
     """Name and value of the first few; how many more there are."""
-    shown = [f"{name}={setting(value)}" if isinstance(value, float | int) else f"{name}={value}" for name, value in values.items()]
+    shown = [f"{name}={setting_text(value)}" if isinstance(value, float | int) else f"{name}={value}" for name, value in values.items()]
     more = [f"+{len(shown) - few} more"] if len(shown) > few + 1 else []
     return ", ".join([*(shown[:few] if more else shown), *more])

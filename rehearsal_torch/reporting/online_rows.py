@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal_torch.reporting.recorded import Decided, effort
 from rehearsal_torch.reporting.rehearsal_rows import number
-from rehearsal_torch.reporting.rehearsal_rows import setting as shown
+from rehearsal_torch.spaces.alteration import setting_text
 
 COLUMNS = ("world", "method", "tau", "repeat", "round", "target", "value", "success", "p_true", "oracle", "information", "lower", "upper", "seconds")
 KEY = COLUMNS[:4]
@@ -50,7 +50,7 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
     if not setting:
         # A bound for doing nothing would be read as one for an alteration.
         found |= {"information": None, "lower": None, "upper": None}
-    told = {"target": "+".join(setting), "value": "+".join(shown(value, 6) for value in setting.values())}
+    told = {"target": "+".join(setting), "value": "+".join(setting_text(value, 6) for value in setting.values())}
     named = {"world": world, "method": method, "tau": tau, "repeat": repeat, "round": int(decided["index"]) + 1}
     return named | told | {key: number(found[key]) for key in NUMBERS}
 

@@ -64,11 +64,6 @@ def number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else math.nan
 
 
-def setting(value: float, digits: int = 4) -> str:
-    """What a variable is set to, as text: so many significant digits, and of large values three decimals, so that an offset hides nothing."""
-    return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
-
-
 def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
     """Rows as they were read from CSV, with numbers as numbers."""
     return [{**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows]

@@ -10,9 +10,9 @@ from rich.table import Table
 from rehearsal_torch.reporting import trial_panels
 from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
 from rehearsal_torch.reporting.recorded import Decided, Recorded, claim
-from rehearsal_torch.reporting.rehearsal_rows import setting as shown
 from rehearsal_torch.reporting.trial_rows import Row, scored, trial_rows, tried
 from rehearsal_torch.reporting.trial_summary import trial_summary
+from rehearsal_torch.spaces.alteration import setting_text
 
 SHOWN = 10
 
@@ -83,7 +83,7 @@ def named(run: Recorded, group: str) -> str:
 
 def settings(setting: Mapping[str, float]) -> str:
     """Names and values on one line."""
-    return ", ".join(f"{name} {shown(float(value))}" for name, value in setting.items())
+    return ", ".join(f"{name} {setting_text(float(value))}" for name, value in setting.items())
 
 
 def _rows(run: Recorded) -> list[Row]:

@@ -1,9 +1,12 @@
-"""When the answer must be "no", or comes with a warning: one rule for every search over alterations.
+"""When the answer must be "no", or comes with a warning: one rule for every search.
 
     refused     no directed path leads from what would be set to an outcome: by the graph, setting it does nothing
     no action   the method's own estimate is not above its estimate for doing nothing
     warned      a context variable or an action lies beyond its observed range; the decision is farther from the observations than
                 99 % of them are from each other (`surrogates.overlap`); the observations contradict the graph
+
+For an episode, what a sequence is worth is replayed by the objective: one that is no better than what was done is no action, and
+a claim that the replay does not bear out is warned of.
 
 A search whose `declines` is False is only warned, where it would be refused or kept from acting: presets that reproduce a
 publication, and rounds that learn, where acting teaches something.
@@ -12,6 +15,7 @@ Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); the rules are ours.
 """
 
 from dataclasses import replace
+from typing import Literal
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.graphs.influence_paths import reaches
@@ -118,14 +122,14 @@ def _within(objective: Alternatives, index: int, decision: Decision) -> Decision
     return _warned(decision, found)
 
 
-def declined(decision: Decision, status: str, reason: str) -> Decision:
+def declined(decision: Decision, status: Literal["no_action", "refused"], reason: str) -> Decision:
     """The decision taken back: nothing is altered; the trace says what would have been set."""
     assert decision.alteration is not None
     would = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
     return replace(
         decision,
         alteration=None,
-        status="refused" if status == "refused" else "no_action",
+        status=status,
         reason=reason,
         trace=decision.trace | {"would_set": would},
     )

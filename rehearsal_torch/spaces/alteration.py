@@ -34,3 +34,8 @@ class Alteration:
         width = self.values.shape[-1] if self.values.ndim else None
         if width != len(self.names):
             raise ValueError(f"expected values of shape (..., {len(self.names)}), one for each of {self.names}; got {tuple(self.values.shape)}")
+
+
+def setting_text(value: float, digits: int = 4) -> str:
+    """What a variable is set to, as text: so many significant digits, and of large values three decimals, so that an offset hides nothing."""
+    return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"

@@ -27,6 +27,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.adjustment import adjustment
 from rehearsal_torch.graphs.influence_paths import dependence, reaches
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.spaces.alteration import setting_text
 
 NEIGHBOURS, SHARE = 5, 0.99
 SIGNIFICANT = 1e-3
@@ -125,7 +126,7 @@ class Overlap(Solved):
             slack = 1e-9 * max(abs(low), abs(high), high - low)
             if not low - slack <= value <= high + slack:
                 what = "is set to" if name in self.task.box.names else "is"
-                found.append(f"range: {name} {what} {value:.6g}; the observations lie between {low:.6g} and {high:.6g}")
+                found.append(f"range: {name} {what} {setting_text(value, 6)}; the observations lie between {setting_text(low, 6)} and {setting_text(high, 6)}")
         return found
 
     def contradictions(self) -> list[str]:

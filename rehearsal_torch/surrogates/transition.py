@@ -21,6 +21,7 @@ from rehearsal_torch.data.rescale import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.course import Course
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.spaces.alteration import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 
@@ -166,7 +167,8 @@ class TransitionModel(EpisodeSurrogate):
             if bool((scaled.abs() > 0.5 + slack).any()):
                 ends = self.rescale.unscale(torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)]))
                 low, high = ends[:, self.rescale.names.index(name)].tolist()
-                found.append(f"range: {name} lies between {float(values.min()):.6g} and {float(values.max()):.6g}; the observations, {low:.6g} and {high:.6g}")
+                least, most, low, high = (setting_text(float(end), 6) for end in (values.min(), values.max(), low, high))
+                found.append(f"range: {name} lies between {least} and {most}; the observations, {low} and {high}")
         return tuple(found)
 
     def units(self, states: Tensor) -> Tensor:

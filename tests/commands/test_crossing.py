@@ -16,7 +16,7 @@ def job(sweep, number, overrides, auf=0.6, scored=True):
     folder.write_metrics([(0, SECONDS, 0.1)])
     one = {"index": 0, "kind": "rehearse", "identity": "0", "status": "recommended", "alteration": {"a": 1.0}}
     one |= {"estimate": {"point": 0.7, "of": "chance", "lower": 0.5, "upper": 0.9, "level": 0.95}, "baseline": {"point": 0.1, "of": "chance"}}
-    one |= {"given": {"x": 0.0}, "score": {"probability": auf, "no_action": 0.2, "oracle": 0.8}} if scored else {"score": {}}
+    one |= {"given": {"x": 0.0}, "score": {"probability": auf, "no_action": 0.2, "oracle": 0.8} if scored else {}}
     folder.write("decisions.jsonl", json.dumps(one) + "\n")
     folder.close("ok", "decided for 1 situations", overrides, 1.0)
     return overrides

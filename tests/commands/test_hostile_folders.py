@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
-from rehearsal_torch.commands.allowed import check_allowed, named_in
+from rehearsal_torch.commands.allowed import ROOMS, check_allowed, named_in
+from rehearsal_torch.commands.building import screen
 from rehearsal_torch.commands.command_line import main
 from rehearsal_torch.commands.decide import decide
 from rehearsal_torch.commands.taking_up import SWEEP, recorded
@@ -234,6 +236,13 @@ def test_trust_is_in_what_a_module_defines(lab):
 def test_what_writes_or_fetches_is_not_built_though_it_is_ours(group, target):
     with pytest.raises(UserError, match="nothing was built"):
         check_allowed({"inner": [called(target, _partial_=True)]}, group, [])
+
+
+def test_every_group_is_looked_at_before_anything_is_built():
+    groups = {key: {} for key in ROOMS} | {"trainer": called("shutil.copyfile")}
+    with pytest.raises(UserError, match=r"trainer: the folder asks to build 'shutil\.copyfile'.*nothing was built"):
+        screen(OmegaConf.create(groups | {"trusted": []}))
+    screen(OmegaConf.create(groups | {"trusted": None}))  # typed on this command line
 
 
 def test_positional_arguments_are_none_of_a_folders():

@@ -10,6 +10,8 @@ import os
 import random
 import zlib
 
+from tests.mutated import holder_of, places
+
 NUMBERS = [0, -0.0, 1, -1, 2, 0.5, 1e-320, 1e-300, 1e149, 1e155, 1e308, -1e308, 10**19, 10**400, math.nan, math.inf, -math.inf]
 TEXTS = [
     "", " ", "a", "x" * 300, "nan", "inf", "-inf", "null", "true", "no", "1e3", "0,5", "1.5", "0x10", "1_000", "a\nb", "a\tb", "\0", "a\0b", "\ufeff",
@@ -51,14 +53,6 @@ def odd(rng):
     return rng.choice(rng.choice([NUMBERS, TEXTS, OTHERS]))
 
 
-def places(plain, path=()):
-    """Every path into nested dictionaries and lists."""
-    inside = plain.items() if isinstance(plain, dict) else enumerate(plain) if isinstance(plain, list) else ()
-    for key, content in inside:
-        yield (*path, key)
-        yield from places(content, (*path, key))
-
-
 def copied(plain):
     """A copy that shares nothing, of plain data that may hold numbers JSON lacks."""
     return json.loads(json.dumps(plain))
@@ -71,10 +65,7 @@ def changed(rng, plain, times=(1, 3)):
         paths = list(places(made))
         if not paths:
             break
-        *above, last = rng.choice(paths)
-        holder = made
-        for key in above:
-            holder = holder[key]
+        holder, last = holder_of(made, rng.choice(paths))
         rng.choice(PLAIN)(rng, holder, last, paths, made)
     return made
 

@@ -9,7 +9,7 @@ import pytest
 from rehearsal_torch.history import SECONDS, RunFolder
 from rehearsal_torch.reporting.decision_table import change, methods, note, percent, with_all_columns
 from rehearsal_torch.reporting.method_summary import summed
-from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, NUMBERS, row, setting, typed, written
+from rehearsal_torch.reporting.rehearsal_rows import COLUMNS, NUMBERS, row, typed, written
 from rehearsal_torch.reporting.report import report
 
 SCORES = [(0.8, 0.4, 0.9), (0.6, 0.5, 0.7), (0.3, 0.3, 0.8)]
@@ -110,13 +110,6 @@ def test_long_lists_are_cut_and_say_so():
     assert note({"reason": "few rows", "would_set": None}) == "few rows"
     assert percent(-0.001) == "0%"
     assert with_all_columns([{"a": 1}, {"b": float("nan"), "a": 2}]) == "a,b\n1,\n2,\n"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.123456, "0.1235"), (-3.0, "-3"), (1e7 + 0.7, "10000000.7"), (1.6e9 + 0.25, "1600000000.25"), (1e-7, "1e-07"), (12345.0, "12345")]
-)
-def test_a_setting_keeps_its_digits_behind_an_offset(value, text):
-    assert setting(value) == text
 
 
 def test_seconds_that_nobody_measured_are_a_dash():

@@ -1,10 +1,13 @@
 """Commands as somebody types them."""
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +24,8 @@ class Answer:
     code: int
     out: str
     err: str
+    processor: float = math.nan
+    """Seconds that the process and what it waited for have spent."""
 
 
 def command(script, *arguments):
@@ -33,9 +38,20 @@ def surroundings(**more):
 
 
 def typed(folder, script, *arguments, **more):
-    """Runs a script in a folder."""
-    done = subprocess.run(command(script, *arguments), cwd=folder, env=surroundings(**more), capture_output=True, text=True, timeout=300, check=False)
-    return Answer(done.returncode, done.stdout, done.stderr)
+    """Runs a script in a folder; one that takes more than 300 seconds is killed (code -9)."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(command(script, *arguments), cwd=folder, env=surroundings(**more), stdout=out, stderr=err)
+        late = threading.Timer(300, process.kill)
+        late.start()
+        try:
+            # The usage of this child alone: other children of the tests end at times of their own.
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            late.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        return Answer(process.returncode, out.read(), err.read(), usage.ru_utime + usage.ru_stime)
 
 
 def lines(run):
