@@ -40,16 +40,15 @@ from rehearsal_torch.data.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trial_store import TrialStore
 from rehearsal_torch.datasets.experiment_table import SET, experiments_of
 from rehearsal_torch.datasets.number_columns import table_file
+from rehearsal_torch.datasets.start_design import start_point
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.posterior_mean import PosteriorMean
 from rehearsal_torch.search.acquisition import AcquisitionSearch
-from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.recommendation import recommend
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.start_design import start_point
 from rehearsal_torch.surrogates.causal_model import CausalModel
 from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
@@ -334,7 +333,7 @@ class CausalOptimiser:
         return self._another(objective, log) if bool(log.taken(action, "pending", "failed")) else action
 
     def _another(self, objective: CausalObjective, log: TrialLog) -> Tensor:
-        region, width = CandidateRegion.of(objective), len(self.task.actions)
+        region, width = objective.region(), len(self.task.actions)
         points = region.units(region.spread(TRIES, round_seed(self.seed, f"another {objective.situation.identity}")))
         points = points[~log.taken(points[:, :width], "pending", "failed")]
         if not len(points):

@@ -17,7 +17,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.trial import TrialError, TrialWarning
 from rehearsal_torch.data.trial_file import TrialFileError
-from rehearsal_torch.datasets.stays import TableError
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.posterior_mean import PosteriorMean
 from rehearsal_torch.optimiser import CausalOptimiser

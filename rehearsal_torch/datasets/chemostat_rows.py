@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.number_columns import table_file
-from rehearsal_torch.datasets.stays import TableError
 
 VARIABLES = ("N_in", "N", "P", "J", "A", "E", "D")
 COLUMNS = (

@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.datasets.stays import TableError
-
 BYTES = 2 * 2**30
 COLUMNS = 10_000
 HEAD = 2**20
@@ -36,6 +34,10 @@ KINDS = {
     b"\x1f\x8b": "packed with gzip: name it .csv.gz",
 }
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+class TableError(ValueError):
+    """A table that cannot be used; its message lists every fault."""
 
 
 def table_file(path: str | Path | None, role: str = "path", faults: list[str] | None = None) -> pd.DataFrame:

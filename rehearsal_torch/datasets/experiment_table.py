@@ -29,10 +29,10 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trial_store import initial_count
 from rehearsal_torch.datasets.causal_problem import CausalProblem
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.number_columns import number_columns, table_file
-from rehearsal_torch.datasets.stays import TableError
+from rehearsal_torch.datasets.start_design import open_points
 from rehearsal_torch.files.schema import meant
-from rehearsal_torch.search.start_design import open_points
 
 SET = "set:"
 

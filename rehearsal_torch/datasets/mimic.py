@@ -17,10 +17,11 @@ from rehearsal_torch.data.levels import DoseLevels
 from rehearsal_torch.data.situation import Hindsight, Situation
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.datasets.card import data_card
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.number_columns import table_file
 from rehearsal_torch.datasets.problem import Problem
 from rehearsal_torch.datasets.splits import split as split_patients
-from rehearsal_torch.datasets.stays import COLUMNS, DOSES, TableError, read_stays
+from rehearsal_torch.datasets.stays import COLUMNS, DOSES, read_stays
 
 CAUTION = "Observational data: recommendations rest on the model and on the assumption that nothing hidden drove both treatment and outcome."
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}

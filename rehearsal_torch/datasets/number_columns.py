@@ -11,8 +11,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.datasets.csv_file import table_file
-from rehearsal_torch.datasets.stays import TableError
+from rehearsal_torch.datasets.csv_file import TableError, table_file
 from rehearsal_torch.files.schema import LARGEST, listed, meant
 
 __all__ = ["number_columns", "number_faults", "table_file"]

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.rehearsal_task import LEAST_ROWS
 from rehearsal_torch.data.situation import Foresight, Situation
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.number_columns import number_columns, number_faults, table_file
 from rehearsal_torch.datasets.rehearsal_problem import RehearsalProblem
-from rehearsal_torch.datasets.stays import TableError
 from rehearsal_torch.datasets.written_task import written_task
 from rehearsal_torch.files.schema import listed
-from rehearsal_torch.surrogates.overlap import untrue_graph
 
 CAUTION = "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
 SHARE = 0.2

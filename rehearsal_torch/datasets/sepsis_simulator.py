@@ -29,6 +29,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.levels import DoseLevels
 from rehearsal_torch.datasets.sofa import sofa
 
 STATES = ("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS", "MeanBP", "Creatinine", "output_4hourly")
@@ -202,3 +204,35 @@ class _Policy:
         self.vent = torch.where(chance[:, 6] > 0.93, (chance[:, 7] < wish).double(), self.vent)
         level = torch.stack((VASOPRESSOR[self.vaso], FLUID[self.fluid]), -1)
         return level * torch.exp(0.25 * jitter), self.vent
+
+
+def true_course(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
+    """Latent states under other doses.
+
+    Args:
+        cohort: The truth.
+        patient: Whose noise and level.
+        doses: Whole courses of vasopressor and fluid, (n, T, 2), in their units; the last one moves no state.
+
+    Returns:
+        (n, T, 8), the first state as it was.
+    """
+    states = [cohort.latent[patient, :1].expand(len(doses), -1)]
+    for time in range(doses.shape[1] - 1):
+        vent = cohort.ventilated[patient, time]
+        states.append(move(states[-1], cohort.level[patient], doses[:, time], vent, cohort.noise[patient, time]))
+    return torch.stack(states, 1)
+
+
+def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
+    """SOFA under other doses, (n, T, 2) -> (n, T)."""
+    return sofa(emit(true_course(cohort, patient, doses)), doses[..., 0])
+
+
+def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
+    """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their levels' medians."""
+    doses = episode.columns(levels.names)
+    every = torch.arange(levels.actions)
+    observed = levels.digitise(doses)
+    table = levels.doses(every).expand(len(doses), -1, -1)
+    return torch.where((every == observed[:, None]).unsqueeze(-1), doses.unsqueeze(1), table)

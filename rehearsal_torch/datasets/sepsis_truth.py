@@ -20,7 +20,7 @@ from rehearsal_torch.data.fitted import Solved, Trained
 from rehearsal_torch.data.levels import DoseLevels
 from rehearsal_torch.data.situation import Hindsight
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.datasets.sepsis_simulator import Cohort, emit, move
+from rehearsal_torch.datasets.sepsis_simulator import Cohort, dose_options, emit, move
 from rehearsal_torch.datasets.sofa import sofa
 from rehearsal_torch.mechanisms.course import Course
 from rehearsal_torch.mechanisms.equation import EquationCourse
@@ -29,29 +29,6 @@ from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 LATENT = (*(f"latent_{index}" for index in range(8)), "step")
-
-
-def true_course(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
-    """Latent states under other doses.
-
-    Args:
-        cohort: The truth.
-        patient: Whose noise and level.
-        doses: Whole courses of vasopressor and fluid, (n, T, 2), in their units; the last one moves no state.
-
-    Returns:
-        (n, T, 8), the first state as it was.
-    """
-    states = [cohort.latent[patient, :1].expand(len(doses), -1)]
-    for time in range(doses.shape[1] - 1):
-        vent = cohort.ventilated[patient, time]
-        states.append(move(states[-1], cohort.level[patient], doses[:, time], vent, cohort.noise[patient, time]))
-    return torch.stack(states, 1)
-
-
-def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
-    """SOFA under other doses, (n, T, 2) -> (n, T)."""
-    return sofa(emit(true_course(cohort, patient, doses)), doses[..., 0])
 
 
 class SepsisTruth(EpisodeSurrogate):
@@ -91,11 +68,7 @@ class SepsisTruth(EpisodeSurrogate):
 
     def given(self, episode: Episode) -> Tensor:
         """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their levels' medians."""
-        doses = episode.columns(self.levels.names)
-        every = torch.arange(self.levels.actions)
-        observed = self.levels.digitise(doses)
-        table = self.levels.doses(every).expand(len(doses), -1, -1)
-        return torch.where((every == observed[:, None]).unsqueeze(-1), doses.unsqueeze(1), table)
+        return dose_options(episode, self.levels)
 
     def units(self, states: Tensor) -> Tensor:
         """The coordinates themselves."""

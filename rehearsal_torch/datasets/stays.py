@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.datasets.csv_file import TableError
 
 VARYING = ("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS", "MeanBP", "Creatinine", "output_4hourly", "SOFA")
 STATIC = ("gender", "re_admission", "age")
@@ -46,10 +47,6 @@ RANGES: Mapping[str, tuple[float, float, str]] = {
     "input_4hourly": (0, 50000, "mL in four hours"),
 }
 BINARY = ("gender", "re_admission", "mechvent")
-
-
-class TableError(ValueError):
-    """A table that cannot be used; its message lists every fault."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
-from rehearsal_torch.datasets.sepsis_simulator import emit
-from rehearsal_torch.datasets.sepsis_truth import true_course
+from rehearsal_torch.datasets.sepsis_simulator import emit, true_course
 from rehearsal_torch.datasets.sofa import sofa
 
 

@@ -25,6 +25,7 @@ from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.surrogates.causal_model import CausalModel
 
 # Candidates are screened with one draw out of so many.
@@ -92,6 +93,12 @@ class CausalObjective(Objective, ABC):
         """(2, k + further), lower and upper bounds of a candidate."""
         wide = torch.ones(self.further, dtype=torch.float64)
         return torch.stack([torch.cat([self.box.lower, -wide]), torch.cat([self.box.upper, wide])]).to(self.noise.device)
+
+    def region(self, further: bool = True) -> CandidateRegion:
+        """Where candidates may lie; without their further coordinates, where actions may."""
+        size = self.bounds.shape[-1] if further else len(self.task.actions)
+        lower, upper = self.bounds[:, :size]
+        return CandidateRegion.within(lower, upper, self.task.limits)
 
     @abstractmethod
     def worth(self, points: Tensor, draws: int) -> Tensor:

@@ -18,7 +18,6 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
-from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.multistart import climb
 from rehearsal_torch.search.recommendation import decided, recommend
 from rehearsal_torch.search.search import Search
@@ -52,7 +51,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         began = time.perf_counter()
         seed, width = round_seed(self.seed, objective.situation.identity), len(objective.task.actions)
         recommended = recommend(objective, seed)
-        region = CandidateRegion.of(objective)
+        region = objective.region()
         spread = region.spread(self.raw, seed + 1)
         known = torch.cat([torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)), objective.starts(self.incumbents)])
         first = spread[ranked(objective.screened(region.units(spread))).topk(self.starts - len(known) + 1).indices]

@@ -20,7 +20,7 @@ from scipy.optimize import LinearConstraint, minimize
 from torch import Tensor
 
 from rehearsal_torch.data.finite import best_of_all, ranked
-from rehearsal_torch.search.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 Value = Callable[[Tensor], Tensor]
 

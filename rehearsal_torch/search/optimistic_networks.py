@@ -26,11 +26,11 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.causal_objective import round_seed
 from rehearsal_torch.objectives.optimism import Optimism
-from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.push_networks import PushNetworks
 from rehearsal_torch.search.recommendation import decided, recommend
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.stream import stream
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 STOP_RULES = ("converged", "released")
 # The released stopping criterion: its window, the decay of its weights, and its tolerance.
@@ -88,7 +88,7 @@ class OptimisticNetworks(Search[Optimism]):
         began, identity = time.perf_counter(), objective.situation.identity
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
         recommended = recommend(objective, seed)
-        region = CandidateRegion.of(objective)
+        region = objective.region()
         starts = region.into(INSET + (1 - 2 * INSET) * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws))
         task = objective.network.task
         widths = {place: len(task.inputs(node)) for place, node in enumerate(task.nodes) if objective.pushes[place] is None}

@@ -20,7 +20,6 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.causal_objective import CHUNK, SCREEN, CausalObjective
-from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.multistart import climb
 from rehearsal_torch.spaces.alteration import Alteration
 
@@ -44,7 +43,7 @@ class Recommendation:
 
 def recommend(objective: CausalObjective, seed: int, raw: int = 256, starts: int = 12, kept: int = 3, steps: int = 60) -> Recommendation:
     """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones."""
-    region = CandidateRegion.of(objective, further=False)
+    region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
     visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
-from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.recommendation import decided, recommend
 from rehearsal_torch.search.search import Search
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 LAWS = ("uniform", "sobol")
 
@@ -44,7 +44,7 @@ class SpreadActions(Search[CausalObjective]):
         """The next action."""
         began, identity = time.perf_counter(), objective.situation.identity
         recommended = recommend(objective, round_seed(self.seed, identity))
-        action = self._next(objective, CandidateRegion.of(objective, further=False), identity)
+        action = self._next(objective, objective.region(further=False), identity)
         with torch.no_grad():
             value = float(objective.expected(action.unsqueeze(0)))
         return decided(objective, action, value, recommended, f"{self.law}_actions", began, {})

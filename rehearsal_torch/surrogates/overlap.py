@@ -22,15 +22,14 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.fitted import Sizes, Solved
+from rehearsal_torch.data.graph_check import SIGNIFICANT, contradiction, dependence_given
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.adjustment import adjustment
-from rehearsal_torch.graphs.influence_paths import dependence, reaches
+from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.rehearsal import RehearsalGraph
 from rehearsal_torch.spaces.alteration import setting_text
 
 NEIGHBOURS, SHARE = 5, 0.99
-SIGNIFICANT = 1e-3
 
 
 class Overlap(Solved):
@@ -74,7 +73,7 @@ class Overlap(Solved):
         """Learns from every variable (n, d), in the graph's order and in units."""
         table = Table.observed(self.task.graph.names, examples[0].detach().to(torch.float64))
         values = table.columns(self.names)
-        self.p_values = values.new_tensor([_tested(table, self.task, name) for name in self.unlinked])
+        self.p_values = values.new_tensor([dependence_given(table, self.task, name) for name in self.unlinked])
         spread = values.std(0, correction=0)
         self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
         self.lowest, self.highest = values.amin(0), values.amax(0)
@@ -141,24 +140,3 @@ class Overlap(Solved):
         rows = self.rows[:, self._places(names)]
         parts = [torch.cdist(part, rows).kthvalue(which, dim=-1).values for part in points.split(1000)]
         return torch.cat(parts) if parts else points.new_zeros(0)
-
-
-def contradiction(task: RehearsalTask, name: str, p_value: float) -> str:
-    """What is said where outcomes depend on an action that by the graph cannot change them."""
-    return (
-        f"graph: by the graph setting {name} cannot change {', '.join(task.outcomes)}, but in the observations they depend on it "
-        f"(p = {p_value:.1g}): an arrow or a common cause may be missing, or rows follow each other in time"
-    )
-
-
-def untrue_graph(table: Table, task: RehearsalTask) -> list[str]:
-    """A sentence for each action that by the task's graph cannot change an outcome, where the table says otherwise."""
-    unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
-    found = [(name, _tested(table, task, name)) for name in unlinked]
-    return [contradiction(task, name, p) for name, p in found if p < SIGNIFICANT / len(unlinked)]
-
-
-def _tested(table: Table, task: RehearsalTask, name: str) -> float:
-    known = adjustment(task.graph, task.context, (name,), task.outcomes)
-    given = table.columns((*task.context, *known.before))
-    return dependence(table.columns((name,))[:, 0], table.columns(task.outcomes), given)

@@ -9,7 +9,7 @@ import torch
 
 from rehearsal_torch.datasets.chemostat import Chemostat
 from rehearsal_torch.datasets.chemostat_rows import COLUMNS, VARIABLES, chemostat_pairs
-from rehearsal_torch.datasets.stays import TableError
+from rehearsal_torch.datasets.csv_file import TableError
 
 MEASURED = Path(__file__).resolve().parents[3] / "shared" / "data" / "p3c2"
 

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.datasets import csv_file
-from rehearsal_torch.datasets.csv_file import table_file
+from rehearsal_torch.datasets.csv_file import TableError, table_file
 from rehearsal_torch.datasets.number_columns import number_columns
-from rehearsal_torch.datasets.stays import TableError
 
 PLAIN = "a,b\n" + "".join(f"{row},{row / 7}\n" for row in range(2000))
 

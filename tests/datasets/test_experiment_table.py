@@ -5,8 +5,8 @@ import pytest
 import torch
 import yaml
 
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.experiment_table import ExperimentTable
-from rehearsal_torch.datasets.stays import TableError
 
 TASK = {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 5]}, "reward": {"weights": {"Y": 2.0}}}
 

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.mimic import Mimic
 from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
 from rehearsal_torch.datasets.sepsis_simulator import simulate
-from rehearsal_torch.datasets.stays import DOSES, TableError
+from rehearsal_torch.datasets.stays import DOSES
 
 DEMO = Path(__file__).resolve().parents[3] / "shared" / "data" / "mimic_demo"
 

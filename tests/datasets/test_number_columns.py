@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.number_columns import number_columns, table_file
-from rehearsal_torch.datasets.stays import TableError
 
 
 def test_numbers_are_read_in_the_order_asked_for(tmp_path):

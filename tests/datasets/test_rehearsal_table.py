@@ -7,9 +7,9 @@ import yaml
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.loan import Loan
 from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
-from rehearsal_torch.datasets.stays import TableError
 from rehearsal_torch.spaces.alteration import Alteration
 
 TASK = {

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
+from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.datasets.sepsis_simulator import simulate
-from rehearsal_torch.datasets.stays import COLUMNS, TableError, read_stays
+from rehearsal_torch.datasets.stays import COLUMNS, read_stays
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.improvement import Improvement
 from rehearsal_torch.objectives.posterior_mean import PosteriorMean
 from rehearsal_torch.search.acquisition import AcquisitionSearch
-from rehearsal_torch.search.candidate_region import CandidateRegion
 from rehearsal_torch.search.multistart import climb
 from rehearsal_torch.search.spread_actions import SpreadActions
 from tests.causal_toys import hills, linear_chain, situation
@@ -74,7 +73,7 @@ def test_the_same_seed_gives_the_same_decision(make):
 def test_nothing_leaves_the_region(limits):
     model = hills(limits)
     objective = ConfidenceBound(model, situation(model.task))
-    region = CandidateRegion.of(objective)
+    region = objective.region()
     spread = region.spread(50, 3)
     assert spread.shape == (50, 2)
     for each in region.units(spread):
@@ -101,7 +100,7 @@ def test_a_narrower_round_narrows_the_search():
 def test_batched_ascents_do_not_influence_each_other():
     model = hills()
     objective = ConfidenceBound(model, situation(model.task))
-    region = CandidateRegion.of(objective)
+    region = objective.region()
     starts = region.spread(4, 0)
     together = climb(objective, region, starts, steps=30, kept=4)
     apart = sorted((climb(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts), reverse=True)
@@ -110,7 +109,7 @@ def test_batched_ascents_do_not_influence_each_other():
 
 def test_values_that_are_no_numbers_are_reported():
     model = hills()
-    region = CandidateRegion.of(PosteriorMean(model, situation(model.task)))
+    region = PosteriorMean(model, situation(model.task)).region()
     with pytest.raises(NoFiniteValueError, match="expected a finite value"):
         climb(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
 

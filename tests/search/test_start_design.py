@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.search.start_design import open_points, start_point
+from rehearsal_torch.datasets.start_design import open_points, start_point
 
 PLAIN = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": [10, 20], "b": [-1, 1]}, "reward": "Y"}
 LIMITED = {**PLAIN, "limits": {"normals": [[1.0, 5.0]], "offsets": [12.0]}}

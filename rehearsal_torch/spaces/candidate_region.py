@@ -14,7 +14,6 @@ from botorch.utils.sampling import HitAndRunPolytopeSampler
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from rehearsal_torch.objectives.causal_objective import CausalObjective
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import project
 
@@ -37,13 +36,6 @@ class CandidateRegion:
     width: Tensor
     normals: Tensor
     offsets: Tensor
-
-    @classmethod
-    def of(cls, objective: CausalObjective, further: bool = True) -> "CandidateRegion":
-        """The region of an objective's candidates; without their further coordinates, that of the actions."""
-        size = objective.bounds.shape[-1] if further else len(objective.task.actions)
-        lower, upper = objective.bounds[:, :size]
-        return cls.within(lower, upper, objective.task.limits)
 
     @classmethod
     def within(cls, lower: Tensor, upper: Tensor, limits: Polytope | None) -> "CandidateRegion":

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.search.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 
 def start_point(task: CausalTask, number: int, initial: int, seed: int) -> Tensor:
