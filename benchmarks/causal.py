@@ -27,12 +27,12 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from torch import Tensor
 
-from rehearsal_torch.datasets.alpine2 import Alpine2
-from rehearsal_torch.datasets.causal_world import CausalWorld
-from rehearsal_torch.datasets.dropwave import Dropwave
-from rehearsal_torch.objectives.causal_objective import CausalObjective
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.problems.causal.alpine2 import Alpine2
+from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
 Row = dict[str, object]

@@ -20,16 +20,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.objectives.centre_distance import CentreDistance, CentreDistances
-from rehearsal_torch.search.tanh_descent import TanhDescent
+from rehearsal_torch.search.alterations.adam_in_box import TanhDescent
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.flow_structural import FlowStructural
+from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 

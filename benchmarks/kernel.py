@@ -29,17 +29,16 @@ import numpy as np
 import torch
 from scipy.linalg import cho_factor, cho_solve
 
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.datasets.loan import Loan
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.kernel_value import KernelValue
-from rehearsal_torch.search.projected_ascent import ProjectedAscent
-from rehearsal_torch.surrogates.alteration_value import AlterationValue
-from rehearsal_torch.surrogates.fourier_ridge import FourierRidge
-from rehearsal_torch.surrogates.iterative_ridge import IterativeRidge
-from rehearsal_torch.surrogates.low_rank_ridge import LowRankRidge
-from rehearsal_torch.surrogates.nested_ridge import NestedRidge
-from rehearsal_torch.surrogates.product_ridge import ProductRidge
-from rehearsal_torch.surrogates.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
+from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
+from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.training.fit import fit
 
 WIDTHS, LAMBDA, STARTS, STEPS, RATE = (1.7, 1.0, 1.0), 1e-3, 20, 100, 0.2

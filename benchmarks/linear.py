@@ -27,15 +27,14 @@ import torch
 from scipy.optimize import minimize
 from scipy.stats import chi2, norm
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, Foresight
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.chance_cost import ChanceCost, ChanceCosts
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
-from rehearsal_torch.search.cheapest_alteration import CheapestAlteration
-from rehearsal_torch.search.projection_newton import ProjectionNewton
-from rehearsal_torch.surrogates.linear_structural import LinearStructural
+from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 
 Coefficients = dict[str, dict[str, float]]

@@ -14,7 +14,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor
 
-from rehearsal_torch.networks.lipschitz import LipschitzNetwork
+from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 
 
 def fitted() -> LipschitzNetwork:

@@ -23,16 +23,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from rehearsal_torch.certificates.pac_bound import PacBound
-from rehearsal_torch.datasets.bermuda import Bermuda
+from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.objectives.information import ENTROPIES, Entropy, Information
-from rehearsal_torch.objectives.scenarios import Scenarios
+from rehearsal_torch.objectives.scenario_success import Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities
-from rehearsal_torch.search.covered_intervals import Cover
-from rehearsal_torch.search.informative import Informative
-from rehearsal_torch.search.interval_sweep import intervals
-from rehearsal_torch.surrogates.scenario_model import SampledModels
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.search.alterations.informative import Informative
+from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.structural.sampled_models import SampledModels
 from rehearsal_torch.training.fit import fit
 
 Row = dict[str, object]

@@ -26,14 +26,13 @@ from scipy.stats import bootstrap
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.astar import AStar
-from rehearsal_torch.search.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.exhaustive import Exhaustive
-from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 FIELDS = ("method", "T", "k", "episode", "seconds", "value", "observed", "gap", "proven", "fallback", "expanded", "generated", "network_evaluations")

@@ -24,12 +24,12 @@ import networkx as nx
 import numpy as np
 import torch
 
-from rehearsal_torch.datasets.bermuda import CONTEXT, Bermuda
-from rehearsal_torch.graphs.background import Background
-from rehearsal_torch.graphs.graph_posterior import bootstrap
+from rehearsal_torch.graphs.bidirection import Background
+from rehearsal_torch.graphs.bootstrap import bootstrap
 from rehearsal_torch.graphs.learning import learn
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated, connected
+from rehearsal_torch.problems.rehearsal.bermuda import CONTEXT, Bermuda
 
 DEGREE = 3
 LIMIT = 0.05

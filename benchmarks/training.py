@@ -26,7 +26,7 @@ from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils.data import DataLoader, TensorDataset
 
 from rehearsal_torch.data.episode import next_name
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel

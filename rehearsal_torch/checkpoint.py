@@ -29,7 +29,7 @@ from safetensors.torch import save as write_tensors
 from torch import Tensor
 from torch.random import fork_rng
 
-from rehearsal_torch.data.fitted import Part
+from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.dotted import defined_in

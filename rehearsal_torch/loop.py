@@ -34,21 +34,18 @@ from uuid import uuid4
 import numpy as np
 import torch
 
-from rehearsal_torch.data.arithmetic import in_numbers
-from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.datasets.causal_world import CausalWorld
-from rehearsal_torch.datasets.changing_world import ChangingWorld
-from rehearsal_torch.datasets.problem import Problem, World
-from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
-from rehearsal_torch.objectives.alternatives import Alternatives
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.objective import Alternatives, Objective
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.problem import Problem, World
+from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded, guarded_sequence
-from rehearsal_torch.search.many import ManySearch
-from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.search import ManySearch, Search
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit

@@ -29,28 +29,26 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.arithmetic import in_numbers
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trial import Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.data.trial_file import read_campaign, write_campaign
 from rehearsal_torch.data.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trial_store import TrialStore
-from rehearsal_torch.datasets.experiment_table import SET, experiments_of
-from rehearsal_torch.datasets.number_columns import table_file
-from rehearsal_torch.datasets.start_design import start_point
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.objectives.causal_objective import CausalObjective, round_seed
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.posterior_mean import PosteriorMean
-from rehearsal_torch.search.acquisition import AcquisitionSearch
-from rehearsal_torch.search.recommendation import recommend
+from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean, round_seed
+from rehearsal_torch.problems.causal.own_experiments import SET, experiments_of
+from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.surrogates.causal_model import CausalModel
-from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
 Action = dict[str, float]

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import Decision
-    from rehearsal_torch.data.situation import Situation
+    from rehearsal_torch.data.decision import Decision, Situation
     from rehearsal_torch.data.table import Table
 
 
@@ -77,7 +76,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
-    from rehearsal_torch.spaces.alteration import Alteration
+    from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:
         plain = line.get(key)

@@ -2,8 +2,8 @@
 
 import sys
 
-from rehearsal_torch.commands.command_line import main
-from rehearsal_torch.commands.cross_validate import cross_validate, grid
+from rehearsal_torch.cli.cross_validate import cross_validate, grid
+from rehearsal_torch.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main(cross_validate, after=grid))

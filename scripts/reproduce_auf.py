@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.commands.reproduce_auf import main
+from rehearsal_torch.studies.auf.reproduce import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.commands.reproduce_cbo import main
+from rehearsal_torch.studies.cbo.reproduce import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.commands.reproduce_qwz23 import main
+from rehearsal_torch.studies.qwz23.reproduce import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,8 +2,8 @@
 
 import sys
 
-from rehearsal_torch.commands.command_line import main
-from rehearsal_torch.commands.train import train
+from rehearsal_torch.cli.decide import train
+from rehearsal_torch.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main(train))

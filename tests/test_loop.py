@@ -6,18 +6,17 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.datasets.ride_hailing import RideHailing
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.round_line import answered
-from rehearsal_torch.search.greedy_changes import GreedyChanges
-from rehearsal_torch.search.mixed_integer import MixedInteger
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
-from tests.episodes import transition_episode
-from tests.foresight import Grid, GridTogether, LinearResponse, Market, near_one, near_ones
+from tests.toys.episodes import transition_episode
+from tests.toys.foresight import Grid, GridTogether, LinearResponse, Market, near_one, near_ones
 
 
 def fitted(market):

@@ -15,16 +15,16 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trial import TrialError, TrialWarning
 from rehearsal_torch.data.trial_file import TrialFileError
-from rehearsal_torch.datasets.csv_file import TableError
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.posterior_mean import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.optimiser import CausalOptimiser
-from rehearsal_torch.search.acquisition import AcquisitionSearch
-from rehearsal_torch.spaces.alteration import Alteration
-from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
-from tests.causal_toys import WrittenLaw, WrittenModel
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from tests.toys.causal_toys import WrittenLaw, WrittenModel
 
 TASK = {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 2]}, "reward": "Y"}
 QUICK = AcquisitionSearch(raw=64, starts=8, kept=3, steps=20)

@@ -1,1 +1,1 @@
-"""Data: tables, episodes, situations and decisions."""
+"""Data: tables, episodes, tasks, decision contexts, decisions and trials."""

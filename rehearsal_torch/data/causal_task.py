@@ -22,7 +22,7 @@ from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import built, causal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, margin
 from rehearsal_torch.spaces.polytope import Polytope
 

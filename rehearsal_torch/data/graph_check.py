@@ -8,8 +8,8 @@ Source: `graphs.influence_paths` (the test).
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.adjustment import adjustment
 from rehearsal_torch.graphs.influence_paths import dependence, reaches
+from rehearsal_torch.graphs.separation import adjustment
 
 SIGNIFICANT = 1e-3
 

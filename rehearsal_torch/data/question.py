@@ -17,7 +17,7 @@ from typing import Any
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.polytope import Polytope
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import built, rehearsal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 

@@ -4,6 +4,11 @@ Observations and interventions are one thing: rows over the same variables, some
 decision instead of by their mechanism. A mechanism is fitted on the rows in which its variables were untouched.
 
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
+
+Random streams that belong to an item, not to a worker.
+
+Given a seed and an episode's identity, the stream is the same wherever and in whatever order the episode is searched,
+so that a cohort split over any number of workers gives the same numbers.
 """
 
 import hashlib
@@ -12,6 +17,12 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+
+def stream(seed: int, identity: str) -> torch.Generator:
+    """A generator on the processor, seeded by SHA-256 of the seed and the identity."""
+    digest = hashlib.sha256(f"{seed}\0{identity}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
 @dataclass(frozen=True)

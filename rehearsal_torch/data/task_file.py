@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.schema import Bounds, FaultsError, Name, Names, Number, Schema, Sides, fault, form, list_of, listed, mapping, meant, read
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, ParentsForm, WrittenGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope

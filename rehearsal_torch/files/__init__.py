@@ -1,1 +1,1 @@
-"""Files: reading what others wrote within bounds, writing so that nothing is lost."""
+"""Files: reading within bounds what others wrote, writing so that nothing is lost."""

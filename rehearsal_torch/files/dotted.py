@@ -1,6 +1,6 @@
 """What a dotted path in a configuration names: judged by the object that is found, not by how the path begins.
 
-`Path`, say, which some of our modules import, is found at ``rehearsal_torch.history.Path`` and is none of ours; what a module
+`Path`, say, which some of our modules import, is found at ``rehearsal_torch.run_folder.Path`` and is none of ours; what a module
 keeps for itself (a leading underscore) is found nowhere.
 
 Source: ours.

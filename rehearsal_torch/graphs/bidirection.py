@@ -10,15 +10,135 @@ forest, cliques are stretches of its paths, and a rehearsal graph is a choice, f
 edge out of it. There are prod_v (1 + covered edges out of v), and no candidate has to be drawn and rejected.
 
 Source: Qin et al. (2023), Algorithm 2, steps 5-6; Chickering (1995) (covered edges); the forest is ours.
+
+Background knowledge: which directed edges may stand, must stand, and cannot.
+
+Tiers order variables in time: nothing in a later tier influences anything in an earlier one. For avoiding an undesired
+future there are three, the context X before the intermediate variables Z before the outcomes Y. Single edges may be
+forbidden or required besides. A bi-directional edge says that both directions are possible, so it needs both to be
+permitted and neither to be required.
+
+Source: Qin et al. (2023), Sec. 3 (X before Z before Y); Meek (1995) (required and forbidden edges).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from math import prod
+from typing import Any
 
-from rehearsal_torch.graphs.background import Background
 from rehearsal_torch.graphs.equivalence import MOST, TooManyError
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+
+@dataclass(frozen=True)
+class Background:
+    """What is known before the data.
+
+    Attributes:
+        tiers: Sets of variables, earliest first; a text is a set of one, and a variable in none is free of them.
+        forbidden: Pairs (from, to) that are no edges.
+        required: Pairs (from, to) that are edges.
+
+    Raises:
+        ValueError: if a variable stands in two tiers, or required edges are forbidden, run against the tiers or in a circle.
+    """
+
+    tiers: tuple[tuple[str, ...], ...] = ()
+    forbidden: tuple[tuple[str, str], ...] = ()
+    required: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tiers", tuple(_tier(tier) for tier in self.tiers))
+        for kind in ("forbidden", "required"):
+            object.__setattr__(self, kind, _edges(getattr(self, kind), kind))
+        listed = [name for tier in self.tiers for name in tier]
+        twice = sorted({name for name in listed if listed.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice} stand in two tiers: keep each variable in one")
+        # Raises where required edges run in a circle.
+        RehearsalGraph.mixed((), self.required)
+        for source, target in self.required:
+            if not self.permits(source, target):
+                reason = "forbidden as well" if (source, target) in self.forbidden else "against the tiers"
+                raise ValueError(f"the required edge {source} -> {target} is {reason}: take one of the two out")
+
+    @classmethod
+    def roles(
+        cls,
+        names: Sequence[str],
+        context: Iterable[str] = (),
+        outcomes: Iterable[str] = (),
+        forbidden: Iterable[tuple[str, str]] = (),
+        required: Iterable[tuple[str, str]] = (),
+    ) -> "Background":
+        """X before Z before Y, where Z is what is neither context nor outcome.
+
+        Args:
+            names: Every variable.
+            context: X.
+            outcomes: Y.
+            forbidden: Edges that cannot be.
+            required: Edges that must be.
+        """
+        first, last = tuple(context), tuple(outcomes)
+        tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
+        found = cls(tuple(tier for tier in tiers if tier), tuple(forbidden), tuple(required))
+        found.check(names)
+        return found
+
+    def check(self, names: Sequence[str]) -> None:
+        """Compares what is known with the variables there are.
+
+        Raises:
+            ValueError: if it names another variable.
+        """
+        known = {name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair}
+        if unknown := sorted(known - set(names)):
+            raise ValueError(f"background knowledge names {unknown}: the variables are {list(names)}")
+
+    def permits(self, source: str, target: str) -> bool:
+        """Whether an edge from one to the other can be."""
+        one, other = self._tier.get(source), self._tier.get(target)
+        early = one is None or other is None or one <= other
+        return early and (source, target) not in self.forbidden and (target, source) not in self.required
+
+    def adjacent(self, one: str, other: str) -> bool:
+        """Whether an edge of either direction is required."""
+        return (one, other) in self.required or (other, one) in self.required
+
+    def permits_both(self, one: str, other: str) -> bool:
+        """Whether a bi-directional edge can be."""
+        return self.permits(one, other) and self.permits(other, one)
+
+    def later(self, name: str, others: Iterable[str]) -> bool:
+        """Whether a variable stands in a later tier than all others, so that none of them can follow from it."""
+        mine = self._tier.get(name)
+        theirs = [self._tier.get(other) for other in others]
+        return mine is not None and all(place is not None and place < mine for place in theirs)
+
+    @cached_property
+    def _tier(self) -> dict[str, int]:
+        return {name: place for place, tier in enumerate(self.tiers) for name in tier}
+
+
+def _tier(names: Any) -> tuple[str, ...]:
+    """A set of variables; a text is a set of one."""
+    if isinstance(names, str):
+        return (names,)
+    if isinstance(names, Mapping) or not isinstance(names, Iterable):
+        raise ValueError(f"tiers: expected lists of variables; got {names!r}")
+    return tuple(str(name) for name in names)
+
+
+def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for pair in pairs:
+        if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(f"{kind}: expected pairs [from, to] of different variables; got {pair!r}")
+        found.append((str(pair[0]), str(pair[1])))
+    return tuple(dict.fromkeys(found))
 
 
 def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:

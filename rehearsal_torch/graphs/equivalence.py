@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 Edge = tuple[str, str]
 MOST = 1000

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 WIDTHS, RIDGES, MOST = (0.3, 0.6, 1.2, 2.5, 5.0), (1e-3, 1e-2, 1e-1, 1.0), 300
 

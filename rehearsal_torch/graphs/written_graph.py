@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.files.schema import FaultsError, Name, Names, Schema, fault, form, list_of, mapping, read
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 VARIABLES = 1000
 EDGES = 20_000

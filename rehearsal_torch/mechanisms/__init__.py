@@ -1,1 +1,1 @@
-"""Mechanisms: values as functions of parents and noise."""
+"""Mechanisms: a variable as a function of its parents and of exogenous noise."""

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
-from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.sizes import bounded, reserve
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 

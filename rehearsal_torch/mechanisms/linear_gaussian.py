@@ -18,7 +18,7 @@ multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Sizes, Solved
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 RANK = 1e-9

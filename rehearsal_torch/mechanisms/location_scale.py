@@ -24,11 +24,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from rehearsal_torch.data.fitted import Trained
-from rehearsal_torch.mechanisms.course import Course
-from rehearsal_torch.mechanisms.location_scale_course import LocationScaleCourse
+from rehearsal_torch.data.part import Trained
+from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
-from rehearsal_torch.networks.lipschitz import LipschitzNetwork
+from rehearsal_torch.mechanisms.trajectory import Course
 
 
 class LocationScale(Trained, TransitionMechanism):

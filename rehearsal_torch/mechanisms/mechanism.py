@@ -14,8 +14,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Part
-from rehearsal_torch.mechanisms.course import Course
+from rehearsal_torch.data.part import Part
+from rehearsal_torch.mechanisms.trajectory import Course
 
 
 class Mechanism(Part, ABC):

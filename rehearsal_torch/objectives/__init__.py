@@ -1,1 +1,1 @@
-"""Objectives: what an action is worth."""
+"""Objectives: the value of an action under a surrogate."""

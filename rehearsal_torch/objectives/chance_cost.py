@@ -29,12 +29,12 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
+from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal
 from rehearsal_torch.spaces.box import margin
 from rehearsal_torch.spaces.projection import Projected, project
-from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
+from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 LEVELS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)

@@ -33,12 +33,10 @@ from typing import final
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.causal_objective import SCREEN, CausalObjective
-from rehearsal_torch.objectives.epistemic_draws import plausible_rewards, standard_draws
-from rehearsal_torch.objectives.reward_spread import reward_spread, safe_root
-from rehearsal_torch.surrogates.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.objectives.expected_reward import SCREEN, CausalObjective, plausible_rewards, reward_spread, safe_root, standard_draws
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 
 PROPAGATE = ("mean", "linear", "reached", "sample", "optimistic", "separate")
 PUSHED = ("optimistic", "separate")

@@ -20,15 +20,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance, no_help
-from rehearsal_torch.objectives.polygon_probability import PolygonLaw, probability, vertices_of
-from rehearsal_torch.objectives.polytope_probability import PolytopeLaw
-from rehearsal_torch.objectives.rectangle_probability import log_interval, rectangle_of
-from rehearsal_torch.objectives.success_law import Expansion, SuccessLaw
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
+from rehearsal_torch.objectives.region_probability.polygon import PolygonLaw, probability, vertices_of
+from rehearsal_torch.objectives.region_probability.polytope import PolytopeLaw
+from rehearsal_torch.objectives.region_probability.rectangle import Expansion, SuccessLaw, log_interval, rectangle_of
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.linear_law import AffineResponse
-from rehearsal_torch.surrogates.linear_surrogate import LinearSurrogate
+from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
+from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 # Standard deviations on either side of the middle that hold this share of a normal law.
 LEVEL, COVERED = 1.959964, 0.95

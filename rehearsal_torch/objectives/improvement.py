@@ -23,12 +23,11 @@ import torch
 from botorch.utils.safe_math import log_fatplus, logmeanexp
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.causal_objective import SCREEN, CausalObjective
-from rehearsal_torch.objectives.epistemic_draws import plausible_rewards, standard_draws
+from rehearsal_torch.objectives.expected_reward import SCREEN, CausalObjective, plausible_rewards, standard_draws
 from rehearsal_torch.objectives.reward_frame import RewardFrame
-from rehearsal_torch.surrogates.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # The temperature of the positive part, in standard deviations of the reward among the visited actions.
 TEMPERATURE = 1e-6

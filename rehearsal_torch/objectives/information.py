@@ -14,6 +14,29 @@ altered variables, known in closed form. Only the first needs an estimate, from 
 Rows of all z share the models and their noise: differences between alterations are not chance.
 
 Source: Qin et al. (2023), Eq. 9, App. C and Alg. 4; for the nested sample Foster et al. (2020), Unified stochastic gradient approach, Thm. 1.
+
+Entropy from samples, by the distance to the k-th nearest neighbour.
+
+Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i to its k-th nearest neighbour,
+
+    H = psi(N) - psi(k) + log V_d + (d / N) sum_i log r_i,       V_d = pi^(d/2) / Gamma(d/2 + 1).
+
+Distances compare dimensions, so that draws are scaled to unit deviation first and the logarithms of the scales added back. The
+estimate is consistent, but slow in d: its bias falls like N^(-1/d).
+
+Source: Kozachenko and Leonenko (1987); Singh et al. (2003) for k > 1. The black box of Qin et al. (2023), App. C, Alg. 4.
+
+Densities with the parameters integrated out.
+
+Given a graph, the equations' parameters are independent of each other a posteriori, and each clique follows from its parents, so that
+
+    log p(v | G, D, x, z)  =  sum over cliques  log p(v_c | v_pa(c), D),
+
+each term in closed form (a multivariate t, or a normal law where the noise is taken for known): no parameters are sampled.
+
+Of rows that differ in what is set alone, only the cliques that the alteration reaches have other densities.
+
+Source: Qin et al. (2023), Sec. 4.1 (the posterior factorises over cliques); the closed forms are those of the regressions.
 """
 
 import math
@@ -23,10 +46,90 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.objectives.nearest_neighbour_entropy import nearest_neighbour_entropy
-from rehearsal_torch.surrogates.predictive_density import PredictiveDensity
-from rehearsal_torch.surrogates.scenario_model import SampledModels, ScenarioModel
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.estimators.conjugate_regression import BayesianRegression
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.structural.linear_scm import Equation
+from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
+
+
+def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
+    """The entropy in nats.
+
+    Args:
+        draws: (..., N, d).
+        neighbours: k.
+
+    Returns:
+        (...); minus infinity where a dimension does not vary.
+
+    Raises:
+        ValueError: if there are not more draws than neighbours, or k < 1.
+    """
+    count, width = draws.shape[-2:]
+    if not 1 <= neighbours < count:
+        raise ValueError(f"expected 1 <= neighbours < draws; got {neighbours} and {count}: draw more or ask for nearer neighbours")
+    if not width:
+        return draws.new_zeros(draws.shape[:-2])
+    scale = draws.std(-2, keepdim=True)
+    still = (scale == 0).any(-1).any(-1)
+    scaled = draws / torch.where(scale > 0, scale, torch.ones_like(scale))
+    distances = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
+    # The nearest draw is the draw itself, at distance zero.
+    reach = distances.kthvalue(neighbours + 1, dim=-1).values.clamp_min(1e-300)
+    ball = width / 2 * math.log(math.pi) - math.lgamma(width / 2 + 1)
+    ranks = torch.digamma(draws.new_tensor(float(count))) - torch.digamma(draws.new_tensor(float(neighbours)))
+    found = ranks + ball + width * reach.log().mean(-1) + scale.clamp_min(1e-300).log().sum((-2, -1))
+    return torch.where(still, -torch.inf, found)
+
+
+class PredictiveDensity:
+    """log p(v | G, D, x, z) of what is neither context nor altered, for rows that differ in z alone.
+
+    Args:
+        model: A fitted posterior.
+        altered: The k variables that are set.
+        rows: (..., d), every variable in the order of the task's graph, for some z.
+
+    Raises:
+        ValueError: if a variable may not be altered.
+    """
+
+    def __init__(self, model: StructuralPosterior, altered: Sequence[str], rows: Tensor) -> None:
+        strange = [name for name in altered if name not in model.task.box.names]
+        if strange:
+            raise ValueError(f"{strange} may not be altered; actionable are {list(model.task.box.names)}")
+        self.model, self.altered = model, tuple(altered)
+        self._place = {name: index for index, name in enumerate(model.task.graph.names)}
+        self._equations = [hypothesis.under(altered) for hypothesis in model.hypotheses]
+        self._moving = {each for under in self._equations for each in _reached(under, altered)}
+        self._still = {each: self._term(each, rows) for each in self._all() if each not in self._moving}
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Rows (*lead, ..., d) -> (*lead, ..., H): they equal those given at first in everything that the alteration does not reach."""
+        terms = self._still | {each: self._term(each, rows) for each in self._all() if each in self._moving}
+        found = [torch.stack([terms[each].expand(rows.shape[:-1]) for each in under]).sum(0) for under in self._equations]
+        return torch.stack(found, -1)
+
+    def _all(self) -> list[Equation]:
+        return list(dict.fromkeys(each for under in self._equations for each in under))
+
+    def _term(self, equation: Equation, rows: Tensor) -> Tensor:
+        regression = self.model.regressions[self.model.equations.index(equation)]
+        if not isinstance(regression, BayesianRegression):
+            raise TypeError(f"expected a BayesianRegression; got {type(regression).__name__}")
+        above, own = ([self._place[name] for name in names] for names in (equation.parents, equation.members))
+        return regression.log_predictive(rows[..., above], rows[..., own])
+
+
+def _reached(equations: Sequence[Equation], altered: Sequence[str]) -> list[Equation]:
+    """The equations that what is set reaches, parents before children."""
+    reached, found = set(altered), []
+    for each in equations:
+        if reached & set(each.parents):
+            reached |= set(each.members)
+            found.append(each)
+    return found
+
 
 Entropy = Literal["predictive", "sampled", "neighbours"]
 ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled", "neighbours")

@@ -19,11 +19,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.graphs.adjustment import Adjustment
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance
-from rehearsal_torch.surrogates.alteration_value import AlterationValue
-from rehearsal_torch.surrogates.nested_ridge import NestedRidge
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.graphs.separation import Adjustment
+from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 
 
 class AlteredValue(AlterationObjective):

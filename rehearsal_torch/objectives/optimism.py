@@ -20,10 +20,10 @@ from typing import final
 
 from torch import Tensor
 
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.causal_objective import CausalObjective
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.confidence_bound import pushed_as_far_as_it_goes
-from rehearsal_torch.surrogates.causal_model import CausalModel, Push
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, Push
 
 
 @final

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.objectives.alternatives import Appraisal, chance
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.information import Entropy, Information
-from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios, rowwise
-from rehearsal_torch.surrogates.scenario_model import SampledModels, ScenarioModel
+from rehearsal_torch.objectives.objective import Appraisal, chance
+from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios, rowwise
+from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
 SEEK, CHOOSE, JUDGE, TEACH, STAGES = 0, 1, 2, 3, 8
 

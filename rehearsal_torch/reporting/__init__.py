@@ -1,1 +1,1 @@
-"""Reporting: tables and figures of runs."""
+"""Reporting: tables, summaries and reports of run folders."""

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.summaries import MethodSummary, grouped, summed
 from rehearsal_torch.reporting.decision_table import figure, percent
-from rehearsal_torch.reporting.drawing import COLOURS, MARKERS, panels
-from rehearsal_torch.reporting.method_summary import MethodSummary, grouped, summed
-from rehearsal_torch.reporting.rehearsal_rows import Row
+from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
 
 Cells = dict[str, dict[str, MethodSummary]]
 WIDTH = 160

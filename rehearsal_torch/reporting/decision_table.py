@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rehearsal_torch.reporting.method_summary import MethodSummary
-from rehearsal_torch.reporting.recorded import Decided, claim, effort
-from rehearsal_torch.reporting.rehearsal_rows import interval_of, judged, number, row
-from rehearsal_torch.spaces.alteration import setting_text
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.evaluation.rehearsal_rows import interval_of, judged, number, row
+from rehearsal_torch.evaluation.summaries import MethodSummary
+from rehearsal_torch.spaces.box import setting_text
 
 SHOWN, WIDTH = 10, 110
 FEW_NAMES, FEW_SETTINGS = 4, 5

@@ -17,10 +17,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from rehearsal_torch.reporting import truth_errors
-from rehearsal_torch.reporting.interval import mean_interval
-from rehearsal_torch.reporting.recorded import Decided, Recorded, effort
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.evaluation.bootstrap import mean_interval
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, effort
+from rehearsal_torch.reporting.figures import truth_errors
+from rehearsal_torch.reporting.style import Wording
 
 Row = dict[str, float | int | str]
 WIDTH = 110

@@ -7,12 +7,12 @@ from typing import Any
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from rehearsal_torch.reporting import trial_panels
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim
+from rehearsal_torch.evaluation.summaries import trial_summary
+from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows, tried
 from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
-from rehearsal_torch.reporting.recorded import Decided, Recorded, claim
-from rehearsal_torch.reporting.trial_rows import Row, scored, trial_rows, tried
-from rehearsal_torch.reporting.trial_summary import trial_summary
-from rehearsal_torch.spaces.alteration import setting_text
+from rehearsal_torch.reporting.figures import trial_panels
+from rehearsal_torch.spaces.box import setting_text
 
 SHOWN = 10
 

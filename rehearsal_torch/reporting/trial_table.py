@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.evaluation.summaries import TrialSummary, mean, trial_summary
+from rehearsal_torch.evaluation.trial_rows import Row
 from rehearsal_torch.reporting.cross_table import as_markdown
 from rehearsal_torch.reporting.decision_table import printed
-from rehearsal_torch.reporting.interval import Interval, mean_interval
-from rehearsal_torch.reporting.method_summary import mean
-from rehearsal_torch.reporting.trial_rows import Row
-from rehearsal_torch.reporting.trial_summary import TrialSummary, trial_summary
 
 Cells = dict[str, dict[str, TrialSummary]]
 

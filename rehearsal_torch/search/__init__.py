@@ -1,1 +1,1 @@
-"""Searches: finding a good action."""
+"""Searches: finding a good action under an objective."""

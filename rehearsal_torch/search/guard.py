@@ -19,8 +19,8 @@ from typing import Literal
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.graphs.influence_paths import reaches
-from rehearsal_torch.objectives.alternatives import Alternatives
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.objective import Alternatives
 
 
 def guarded(objective: Alternatives, decisions: list[Decision], declines: bool = True) -> list[Decision]:

@@ -1,14 +1,32 @@
 """Searches: finding a good action.
 
 Given an objective, a search answers with a decision; it knows nothing of surrogates or data sets.
+
+Searches that answer for many situations at once.
+
+Starts and situations share one tensor; the answer for a situation does not depend on the others that it was computed
+with (up to the last bits of floating-point sums).
+
+Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts.
+
+Refraining: nothing is altered; what every other method is compared with.
+
+Source: Du et al. (2026), Table 1 (no action).
 """
 
+import math
+import time
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.objective import Alternatives
+from rehearsal_torch.search.guard import declined, guarded, linked, no_path
+from rehearsal_torch.spaces.box import Alteration
 
 Sought = TypeVar("Sought", bound=nn.Module, contravariant=True)
 
@@ -26,3 +44,101 @@ class Search(ABC, Generic[Sought]):
     @abstractmethod
     def __call__(self, objective: Sought) -> Decision:
         """The best action found, and how."""
+
+
+class ManySearch(Search[Sought]):
+    """A search over B situations.
+
+    Attributes:
+        together: How many situations the loop hands over at once.
+    """
+
+    together: int = 256
+
+    @abstractmethod
+    def many(self, objective: Sought) -> list[Decision]:
+        """A decision for each situation of the objective, in order."""
+
+    def __call__(self, objective: Sought) -> Decision:
+        """The decision of an objective with one situation."""
+        (decision,) = self.many(objective)
+        return decision
+
+
+def chosen(
+    objective: Alternatives,
+    actions: Sequence[Tensor],
+    values: Tensor,
+    name: str,
+    began: float,
+    facts: Sequence[dict[str, Any]] | None = None,
+    declines: bool = True,
+) -> list[Decision]:
+    """Decisions of the best set for each situation, after the rule of `search.guard`.
+
+    Args:
+        objective: What was searched.
+        actions: For each set its best actions, (B, k) each.
+        values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus infinity throughout refuses, and
+            so does one whose values are no numbers.
+        name: The search's name, for the trace.
+        began: `time.perf_counter()` at the start.
+        facts: More for the trace, one dictionary a situation; a sentence under ``refused`` takes the recommendation back.
+        declines: See `Search`.
+
+    Returns:
+        B decisions. Trace: ``search``, ``altered``, what the objective adds, `facts`.
+    """
+    sets = objective.objectives()
+    reaching = [linked(objective, one.names) for one in sets]
+    values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
+    if declines and any(reaching):
+        values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
+    best = values.argmax(0).tolist()
+    said = [one.appraise(each) for one, each in zip(sets, actions, strict=True)]
+    seconds = (time.perf_counter() - began) / max(len(objective.situations), 1)
+    decisions = []
+    for index, which in enumerate(best):
+        value, found = float(values[which, index]), said[which][index]
+        trace = {"search": name, "altered": list(sets[which].names), **found.trace, **(facts[index] if facts else {})}
+        refused = str(trace.pop("refused", "")) or found.refused
+        if value == -math.inf and not refused:
+            refused = "no candidate alteration qualifies"
+        where = actions[which][index].detach().to("cpu", torch.float64)
+        if not bool(where.isfinite().all()):
+            refused, where = refused or "the search found no finite alteration", torch.zeros_like(where)
+        decision = Decision(
+            Alteration(sets[which].names, where),
+            value,
+            estimate=found.estimate,
+            baseline=found.baseline,
+            warnings=found.warnings,
+            reason=str(trace.pop("note", "")),
+            trace=trace,
+            seconds=seconds,
+        )
+        if declines and not any(reaching):
+            refused = no_path(objective, task_actions(objective))
+        if refused or found.declined:
+            decision = declined(decision, "refused" if refused else "no_action", refused or found.declined)
+        decisions.append(decision)
+    return guarded(objective, decisions, declines)
+
+
+def task_actions(objective: Alternatives) -> tuple[str, ...]:
+    """Every variable of the candidate sets, each once."""
+    return tuple(dict.fromkeys(name for one in objective.objectives() for name in one.names))
+
+
+class Refrain(ManySearch[Alternatives]):
+    """Alters nothing."""
+
+    def many(self, objective: Alternatives) -> list[Decision]:
+        """A decision to do nothing, for each situation."""
+        began = time.perf_counter()
+        count = len(objective.situations)
+        each = (time.perf_counter() - began) / max(count, 1)
+        return [
+            Decision(None, 0.0, status="no_action", reason="nothing is altered by choice", trace={"search": "none", "altered": []}, seconds=each)
+            for _ in range(count)
+        ]

@@ -1,1 +1,1 @@
-"""Spaces: what may be set, and to what."""
+"""Spaces: boxes, polytopes and the regions in which actions may lie."""

@@ -21,13 +21,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Sizes, Solved
 from rehearsal_torch.data.graph_check import SIGNIFICANT, contradiction, dependence_given
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.influence_paths import reaches
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
-from rehearsal_torch.spaces.alteration import setting_text
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.spaces.box import setting_text
 
 NEIGHBOURS, SHARE = 5, 0.99
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.overlap import Overlap
 from rehearsal_torch.surrogates.surrogate import Surrogate
 

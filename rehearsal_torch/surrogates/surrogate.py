@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.fitted import NotFittedError, Solved, Trained, state_faults, unfitted_parts
+from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.course import Course
+from rehearsal_torch.mechanisms.trajectory import Course
 
 
 class Surrogate(nn.Module, ABC):

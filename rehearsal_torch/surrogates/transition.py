@@ -5,23 +5,33 @@ varying state of the next. Static and contextual features pass through: their co
 observed ones.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.1.
+
+How steep a learnt transition is, beside what is promised of it.
+
+A location-scale mechanism promises |g(s, a, u) - g(s', a, u)| <= K_u |s - s'| with K_u = L_h + L_phi max_i |u_i|. The
+Jacobian of g in the smooth parents says how much of that promise is used: its spectral norm never exceeds K_u, and
+the further below it stays, the looser are all searches that live on K_u.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1 and Sec. 5.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
-from rehearsal_torch.data.fitted import Solved, Trained
-from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Columns, Question
-from rehearsal_torch.data.rescale import Rescale
+from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.course import Course
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.spaces.alteration import setting_text
+from rehearsal_torch.mechanisms.trajectory import Course
+from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 
@@ -190,3 +200,59 @@ class TransitionModel(EpisodeSurrogate):
     def selectable(self) -> Tensor:
         """The actions whose levels all have a row, (A,) bool."""
         return self.levels.selectable
+
+
+@dataclass(frozen=True)
+class Steepness:
+    """Norms over observed transitions with their abducted noise, in the surrogate's coordinates.
+
+    Attributes:
+        location_constant: The certified constant of h.
+        scale_constant: The certified constant of phi.
+        bound_mean: K_u, averaged.
+        bound_largest: The largest K_u.
+        jacobian_mean: Spectral norm of the Jacobian, averaged.
+        jacobian_largest: The largest such norm.
+        share_largest: The largest share of its own K_u that a Jacobian uses, at most 1.
+    """
+
+    location_constant: float
+    scale_constant: float
+    bound_mean: float
+    bound_largest: float
+    jacobian_mean: float
+    jacobian_largest: float
+    share_largest: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Plain data."""
+        return asdict(self)
+
+
+def steepness(surrogate: TransitionModel, table: Table, rows: int = 1000) -> Steepness:
+    """Measures a fitted transition on the first rows of a table of transitions.
+
+    Args:
+        surrogate: What was fitted.
+        table: Transitions in their units.
+        rows: At most how many are looked at.
+
+    Raises:
+        ValueError: if there is no row.
+    """
+    if not len(table):
+        raise ValueError("expected transitions to measure the steepness at; got none")
+    mechanism = deepcopy(surrogate.mechanism).to(torch.float64)
+    parents, values = (part[:rows].to(torch.float64) for part in surrogate.examples(table))
+    with torch.no_grad():
+        noise = mechanism.abduct(parents, values)
+    smooth = mechanism.smooth
+
+    def moved(state: Tensor, rest: Tensor, u: Tensor) -> Tensor:
+        location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))
+        return (location + scale * u)[0]
+
+    jacobians = torch.func.vmap(torch.func.jacrev(moved))(parents[:, :smooth], parents[:, smooth:], noise).detach()
+    norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
+    location, scale = mechanism.networks.lipschitz().tolist()
+    return Steepness(location, scale, float(bounds.mean()), float(bounds.max()), float(norms.mean()), float(norms.max()), float((norms / bounds).max()))

@@ -11,6 +11,13 @@ and one more term, -log(v_i + 1), for each variable behind a logarithm. A consta
 fixed set of ranges, is given beside it for the percentages of the paper's Fig. 6.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
+
+Folds: which rows are held out in turn.
+
+Rows of one patient resemble each other: with folds of single transitions a patient's neighbouring steps stand on
+both sides, and held-out likelihoods flatter. Folds by patient hold out whole patients.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +28,70 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode, next_name, transitions
-from rehearsal_torch.data.rescale import Rescale
+from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.folds import Fold, patient_folds, transition_folds
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One way to cut rows in two.
+
+    Attributes:
+        index: The fold's number, 0 ... count - 1.
+        train: Rows to fit on, rising, (n - m,) long.
+        held_out: Rows to judge on, rising, (m,) long.
+    """
+
+    index: int
+    train: Tensor
+    held_out: Tensor
+
+
+def patient_folds(identities: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold]:
+    """Folds that keep each patient's rows together.
+
+    Patients, not rows, are dealt out evenly, in an order that depends on the seed and on the set of identities but not on how the rows are sorted.
+
+    Args:
+        identities: Whose row it is, one a row.
+        count: How many folds.
+        seed: Decides who goes where.
+
+    Raises:
+        ValueError: if there are fewer than two folds, or fewer patients than folds.
+    """
+    patients = sorted(set(identities))
+    place = dict(zip(patients, _deal(len(patients), count, seed, "patients").tolist(), strict=True))
+    return _folds(torch.tensor([place[identity] for identity in identities]), count)
+
+
+def transition_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
+    """Folds of single rows, whoever they belong to: only for comparison with results that were made so.
+
+    Args:
+        rows: n, how many rows there are.
+        count: How many folds.
+        seed: Decides which row goes where.
+
+    Raises:
+        ValueError: if there are fewer than two folds, or fewer rows than folds.
+    """
+    return _folds(_deal(rows, count, seed, "rows"), count)
+
+
+def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
+    if count < 2 or items < count:
+        raise ValueError(f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: take fewer folds or more data")
+    dealt = torch.empty(items, dtype=torch.long)
+    dealt[torch.randperm(items, generator=torch.Generator().manual_seed(seed))] = torch.arange(items) % count
+    return dealt
+
+
+def _folds(place: Tensor, count: int) -> list[Fold]:
+    return [Fold(index, (place != index).nonzero()[:, 0], (place == index).nonzero()[:, 0]) for index in range(count)]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.data.part import Trained
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -36,7 +36,7 @@ class Descent:
         devices: 1, or a list with the number of one GPU. The models are small: one device is the fastest.
         precision: "32-true" trains a part as it is, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
-        loggers: Name to logger factory (see `training.loggers`), each called with the folder of a part's training.
+        loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's training.
         folder: Keeps ``<part>/last.ckpt`` (the last and the best weights, and all it takes to go on), and what the loggers write; None keeps nothing.
         seed: Decides the order of the examples.
         clip: Largest gradient norm; None does not clip.

@@ -8,8 +8,8 @@ that nothing is learnt from held-out rows.
 from itertools import repeat
 from typing import TypeVar
 
-from rehearsal_torch.data.arithmetic import in_numbers
-from rehearsal_torch.data.fitted import Solved
+from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent

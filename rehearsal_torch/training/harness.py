@@ -18,10 +18,9 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping, RichProgressBar
 from rich.console import Console
 from torch import Tensor
 
-from rehearsal_torch.data.fitted import Trained
-from rehearsal_torch.training.batches import ExampleModule
-from rehearsal_torch.training.module import HELD_OUT, TrainingModule
-from rehearsal_torch.training.watching import BestWeights, Ended, Finite, LastState, PlainLines
+from rehearsal_torch.data.part import Trained
+from rehearsal_torch.training.callbacks import BestWeights, Ended, Finite, LastState, PlainLines
+from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
 
 if TYPE_CHECKING:
     from rehearsal_torch.training.descent import Descent

@@ -98,7 +98,7 @@ def test_every_experiment_belongs_to_a_family():
 
 
 def test_decisions_come_in_three_families():
-    from rehearsal_torch.commands.building import FORESIGHT, HINDSIGHT, TRIALS
+    from rehearsal_torch.cli.build import FORESIGHT, HINDSIGHT, TRIALS
 
     found = {name: {decision for decision in DECISIONS if family(decision) == name} for name in SUITED}
     assert found["foresight"] >= {"cme", "care", "micns", "grad_rh", "qwz23_offline", "none", *FORESIGHT}
@@ -108,7 +108,7 @@ def test_decisions_come_in_three_families():
 
 @pytest.mark.parametrize(("experiment", "decision"), PAIRS)
 def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, decision):
-    from rehearsal_torch.commands.building import tasked
+    from rehearsal_torch.cli.build import tasked
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -135,8 +135,8 @@ def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, 
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("dataset", ["bank", "dropwave", "sepsis_simulated"])
 def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
-    from rehearsal_torch.commands.building import problem_of, surrogate_of
-    from rehearsal_torch.commands.user_error import UserError
+    from rehearsal_torch.cli.build import problem_of, surrogate_of
+    from rehearsal_torch.cli.errors import UserError
 
     kinds = {"bank": "foresight", "dropwave": "trials", "sepsis_simulated": "episodes"}
     if family(decision) == kinds[dataset]:
@@ -153,8 +153,8 @@ def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
 @pytest.mark.parametrize(
     ("overrides", "key", "value"),
     [
-        (["+experiment=sepsis", "decision=greedy"], "search._target_", "rehearsal_torch.search.greedy_changes.GreedyChanges"),
-        (["+experiment=sepsis", "decision=greedy", "search=top_k"], "search._target_", "rehearsal_torch.search.top_k.TopK"),
+        (["+experiment=sepsis", "decision=greedy"], "search._target_", "rehearsal_torch.search.sequences.baselines.GreedyChanges"),
+        (["+experiment=sepsis", "decision=greedy", "search=top_k"], "search._target_", "rehearsal_torch.search.sequences.baselines.TopK"),
         (["+experiment=sepsis", "surrogate=unconstrained"], "surrogate.mechanism.location_constant", None),
         (["dataset=mimic", "path=table.csv"], "dataset.path", "table.csv"),
         (["objective.changes=2"], "objective.changes", 2),

@@ -10,11 +10,11 @@ import pytest
 import torch
 import yaml
 
+from rehearsal_torch.adapters.botorch import WorldFunction
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.datasets.causal_world import CausalWorld
-from rehearsal_torch.datasets.world_function import WorldFunction
-from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.spaces.box import Alteration
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
 CHANGED = {

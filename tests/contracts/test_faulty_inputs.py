@@ -5,18 +5,17 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.certificates.pac_bound import PacBound
-from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.certificate import PacBound
+from rehearsal_torch.data.decision import Decision, Foresight
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.datasets.ride_hailing import RideHailing
-from rehearsal_torch.datasets.two_stores import FollowedStore, TwoStores
-from rehearsal_torch.graphs.background import Background
+from rehearsal_torch.graphs.bidirection import Background
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities
-from rehearsal_torch.search.informative import Informative
-from rehearsal_torch.spaces.alteration import Alteration
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
+from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.search.alterations.informative import Informative
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 
 STORES = FollowedStore(rows=40, seed=0)

@@ -6,16 +6,15 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.situation import Foresight
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.search.guard import guarded_sequence
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.spaces.alteration import Alteration
-from tests.episodes import transition_episode
-from tests.linear_truth import chain
-from tests.rehearsal_methods import PAIRS, choices, configuration, learnt
+from rehearsal_torch.spaces.box import Alteration
+from tests.toys.episodes import transition_episode
+from tests.toys.linear_truth import chain
+from tests.toys.rehearsal_methods import PAIRS, choices, configuration, learnt
 
 WORLD = chain()
 # Neither a nor m leads to y any more; in the table y depends on both.

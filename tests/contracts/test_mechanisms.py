@@ -10,10 +10,10 @@ import torch
 
 import rehearsal_torch.mechanisms
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.mechanisms.course import replay
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import Mechanism, TransitionMechanism
+from rehearsal_torch.mechanisms.trajectory import replay
 
 PARENTS, WIDTH = 5, 2
 

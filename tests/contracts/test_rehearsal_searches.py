@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import rehearsal_torch.search
-from rehearsal_torch.search.many import ManySearch
-from tests.linear_truth import chain, managing
-from tests.rehearsal_methods import PAIRS, configuration, decided, learnt
+from rehearsal_torch.search.search import ManySearch
+from tests.toys.linear_truth import chain, managing
+from tests.toys.rehearsal_methods import PAIRS, configuration, decided, learnt
 
 WORLDS = {"one outcome, three sets": chain(), "two outcomes, two actions": managing()}
 COUNT = 4

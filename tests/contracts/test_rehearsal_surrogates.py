@@ -11,18 +11,18 @@ import torch
 
 import rehearsal_torch.surrogates
 from rehearsal_torch.checkpoint import CheckpointError, load, save
-from rehearsal_torch.data.fitted import NotFittedError, Solved, Trained
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.part import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.alteration_value import AlterationValue
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import chain
-from tests.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
+from tests.toys.linear_truth import chain
+from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
 
 WORLD = chain()
 TABLE, CASES = WORLD.table(60), WORLD.situations(3)

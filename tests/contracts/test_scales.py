@@ -12,27 +12,24 @@ import torch
 from hydra.utils import instantiate
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import Foresight, Hindsight
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight, Hindsight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.astar import AStar
-from rehearsal_torch.search.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.exhaustive import Exhaustive
-from rehearsal_torch.search.greedy_changes import GreedyChanges
-from rehearsal_torch.search.random_changes import RandomChanges
-from rehearsal_torch.search.top_k import TopK
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import chain, managing
-from tests.rehearsal_methods import CAUSAL, CONF, DECISIONS, choices, configuration, decided, learnt
-from tests.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, patients
+from tests.toys.linear_truth import chain, managing
+from tests.toys.rehearsal_methods import CAUSAL, CONF, DECISIONS, choices, configuration, decided, learnt
+from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, patients
 
 PLAIN = (0.0, 1.0)
 MAPS = [(1e7, 1.0), (1.6e9, 1.0), (0.0, 1e-6), (0.0, 1e6)]

@@ -7,17 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from rehearsal_torch.data.situation import Hindsight
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.astar import AStar
-from rehearsal_torch.search.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.exhaustive import Exhaustive
-from rehearsal_torch.search.greedy_changes import GreedyChanges
-from rehearsal_torch.search.random_changes import RandomChanges
+from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.top_k import TopK
-from tests.episodes import KnownTruth, coded_episode, doubled_episode, equation_episode, transition_episode, value
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.episodes import KnownTruth, coded_episode, doubled_episode, equation_episode, transition_episode, value
 
 SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "exhaustive": Exhaustive,

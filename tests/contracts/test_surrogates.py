@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import rehearsal_torch.surrogates
-from rehearsal_torch.data.fitted import Solved, Trained
-from rehearsal_torch.mechanisms.course import replay
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.rehearsal_methods import CAUSAL, SURROGATES, configuration
-from tests.transitions import NAMES, model, observations, patients
+from tests.toys.rehearsal_methods import CAUSAL, SURROGATES, configuration
+from tests.toys.transitions import NAMES, model, observations, patients
 
 CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
     "TransitionModel": lambda seed: model(seed=seed),

@@ -7,33 +7,30 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
+from rehearsal_torch.data.decision import Foresight, Hindsight
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
-from rehearsal_torch.data.situation import Foresight, Hindsight
-from rehearsal_torch.objectives.alternatives import AlterationObjective, Alternatives, Appraisal, chance
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance
 from rehearsal_torch.objectives.optimism import Optimism
-from rehearsal_torch.objectives.posterior_mean import PosteriorMean
-from rehearsal_torch.objectives.reward import Reward
-from rehearsal_torch.objectives.scenarios import CountAlternatives, CountObjective, Scenarios
+from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.search.acquisition import AcquisitionSearch
-from rehearsal_torch.search.astar import AStar
-from rehearsal_torch.search.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.exhaustive import Exhaustive
-from rehearsal_torch.search.greedy_changes import GreedyChanges
-from rehearsal_torch.search.interval_sweep import IntervalSweep
-from rehearsal_torch.search.mixed_integer import MixedInteger
-from rehearsal_torch.search.optimistic_networks import OptimisticNetworks
-from rehearsal_torch.search.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.random_changes import RandomChanges
-from rehearsal_torch.search.spread_actions import SpreadActions
-from rehearsal_torch.search.top_k import TopK
-from tests.causal_toys import WrittenLaw, WrittenModel, plain, situation
-from tests.episodes import KnownTruth
-from tests.linear_truth import chain
-from tests.rehearsal_methods import PAIRS, configuration, learnt
+from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
+from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
+from rehearsal_torch.search.trials.space_filling import SpreadActions
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, plain, situation
+from tests.toys.episodes import KnownTruth
+from tests.toys.linear_truth import chain
+from tests.toys.rehearsal_methods import PAIRS, configuration, learnt
 
 NAN = float("nan")
 WORLD = chain()

@@ -8,10 +8,9 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.situation import Foresight, Hindsight
-from rehearsal_torch.datasets.rehearsal_world import RehearsalWorld
-from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.data.decision import Decision, Foresight, Hindsight
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.spaces.box import Alteration
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
 CHANGED = {

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name, action_step
-from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.spaces.box import Alteration
 
 CHANGE = Alteration(("action[2]", "action[5]"), torch.tensor([3, 7]))
 

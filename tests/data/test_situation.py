@@ -4,9 +4,9 @@ import json
 import pytest
 import torch
 
+from rehearsal_torch.data.decision import Foresight, Hindsight
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.situation import Foresight, Hindsight
-from rehearsal_torch.spaces.alteration import Alteration
+from rehearsal_torch.spaces.box import Alteration
 
 
 def test_hindsight_is_called_as_its_episode_and_fixes_nothing_by_default():

@@ -1,15 +1,15 @@
 import pytest
 
-from rehearsal_torch.data.levels import DoseLevels
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.sizes import NUMBERS, SizeError, allowance, bounded, reserve
+from rehearsal_torch.estimators.mixture import GaussianMixtures
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.mechanisms.gaussian_mixture import GaussianMixtures
-from rehearsal_torch.networks.lipschitz import LipschitzNetwork
-from rehearsal_torch.surrogates.fourier_ridge import FourierRidge
-from rehearsal_torch.surrogates.iterative_ridge import IterativeRidge
-from rehearsal_torch.surrogates.low_rank_ridge import LowRankRidge
-from rehearsal_torch.surrogates.spectral_ensemble import SpectralEnsemble
-from rehearsal_torch.surrogates.spectral_ridge import SpectralRidge
+from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
+from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
+from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 
 HUGE = 10**9
 

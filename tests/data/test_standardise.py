@@ -1,6 +1,6 @@
 import torch
 
-from rehearsal_torch.data.standardise import Standardise
+from rehearsal_torch.data.scaling import Standardise
 
 
 def test_columns_come_back_and_have_mean_zero_and_deviation_one():

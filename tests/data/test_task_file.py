@@ -12,11 +12,11 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import TaskError, task_content
 from rehearsal_torch.files.schema import FaultsError
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from tests.mutated import mutated
+from tests.toys.mutated import mutated
 
 REHEARSAL = {
     "graph": {"parents": {"price": ["season"], "rival": ["season"], "sales": ["price", "rival"]}, "bidirected": [["price", "rival"]]},

@@ -1,17 +1,18 @@
 import pytest
 
 from rehearsal_torch.files.dotted import defined_in, found_at
-from rehearsal_torch.history import RunFolder
+from rehearsal_torch.run_folder import RunFolder
 
 
 def test_what_a_module_defines_is_found():
-    assert defined_in("rehearsal_torch.history.RunFolder", ["rehearsal_torch"]) is RunFolder
-    assert found_at("rehearsal_torch.history.Path").__module__ == "pathlib"
+    assert defined_in("rehearsal_torch.run_folder.RunFolder", ["rehearsal_torch"]) is RunFolder
+    assert found_at("rehearsal_torch.run_folder.Path").__module__ == "pathlib"
 
 
 @pytest.mark.parametrize(
     "target",
-    ["rehearsal_torch.history.Path", "rehearsal_torch.history.RunFolder.lock", "rehearsal_torch.history._cells", "rehearsal_torch_too.history.RunFolder",
+    ["rehearsal_torch.run_folder.Path", "rehearsal_torch.run_folder.RunFolder.lock", "rehearsal_torch.run_folder._cells",
+     "rehearsal_torch_too.run_folder.RunFolder",
      "os.mkdir", "rehearsal_torch", "rehearsal_torch.none.Thing", "", "..", 3, None],
 )  # fmt: skip
 def test_nothing_else_is(target):

@@ -11,16 +11,16 @@ from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.optimiser import CausalOptimiser
-from rehearsal_torch.search.acquisition import AcquisitionSearch
-from rehearsal_torch.search.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.projection_newton import ProjectionNewton
-from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
-from rehearsal_torch.surrogates.linear_structural import LinearStructural
-from rehearsal_torch.surrogates.nested_ridge import NestedRidge
-from rehearsal_torch.surrogates.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.fuzz.verdicts import sound
-from tests.rehearsal_toys import confounded_table, sequential_table
+from tests.toys.rehearsal_toys import confounded_table, sequential_table
 
 ROWS = 40
 SPARE = {name: place for place, name in enumerate(("w", "u2"))}

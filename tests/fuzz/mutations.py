@@ -10,7 +10,7 @@ import os
 import random
 import zlib
 
-from tests.mutated import holder_of, places
+from tests.toys.mutated import holder_of, places
 
 NUMBERS = [0, -0.0, 1, -1, 2, 0.5, 1e-320, 1e-300, 1e149, 1e155, 1e308, -1e308, 10**19, 10**400, math.nan, math.inf, -math.inf]
 TEXTS = [

@@ -10,19 +10,19 @@ import yaml
 from hydra.utils import instantiate
 
 from rehearsal_torch.checkpoint import card, load, save
-from rehearsal_torch.data.arithmetic import in_numbers
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.greedy_changes import GreedyChanges
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.training.fit import fit
-from tests.episodes import transition_episode
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import CONFOUNDED, REHEARSALS, TRIALS, bound, experiments, rows_of, search
 from tests.fuzz.mutations import changed, copied, damaged, source, text_of
 from tests.fuzz.verdicts import sound
-from tests.rehearsal_methods import configuration, decided
+from tests.toys.episodes import transition_episode
+from tests.toys.rehearsal_methods import configuration, decided
 
 pytestmark = pytest.mark.slow
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal_torch.commands.lipschitz_study import decreases
+from rehearsal_torch.evaluation.online_rows import COLUMNS, NUMBERS, WHOLE, online_typed
 from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.reporting.episode_rows import EpisodeRows
-from rehearsal_torch.reporting.online_rows import COLUMNS, NUMBERS, WHOLE, online_typed
-from rehearsal_torch.reporting.report import report
-from rehearsal_torch.reporting.study_record import StudyRecord
+from rehearsal_torch.reporting.run_report import report
+from rehearsal_torch.studies.record import StudyRecord
+from rehearsal_torch.studies.sepsis.episode_rows import EpisodeRows
+from rehearsal_torch.studies.sepsis.lipschitz_study import decreases
 from tests.fuzz.commanded import LIMITS, PROCESSES, typed_in
 from tests.fuzz.mutations import changed, damaged, source
-from tests.resuming import Finished
+from tests.toys.resuming import Finished
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +102,7 @@ def study(rng, folder):
 def test_folders(number, judged, finished, tmp_path, monkeypatch):
     rng = source("folders", number)
     kind = rng.choice(["rehearsal", "rehearsal", "trials", "episodes", "report", "study"])
-    monkeypatch.setattr("rehearsal_torch.reporting.report._figures", lambda run, words: {})
+    monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda run, words: {})
     if kind == "study":
         (tmp_path / "study").mkdir()
         told = study(rng, tmp_path / "study")
@@ -131,7 +131,7 @@ def test_folders(number, judged, finished, tmp_path, monkeypatch):
 def test_folders_command(number, judged, finished, tmp_path, monkeypatch):
     rng = source("folders as commands", number)
     # Pictures, which take half of the time, are drawn by the processes alone.
-    monkeypatch.setattr("rehearsal_torch.reporting.report._figures", lambda run, words: {})
+    monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda run, words: {})
     kind = list(RUNS)[number % len(RUNS)]
     run = shutil.copytree(finished(kind).run, tmp_path / "run")
     told = spoilt(rng, run)

@@ -5,9 +5,8 @@ import itertools
 import pytest
 import yaml
 
-from rehearsal_torch.graphs.adjustment import adjustment
-from rehearsal_torch.graphs.files import ENDINGS, read_graph, write_graph
-from rehearsal_torch.graphs.separation import c_separated
+from rehearsal_torch.graphs.formats import ENDINGS, read_graph, write_graph
+from rehearsal_torch.graphs.separation import adjustment, c_separated
 from rehearsal_torch.graphs.written_graph import graph_of
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import CONFOUNDED, REHEARSALS, rows_of

@@ -5,11 +5,11 @@ import gzip
 import pytest
 import yaml
 
-from rehearsal_torch.datasets.experiment_table import ExperimentTable
-from rehearsal_torch.datasets.number_columns import number_columns, table_file
-from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
-from rehearsal_torch.graphs.graph_posterior import bootstrap
+from rehearsal_torch.data.reading import number_columns, table_file
+from rehearsal_torch.graphs.bootstrap import bootstrap
 from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.mutations import damaged, rows_changed, source, text_of

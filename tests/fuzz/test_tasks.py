@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from rehearsal_torch.datasets.experiment_table import causal_task
-from rehearsal_torch.datasets.rehearsal_table import RehearsalTable
-from rehearsal_torch.datasets.written_task import written_task
+from rehearsal_torch.data.written_task import written_task
+from rehearsal_torch.problems.causal.own_experiments import causal_task
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.mutations import NAMES, changed, copied, damaged, renamed, source, text_of

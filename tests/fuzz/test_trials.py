@@ -7,13 +7,13 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.objectives.posterior_mean import PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.optimiser import CausalOptimiser
-from tests.causal_toys import WrittenLaw, WrittenModel
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import TRIALS, bound, experiments, quick, rows_of, search
 from tests.fuzz.mutations import NUMBERS, OTHERS, TEXTS, damaged, rows_changed, source, text_of
 from tests.fuzz.verdicts import FaultError, begun, sentence, worded
+from tests.toys.causal_toys import WrittenLaw, WrittenModel
 
 pytestmark = pytest.mark.slow
 STRANGE = [

@@ -14,7 +14,7 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
-from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.files.lock import InUseError
 
 PACKAGE = str(Path(__file__).resolve().parents[2] / "rehearsal_torch")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.adjustment import adjustment
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import adjustment
 
 # X -> A1 -> U -> A2 -> Y, U -> Y: U follows one action and confounds the other.
 SEQUENTIAL = {"A1": ("X",), "U": ("X", "A1"), "A2": ("X", "U"), "Y": ("U", "A2", "X")}

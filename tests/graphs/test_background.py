@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.graphs.background import Background
+from rehearsal_torch.graphs.bidirection import Background
 
 
 def test_roles_are_tiers():

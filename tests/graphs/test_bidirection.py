@@ -4,12 +4,11 @@ from itertools import combinations, product
 
 import pytest
 
-from rehearsal_torch.graphs.background import Background
-from rehearsal_torch.graphs.bidirection import all_standing_for, covered, signature, standing_for
+from rehearsal_torch.graphs.bidirection import Background, all_standing_for, covered, signature, standing_for
 from rehearsal_torch.graphs.equivalence import TooManyError, members, pattern_of
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated
-from tests.random_graphs import compatible
+from tests.toys.random_graphs import compatible
 
 
 def all_graphs(names):

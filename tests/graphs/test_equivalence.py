@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.equivalence import NoMemberError, PartiallyDirected, TooManyError, closed, has_member, members, pattern_of, relaxed
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
-from tests.random_graphs import ordered, random_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.toys.random_graphs import ordered, random_graph
 
 EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from rehearsal_torch.graphs.independence import independence
+from rehearsal_torch.graphs.learning import independence
 
 
 def chain(rows, seed=0):

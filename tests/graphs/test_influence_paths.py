@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.graphs.influence_paths import dependence, reaches
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 CHAIN = RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["m", "x"]})
 BOTH = RehearsalGraph.of({"y": ["x"]}, [("price", "rival")])

@@ -5,12 +5,11 @@ from causallearn.search.ConstraintBased.PC import pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.background import Background
-from rehearsal_torch.graphs.bidirection import all_standing_for, signature, standing_for
+from rehearsal_torch.graphs.bidirection import Background, all_standing_for, signature, standing_for
 from rehearsal_torch.graphs.equivalence import NoMemberError, TooManyError, members, pattern_of
 from rehearsal_torch.graphs.learning import learn, pattern_from
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
-from tests.random_graphs import drawn, oracle, ordered, random_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.toys.random_graphs import drawn, oracle, ordered, random_graph
 
 EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated, connected
-from tests.random_graphs import questions, random_graph
+from tests.toys.random_graphs import questions, random_graph
 
 EXAMPLES = settings(max_examples=120, derandomize=True, deadline=None)
 

@@ -11,19 +11,22 @@ LAYERS = (
     {"files"},
     {"spaces", "graphs"},
     {"data"},
-    {"networks"},
+    {"problems"},
+    {"estimators"},
     {"mechanisms"},
     {"surrogates"},
     {"objectives"},
     {"search"},
-    {"certificates"},
-    {"datasets", "training"},
-    {"checkpoint", "round_line", "history", "workers", "loop", "optimiser"},
+    {"training", "certificate"},
+    {"checkpoint", "round_line", "run_folder", "workers", "loop", "optimiser", "adapters"},
+    {"evaluation"},
     {"reporting"},
-    {"commands"},
+    {"cli"},
+    {"studies"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-METHODS = ("spaces", "graphs", "data", "networks", "mechanisms", "surrogates", "objectives", "search", "certificates")
+METHODS = ("spaces", "graphs", "data", "estimators", "mechanisms", "surrogates", "objectives", "search", "certificate")
+MOST_FILES = 20
 
 
 def modules() -> list[Path]:

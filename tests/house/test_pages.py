@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.house.layers import ROOT
-from tests.linear_truth import chain
+from tests.toys.linear_truth import chain
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TASK = """

@@ -1,7 +1,6 @@
 import torch
 
-from rehearsal_torch.mechanisms.course import replay
-from rehearsal_torch.mechanisms.equation import EquationCourse
+from rehearsal_torch.mechanisms.trajectory import EquationCourse, replay
 
 
 def test_replay_steps_every_sequence_through_the_course():

@@ -1,6 +1,6 @@
 import torch
 
-from rehearsal_torch.mechanisms.equation import EquationCourse
+from rehearsal_torch.mechanisms.trajectory import EquationCourse
 
 
 def course(constants: torch.Tensor | None = None) -> EquationCourse:

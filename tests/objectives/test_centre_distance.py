@@ -6,10 +6,10 @@ import torch
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.objectives.centre_distance import JUDGE, Aim, CentreDistances
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.flow_structural import FlowStructural
+from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import chain, managing
+from tests.toys.linear_truth import chain, managing
 
 
 @pytest.mark.parametrize(

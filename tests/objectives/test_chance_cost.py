@@ -6,14 +6,14 @@ import torch
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.chance_cost import ChanceCosts, best_level
 from rehearsal_torch.objectives.gaussian_success import success_objectives
-from rehearsal_torch.search.cheapest_alteration import CheapestAlteration
-from rehearsal_torch.search.projection_newton import ProjectionNewton
-from rehearsal_torch.surrogates.linear_structural import LinearStructural
+from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import chain, managing
+from tests.toys.linear_truth import chain, managing
 
 SINGLE_OR_BOTH = (("raw_cost",), ("self_pricing",), ("raw_cost", "self_pricing"))
 

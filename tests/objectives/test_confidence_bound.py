@@ -5,8 +5,8 @@ import torch
 
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.objectives.confidence_bound import PROPAGATE, ConfidenceBound, pushed_as_far_as_it_goes
-from rehearsal_torch.objectives.posterior_mean import PosteriorMean
-from tests.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
 
 POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=torch.float64)
 
@@ -184,7 +184,7 @@ def test_bad_settings_are_refused(given):
 
 
 def test_a_round_that_leaves_out_an_action_is_refused():
-    from rehearsal_torch.data.situation import Foresight
+    from rehearsal_torch.data.decision import Foresight
 
     with pytest.raises(ValueError, match="may not be set"):
         ConfidenceBound(linear_chain(), Foresight("0", {}, {"a": (0.0, 1.0)}))

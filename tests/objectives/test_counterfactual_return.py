@@ -5,17 +5,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Hindsight
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.situation import Hindsight
-from rehearsal_torch.mechanisms.course import Course
-from rehearsal_torch.mechanisms.equation import EquationCourse
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward, Reward
+from rehearsal_torch.mechanisms.trajectory import Course, EquationCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward, Reward
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.episodes import coded_episode, doubled_episode
-from tests.transitions import model, observations, patients
+from tests.toys.episodes import coded_episode, doubled_episode
+from tests.toys.transitions import model, observations, patients
 
 
 class Costly(Reward):

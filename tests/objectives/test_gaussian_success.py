@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.search.projection_newton import ProjectionNewton
-from rehearsal_torch.surrogates.linear_structural import LinearStructural
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import chain, managing
+from tests.toys.linear_truth import chain, managing
 
 
 def objective(world, rows=300, count=6, seed=0, **more):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.improvement import Improvement
-from tests.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
 
 
 def one_node(deviation=0.5, scale=0.0):

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.information import Information
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import chain
-from tests.toy_posteriors import Toy
+from tests.toys.linear_truth import chain
+from tests.toys.toy_posteriors import Toy
 
 Z = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
 CONTEXT = torch.zeros(1, 1, dtype=torch.float64)

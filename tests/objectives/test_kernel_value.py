@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.kernel_value import KernelValue
-from rehearsal_torch.search.projected_ascent import ProjectedAscent
-from tests.rehearsal_toys import confounded, confounded_table, fitted, sequential, sequential_table, situations
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from tests.toys.rehearsal_toys import confounded, confounded_table, fitted, sequential, sequential_table, situations
 
 
 @pytest.fixture(scope="module")

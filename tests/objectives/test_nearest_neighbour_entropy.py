@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.nearest_neighbour_entropy import nearest_neighbour_entropy
+from rehearsal_torch.objectives.information import nearest_neighbour_entropy
 
 
 @pytest.mark.parametrize("neighbours", [1, 3, 8])

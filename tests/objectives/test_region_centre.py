@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.region_centre import centre_and_radius
+from rehearsal_torch.objectives.centre_distance import centre_and_radius
 from rehearsal_torch.spaces.polytope import Polytope
 
 

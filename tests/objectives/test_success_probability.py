@@ -3,9 +3,9 @@ import torch
 
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities, fresh
 from rehearsal_torch.spaces.polytope import Polytope
-from tests.linear_truth import chain, managing
-from tests.rehearsal_methods import learnt
-from tests.toy_posteriors import Toy, toy_situations
+from tests.toys.linear_truth import chain, managing
+from tests.toys.rehearsal_methods import learnt
+from tests.toys.toy_posteriors import Toy, toy_situations
 
 TOY = Toy((0.6, 0.4), (1.0, 0.2), (0.3, 0.5))
 

@@ -10,16 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.anchors import Anchors, FacilityLocation, MonteCarlo
-from rehearsal_torch.search.astar import AStar
-from rehearsal_torch.search.counterfactual_process import CounterfactualProcess
-from rehearsal_torch.search.exhaustive import Exhaustive
-from rehearsal_torch.search.greedy_changes import GreedyChanges
-from rehearsal_torch.search.lipschitz_bound import LipschitzBound, value_constants
-from rehearsal_torch.search.random_changes import RandomChanges
-from rehearsal_torch.search.sequence import Effort
-from rehearsal_torch.search.top_k import TopK
-from tests.episodes import equation_episode, partition_episode, transition_episode, value
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.search.sequences.lipschitz_bound import Anchors, FacilityLocation, LipschitzBound, MonteCarlo, value_constants
+from tests.toys.episodes import equation_episode, partition_episode, transition_episode, value
 
 
 @st.composite

@@ -1,11 +1,10 @@
 """Bermuda's Markov equivalence class: five directed graphs, which "X before Z" makes three."""
 
-from rehearsal_torch.datasets.bermuda import CONTEXT, Bermuda
-from rehearsal_torch.graphs.background import Background
-from rehearsal_torch.graphs.bidirection import all_standing_for, signature
+from rehearsal_torch.graphs.bidirection import Background, all_standing_for, signature
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.graphs.learning import pattern_from
-from tests.random_graphs import oracle
+from rehearsal_torch.problems.rehearsal.bermuda import CONTEXT, Bermuda
+from tests.toys.random_graphs import oracle
 
 
 def test_bermuda_has_five_directed_graphs_and_three_with_context_first():

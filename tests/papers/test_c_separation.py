@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.separation import c_separated, connected
-from tests.random_graphs import compatible, ordered, questions, random_graph, random_law
+from tests.toys.random_graphs import compatible, ordered, questions, random_graph, random_law
 
 EXAMPLES = settings(max_examples=100, derandomize=True, deadline=None)
 

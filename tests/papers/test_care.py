@@ -11,12 +11,12 @@ import torch
 
 from rehearsal_torch.objectives.chance_cost import ChanceCosts
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.search.cheapest_alteration import CheapestAlteration
-from rehearsal_torch.search.projection_newton import ProjectionNewton
+from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.linear_structural import LinearStructural
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import managing
+from tests.toys.linear_truth import managing
 
 CENTRE, RADIUS, SEEDS = torch.tensor([1.2, 1.5], dtype=torch.float64), 1.0, 25
 

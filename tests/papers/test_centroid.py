@@ -12,18 +12,18 @@ import pytest
 import torch
 from scipy.special import ndtr
 
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.situation import Foresight
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.centre_distance import CentreDistances
-from rehearsal_torch.objectives.scenario_count import ScenarioCounts
-from rehearsal_torch.search.mixed_integer import MixedInteger
-from rehearsal_torch.search.tanh_descent import TanhDescent
+from rehearsal_torch.objectives.scenario_success import ScenarioCounts
+from rehearsal_torch.search.alterations.adam_in_box import TanhDescent
+from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.flow_structural import FlowStructural
-from rehearsal_torch.surrogates.linear_structural import LinearStructural
+from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 
 ALONG, ACROSS = 0.4153874, 0.0399829

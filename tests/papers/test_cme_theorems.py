@@ -14,11 +14,11 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.commands.auf_illustrations import BORROWER as LOAN_CASE
-from rehearsal_torch.commands.auf_illustrations import RATES, believed
-from rehearsal_torch.datasets.loan import Loan
+from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.product_ridge import ProductRidge
+from rehearsal_torch.studies.auf.illustrations import BORROWER as LOAN_CASE
+from rehearsal_torch.studies.auf.illustrations import RATES, believed
+from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 
 ETA, EDGE = 2.0, 0.5
 BORROWER = torch.tensor([LOAN_CASE], dtype=torch.float64)

@@ -6,9 +6,9 @@ x = f_a(z) + f_b(z) f_c(u); the recovered noise has mean 0 and variance 1, follo
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
-from tests.noisy_nodes import node
+from tests.toys.noisy_nodes import node
 
 SEEDS = range(4)
 

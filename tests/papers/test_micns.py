@@ -10,15 +10,15 @@ import math
 import numpy as np
 import torch
 
-from rehearsal_torch.data.situation import Foresight
+from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.chance_cost import ChanceCosts
-from rehearsal_torch.search.cheapest_alteration import CheapestAlteration
-from rehearsal_torch.search.projection_newton import ProjectionNewton
+from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.drifting_linear import DriftingLinear
+from rehearsal_torch.surrogates.structural.drifting_scm import DriftingLinear
 from rehearsal_torch.training.fit import fit
-from tests.linear_truth import Truth, managing
+from tests.toys.linear_truth import Truth, managing
 
 REGION = Polytope(
     ("profit", "customers"), torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64), torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)

@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 
-from rehearsal_torch.certificates.pac_bound import PacBound
-from rehearsal_torch.datasets.bermuda import Bermuda
-from rehearsal_torch.datasets.ride_hailing import RideHailing
+from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities
-from rehearsal_torch.search.informative import Informative
-from rehearsal_torch.surrogates.structural_posterior import StructuralPosterior
+from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.search.alterations.informative import Informative
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 
 COUNT = 24

@@ -1,8 +1,8 @@
 import pytest
 
+from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS
 from rehearsal_torch.reporting.cross_table import as_text, cells, draw, markdown, shares
-from rehearsal_torch.reporting.drawing import drawing, save
-from rehearsal_torch.reporting.rehearsal_rows import COLUMNS
+from rehearsal_torch.reporting.style import drawing, save
 
 NAN = float("nan")
 

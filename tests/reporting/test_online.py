@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
+from rehearsal_torch.evaluation.online_rows import COLUMNS, online, online_row, online_typed
+from rehearsal_torch.evaluation.rehearsal_rows import written
+from rehearsal_torch.evaluation.summaries import online_summary
 from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.reporting.drawing import drawing
-from rehearsal_torch.reporting.online_panels import by_round, draw
-from rehearsal_torch.reporting.online_rows import COLUMNS, online, online_row, online_typed
-from rehearsal_torch.reporting.online_summary import online_summary
-from rehearsal_torch.reporting.rehearsal_rows import written
-from rehearsal_torch.reporting.rounds_record import Repeat, RoundsRecord
+from rehearsal_torch.reporting.figures.online_panels import by_round, draw
+from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.studies.rounds_record import Repeat, RoundsRecord
 
 DECIDED = {
     "index": 4,

@@ -3,11 +3,13 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from rehearsal_torch.reporting import efficiency, lipschitz_grid, sepsis_figures, truth_errors
-from rehearsal_torch.reporting.drawing import drawing, save
-from rehearsal_torch.reporting.efficiency import Setting
-from rehearsal_torch.reporting.episode_rows import COLUMNS, Case, Point
-from rehearsal_torch.reporting.interval import Interval
+from rehearsal_torch.evaluation.bootstrap import Interval
+from rehearsal_torch.reporting.figures import lipschitz_grid, truth_errors
+from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.studies.sepsis import efficiency
+from rehearsal_torch.studies.sepsis import figures as sepsis_figures
+from rehearsal_torch.studies.sepsis.efficiency import Setting
+from rehearsal_torch.studies.sepsis.episode_rows import COLUMNS, Case, Point
 
 
 def texts(path):

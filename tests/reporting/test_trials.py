@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from rehearsal_torch.reporting import recovery_panels, trial_panels, trial_report, trial_table
-from rehearsal_torch.reporting.drawing import drawing
-from rehearsal_torch.reporting.recorded import Recorded
-from rehearsal_torch.reporting.rehearsal_rows import written
-from rehearsal_torch.reporting.trial_rows import COLUMNS, by_seed, scored, trial_rows, trial_typed, tried
-from rehearsal_torch.reporting.trial_summary import trial_summary
+from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.evaluation.rehearsal_rows import written
+from rehearsal_torch.evaluation.summaries import trial_summary
+from rehearsal_torch.evaluation.trial_rows import COLUMNS, by_seed, scored, trial_rows, trial_typed, tried
+from rehearsal_torch.reporting import trial_report, trial_table
+from rehearsal_torch.reporting.figures import recovery_panels, trial_panels
+from rehearsal_torch.reporting.style import drawing
 from rehearsal_torch.round_line import Round
 
 
@@ -145,10 +146,9 @@ def test_a_rounds_line_holds_its_reward(causal_answer):
 def causal_answer():
     import torch
 
-    from rehearsal_torch.data.decision import Decision
-    from rehearsal_torch.data.situation import Foresight
+    from rehearsal_torch.data.decision import Decision, Foresight
     from rehearsal_torch.data.table import Table
-    from rehearsal_torch.spaces.alteration import Alteration
+    from rehearsal_torch.spaces.box import Alteration
 
     keep = Alteration(("a",), torch.tensor([0.5], dtype=torch.float64))
     decision = Decision(keep, 1.0, recommendation=keep)

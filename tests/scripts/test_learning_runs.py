@@ -7,10 +7,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from rehearsal_torch.commands.building import problem_of
-from rehearsal_torch.commands.command_line import CONF
-from rehearsal_torch.commands.deciding import again, learning
-from rehearsal_torch.commands.user_error import UserError
+from rehearsal_torch.cli.batch_decisions import again, learning
+from rehearsal_torch.cli.build import problem_of
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.main import CONF
 from tests.scripts.typing_in import lines, typed
 
 SMALL = ("+experiment=ride_hailing", "limit=6", "objective.seek=200", "objective.choose=200")

@@ -5,9 +5,9 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.commands.command_line import main
-from rehearsal_torch.commands.decide import decide
-from rehearsal_torch.datasets.loan import Loan
+from rehearsal_torch.cli.decide import decide
+from rehearsal_torch.cli.main import main
+from rehearsal_torch.problems.rehearsal.loan import Loan
 from tests.scripts.typing_in import lines
 
 TASK = {

@@ -7,7 +7,7 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.datasets.dropwave import Dropwave
+from rehearsal_torch.problems.causal.dropwave import Dropwave
 from tests.scripts.typing_in import lines, typed
 
 SMALL = ("+experiment=cbo", "limit=4", "search.raw=64", "search.starts=6", "search.steps=15")

@@ -4,9 +4,9 @@ import time
 
 import torch
 
+from rehearsal_torch.data.decision import Hindsight
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.data.situation import Hindsight
-from rehearsal_torch.datasets.problem import Problem
+from rehearsal_torch.problems.problem import Problem
 
 COLUMNS = ("SOFA", "lactate", "age", "mechvent", "dose")
 

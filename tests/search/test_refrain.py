@@ -2,8 +2,8 @@
 
 import json
 
-from rehearsal_torch.search.refrain import Refrain
-from tests.search.test_projected_ascent import alternatives, bowl, cases
+from rehearsal_torch.search.search import Refrain
+from tests.search.alterations.test_projected_ascent import alternatives, bowl, cases
 
 
 def test_nothing_is_altered_in_any_situation():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.spaces.alteration import Alteration, setting_text
+from rehearsal_torch.spaces.box import Alteration, setting_text
 
 
 def test_names_and_values_agree():

@@ -6,9 +6,9 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from rehearsal_torch.data.graph_check import untrue_graph
-from rehearsal_torch.graphs.rehearsal import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.overlap import Overlap
-from tests.linear_truth import chain
+from tests.toys.linear_truth import chain
 
 WORLD = chain()
 

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.datasets.sepsis_simulated import SepsisSimulated
-from rehearsal_torch.datasets.stays import CONTEXTUAL, DOSES, STATIC, VARYING
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.surrogates.steepness import steepness
-from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
+from rehearsal_torch.surrogates.transition import TransitionModel, steepness
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 

@@ -10,7 +10,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
+from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
 
 
 @pytest.fixture(scope="module")

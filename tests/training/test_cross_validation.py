@@ -6,7 +6,7 @@ from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.cross_validation import clinical_log_likelihood, cross_validate, cross_validate_rows, percentage_decrease
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
+from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
 
 
 def trainer() -> Descent:

@@ -7,9 +7,9 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 
-from rehearsal_torch.data.fitted import Trained
+from rehearsal_torch.data.part import Trained
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.training import loggers
+from rehearsal_torch.training import callbacks as loggers
 from rehearsal_torch.training.descent import Descent
 
 

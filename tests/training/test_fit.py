@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.rescale import Rescale
+from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.transitions import model, observations
+from tests.toys.transitions import model, observations
 
 
 def test_fit_makes_new_rows_more_likely_and_returns_the_surrogate_in_evaluation_mode():
@@ -48,7 +48,7 @@ def test_solved_parts_need_no_trainer():
 
 def test_fit_recovers_known_parameters():
     """Linear truth, s' = A s + B a + sd e: slopes and deviations of the fitted mechanism come out in clinical units."""
-    from tests.transitions import DEVIATION, SLOPE
+    from tests.toys.transitions import DEVIATION, SLOPE
 
     table = observations(count=400, horizon=11, seed=3)
     surrogate = fit(model(hidden=32, location_constant=None, scale_constant=None), table, Descent(max_epochs=40, learning_rate=5e-3, progress=False))

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.training.folds import Fold, patient_folds, transition_folds
+from rehearsal_torch.training.cross_validation import Fold, patient_folds, transition_folds
 
 
 def parted(folds: list[Fold], rows: int) -> None:

@@ -1,0 +1,1 @@
+"""Adapters: the package in the interfaces of other libraries (BoTorch, Gymnasium)."""

@@ -1,1 +1,0 @@
-"""Certificates: how sure a decision is."""

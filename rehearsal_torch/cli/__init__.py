@@ -1,0 +1,1 @@
+"""Command line: from what was typed to a run folder."""

@@ -1,0 +1,194 @@
+"""Building what a configuration names.
+
+Everything random is seeded before anything is built, and torch uses one thread: the models are small, and numbers
+must not depend on how many cores a machine has.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
+from rehearsal_torch.cli.errors import UserError, told
+
+if TYPE_CHECKING:
+    from rehearsal_torch.problems.problem import Problem
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.training.descent import Descent
+
+# Decisions that go with each kind of data, the most usual first.
+FORESIGHT, HINDSIGHT, TRIALS = ("cme", "care", "none"), ("branch_and_bound", "greedy"), ("excbo", "ucb", "eicf", "eifn", "mcbo")
+
+
+def settle(seed: int) -> None:
+    """Seeds Python, NumPy and torch, and takes one thread."""
+    import random
+
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+
+
+def build(config: DictConfig, group: str, **given: object) -> Any:
+    """What a group of the configuration names; None where it names nothing.
+
+    This is the only place where something is built from a configuration. Where the configuration comes from a folder that is resumed (``trusted`` is
+    a list then), only what `allowed` describes is built.
+
+    Args:
+        config: The whole configuration.
+        group: One of its groups.
+        given: Values that take the place of the group's own.
+
+    Raises:
+        UserError: if a class refuses its values, or may not be built.
+    """
+    node = _resolved(config, group)
+    return None if "_target_" not in node else made(node, group, **given)
+
+
+def screen(config: DictConfig) -> None:
+    """Whether everything that a resumed configuration would build may be built; asked of all groups before anything is.
+
+    Raises:
+        UserError: for the first thing that may not be built.
+    """
+    if config.get("trusted") is not None:
+        for group in ROOMS:
+            _resolved(config, group)
+
+
+def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
+    """What a node of the configuration builds, as plain data.
+
+    Args:
+        node: With ``_target_``.
+        where: What it is called in messages.
+        given: Values that take the place of the node's own.
+
+    Raises:
+        UserError: if a class refuses its values.
+    """
+    from hydra.utils import instantiate
+
+    with told(where):
+        return instantiate(OmegaConf.create(dict(node)), **given)
+
+
+def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
+    """A group's node as plain data, references resolved; checked where the configuration comes from a folder."""
+    node = config[group]
+    content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    if not isinstance(content, dict):
+        raise UserError(f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}")
+    trusted = config.get("trusted")
+    if trusted is not None:
+        check_allowed(content, group, trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted))
+    return {str(key): value for key, value in content.items()}
+
+
+def problem_of(config: DictConfig) -> "Problem":
+    """The data set or world.
+
+    Raises:
+        UserError: if it is none, or refuses its values.
+    """
+    from rehearsal_torch.problems.problem import Problem
+
+    problem = build(config, "dataset")
+    if not isinstance(problem, Problem):
+        raise UserError(f"expected a data set or world; got {type(problem).__name__}", "dataset", "See the folder conf/dataset")
+    return problem
+
+
+def tasked(config: DictConfig, problem: "Problem") -> None:
+    """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration builds the surrogate by itself.
+
+    Graphs that may be true (`hypotheses`) are written likewise where the surrogate asks for them.
+
+    A surrogate decides in foresight, chooses trials, or decides for episodes in hindsight: data and decision must be of one kind.
+
+    Args:
+        config: The whole configuration; changed in place.
+        problem: Where situations come from.
+
+    Raises:
+        UserError: if data and surrogate are of different kinds.
+    """
+    from rehearsal_torch.problems.problem import CausalProblem, RehearsalProblem
+
+    has = FORESIGHT if isinstance(problem, RehearsalProblem) else TRIALS if isinstance(problem, CausalProblem) else HINDSIGHT
+    wants = _kind(config)
+    if has != wants:
+        wrong = f"this decides for {_DATA[wants]}; {type(problem).__name__} has {_DATA[has]}"
+        hint = f"Choose a decision for such data, such as decision={' or decision='.join(has[:3])}, or a dataset with {_DATA[wants]}, such as {_LIKE[wants]}"
+        raise UserError(wrong, "decision", hint)
+    if not isinstance(problem, RehearsalProblem | CausalProblem) or config.surrogate.task is not None:
+        return
+    with open_dict(config):
+        config.surrogate.task = problem.task.to_plain()
+        if isinstance(problem, RehearsalProblem) and "hypotheses" in config.surrogate and config.surrogate.hypotheses is None:
+            config.surrogate.hypotheses = [graph.to_plain() for graph in problem.hypotheses]
+
+
+_DATA = {FORESIGHT: "cases with a context, actions and outcomes", TRIALS: "rounds of trials", HINDSIGHT: "episodes"}
+_LIKE = {FORESIGHT: "dataset=bank", TRIALS: "dataset=dropwave", HINDSIGHT: "dataset=sepsis_simulated"}
+
+
+def _kind(config: DictConfig) -> tuple[str, ...]:
+    """The kind of data that the surrogate decides for."""
+    from hydra.utils import get_class
+
+    from rehearsal_torch.surrogates.network.causal_model import CausalModel
+
+    if "task" not in config.surrogate:
+        return HINDSIGHT
+    return TRIALS if issubclass(get_class(_resolved(config, "surrogate")["_target_"]), CausalModel) else FORESIGHT
+
+
+def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":
+    """The surrogate, unfitted.
+
+    Args:
+        config: The whole configuration; a task that it leaves open is filled in.
+        problem: Where situations come from.
+        settled: Draws the first weights from the seed alone; otherwise the caller has seen to it.
+
+    Raises:
+        UserError: if it is none, or refuses its values.
+    """
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+    tasked(config, problem)
+    if settled:
+        settle(int(config.seed))
+    surrogate = build(config, "surrogate")
+    if not isinstance(surrogate, Surrogate):
+        raise UserError(f"expected a surrogate; got {type(surrogate).__name__}", "surrogate", "See the folder conf/surrogate")
+    return surrogate
+
+
+def trainer_of(config: DictConfig, folder: Path) -> "Descent | None":
+    """How parts are trained; None where nothing needs training.
+
+    Args:
+        config: The whole configuration.
+        folder: Where the training keeps what it needs to go on, unless the configuration names a place.
+    """
+    if "_target_" not in config.trainer:
+        return None
+    trainer: Descent = build(config, "trainer", folder=str(config.trainer.folder or folder))
+    return trainer
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The configuration as plain data, every reference resolved."""
+    content = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}

@@ -1,0 +1,214 @@
+"""One job: what Hydra calls, alone or many times in a sweep.
+
+Around a command's own work stand its run folder, its record of where it comes from, and its status. In a sweep a job
+that fails says so in its folder and lets the others go on; alone, its error is passed on.
+
+Where a run comes from: what ran, on what, when; nothing of the environment beyond that.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import current_process
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig
+
+from rehearsal_torch.cli.build import plain, screen
+from rehearsal_torch.cli.errors import UserError, mendable
+from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.run_folder import RunFolder, State
+from rehearsal_torch.workers import end_with
+
+PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "scipy", "pandas")
+
+
+def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, Any]:
+    """What `run.json` says when a run begins.
+
+    Args:
+        command: The script's name.
+        overrides: What was typed behind it.
+        seed: Where everything random starts.
+    """
+    return {
+        "command": join(["python", f"scripts/{command}.py", *overrides]),
+        "script": command,
+        "overrides": list(overrides),
+        "seed": seed,
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "commit": commit(),
+        "machine": {"system": platform.system(), "release": platform.release(), "architecture": platform.machine(), "cores": os.cpu_count()},
+    }
+
+
+def commit() -> str | None:
+    """The commit of this working copy, with "+changes" where tracked files differ; None where there is none."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    found = _git(root, "rev-parse", "HEAD")
+    if found is None:
+        return None
+    return found + ("+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    try:
+        answer = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return sys.modules[name].__version__ if name in sys.modules else None
+
+
+Work = Callable[[DictConfig, RunFolder, bool], str]
+
+
+# What a job outside a sweep has raised. Hydra would print a line of its own about an error that passes through it.
+raised: list[Exception] = []
+
+
+def carry_out(script: str, work: Work, config: DictConfig) -> None:
+    """Runs a command's work in its run folder; outside a sweep, an error is left in `raised`.
+
+    Args:
+        script: The command's name.
+        work: What is done, given the configuration, the folder and whether it is part of a sweep; returns a sentence that says what came out.
+        config: The job's configuration.
+
+    Raises:
+        UserError: in a sweep, if the folder holds something else.
+    """
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
+        if current_process().name != "MainProcess":
+            end_with(os.getppid())
+        _carry_out(script, work, config, sweep=True)
+        return
+    raised.clear()
+    try:
+        _carry_out(script, work, config, sweep=False)
+    except Exception as error:
+        raised.append(error)
+
+
+def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> None:
+    hydra = HydraConfig.get()
+    folder = RunFolder(_near(Path(hydra.runtime.output_dir)))
+    overrides = recordable(hydra.overrides.task)
+    content = plain(config) | {"out": str(folder.path), "resume": None, "trusted": None}
+    # Looked at before anything of the folder is touched, and again when nobody else can change it.
+    agree(folder, content)
+    with folder.lock():
+        agree(folder, content)
+        cleared(folder)
+        _record(script, work, config, folder, content, overrides, sweep=sweep)
+
+
+def _record(script: str, work: Work, config: DictConfig, folder: RunFolder, content: Mapping[str, Any], overrides: list[str], *, sweep: bool) -> None:
+    """The work, between the record of where it comes from and its status."""
+    began = time.perf_counter()
+    before = folder.read_json("run.json")
+    try:
+        (folder.path / "status.json").unlink(missing_ok=True)
+        spent = float(before.get("seconds", 0.0))
+        choices = {key: value for key, value in HydraConfig.get().runtime.choices.items() if not key.startswith("hydra")}
+        run = before or provenance(script, overrides, int(config.seed)) | {"choices": choices, "data_fingerprint": None, "seconds": 0.0}
+        # run.json says whose folder it is, and therefore comes first.
+        folder.write_json("run.json", run)
+        folder.write_yaml("config.yaml", content)
+        screen(config)
+        message = work(config, folder, sweep)
+        seconds = time.perf_counter() - began
+        folder.write_json("run.json", folder.read_json("run.json") | {"seconds": round(spent + seconds, 3)})
+        folder.close("ok", message, overrides, seconds)
+    except BaseException as error:
+        wrong = _told(error, folder, resumed=bool(before))
+        state: State = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        # A disk that is full, or a folder that may not be written to, must not hide what went wrong.
+        with suppress(OSError):
+            folder.close(state, _sentence(wrong, folder), overrides, time.perf_counter() - began)
+            if not isinstance(error, KeyboardInterrupt) and mendable(error) is None:
+                folder.write("error.txt", "".join(traceback.format_exception(error)))
+        if not sweep or not isinstance(wrong, Exception):
+            if wrong is error:
+                raise
+            raise wrong from error
+        print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
+
+
+def _told(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:
+    """The error as the person at the keyboard is given it.
+
+    What goes wrong with what a folder held before is most often a file of it that was edited: an error that is otherwise a fault of ours is told in
+    words then, and its traceback is left in error.txt.
+    """
+    wrong = mendable(error)
+    if wrong is not None:
+        return wrong
+    if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
+        text = " ".join(str(error).split())[:200]
+        what = f"the run cannot go on from what the folder holds ({type(error).__name__}: {text})"
+        remedy = "Restore what was changed from a copy, or begin anew with another out=; error.txt there says where it failed"
+        return UserError(what, str(folder.path), remedy)
+    return error
+
+
+def recordable(overrides: Iterable[str]) -> list[str]:
+    """Overrides without those that say where a run lies and what is trusted: these belong to one command line, not to the run."""
+    return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", "trusted="))]
+
+
+def _sentence(error: BaseException, folder: RunFolder) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return f"interrupted; go on with resume={folder.path}"
+    if isinstance(error, UserError):
+        return str(error)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+
+
+def _near(path: Path) -> Path:
+    """The path as seen from here, where it lies below."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
+    """What became of each job of a sweep; those that were never started are marked as skipped.
+
+    Args:
+        sweep: The sweep's folder, with one numbered folder a job.
+        jobs: Each job's overrides.
+    """
+    found = []
+    for number, overrides in enumerate(jobs):
+        folder = RunFolder(sweep / str(number))
+        kept = recordable(overrides)
+        try:
+            status = folder.read_json("status.json", ("state", "message"))
+        except PlainFileError:
+            status = {}
+        if not status and folder.begun:
+            status = {"state": "failed", "message": "ended without a word: killed, or out of memory"}
+        elif not status:
+            status = {"state": "skipped", "message": "never started"}
+        if "overrides" not in status:
+            folder.close(status["state"], status["message"], kept, 0.0)
+        found.append({"job": number, "overrides": kept, "seconds": 0.0, **status, "folder": str(folder.path)})
+    return found

@@ -1,0 +1,191 @@
+"""Learning rehearsal graphs from a table: scripts/learn_graph.py data=table.csv.
+
+The whole table is learnt from, and resamples of it; what comes out goes into a folder (see `reporting.figures.learnt_graphs`).
+
+Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
+
+Source: Qin et al. (2023), App. A.3 and Eq. 7.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.cli.errors import UserError, check_output, exit_code, told
+from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.files.lock import locked
+from rehearsal_torch.files.plain import read_yaml
+
+if TYPE_CHECKING:
+    from rehearsal_torch.graphs.bidirection import Background
+    from rehearsal_torch.graphs.bootstrap import GraphPosterior
+
+_HELP = ("-h", "--help", "help")
+_LISTED = 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Learns what was asked for.
+
+    Args:
+        arguments: What was typed behind the script's name; None for what was typed.
+
+    Returns:
+        The exit code.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    if any(text in _HELP for text in typed):
+        print(VERB.help())
+        return 0
+    return exit_code(lambda: VERB.run(VERB.read(typed)), "Interrupted; nothing was written.")
+
+
+def learn_graph(options: Mapping[str, str]) -> int:
+    """Learns from the whole table and from resamples of it, writes, draws, and says what was found.
+
+    Args:
+        options: The options of `VERB` by key.
+
+    Returns:
+        The exit code, 0.
+
+    Raises:
+        UserError: if the table, the background knowledge or an option cannot be used.
+    """
+    level, resamples, most, seed = (_number(options, key, kind) for key, kind in (("level", float), ("resamples", int), ("most", int), ("seed", int)))
+    out = _folder(options.get("out"))
+    with told("learn_graph"):
+        from rehearsal_torch.data.reading import number_columns, table_file
+        from rehearsal_torch.graphs.bootstrap import bootstrap
+        from rehearsal_torch.graphs.learning import learn
+        from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
+
+        frame = table_file(options["data"], "data")
+        names = _names(options.get("columns")) or [str(name) for name in frame.columns]
+        parts = {part: _names(options.get(part)) for part in ("context", "alterable", "outcomes")}
+        for part, listed in parts.items():
+            if strange := [name for name in listed if name not in names]:
+                raise UserError(f"no column {strange[0]!r}", part, f"There are {', '.join(names)}")
+        values = number_columns(frame, names, options["data"], least=5, varying=True)
+        known = _background(options.get("background"), names, parts)
+        test, bidirected = options["test"], options["bidirected"] == "true"
+        whole = learn(values, names, test, level, known, bidirected, most)
+        print(
+            f"{len(values)} rows, {len(names)} variables: {len(whole.pattern.directed)} directed edges are shared by all graphs, "
+            f"{len(whole.pattern.undirected)} have no direction yet"
+        )
+        dags, graphs = len(whole.dags), len(whole.graphs)
+        print(f"{dags} directed graph{'s cannot be told apart; they stand' if dags > 1 else ' stands'} for {graphs} rehearsal graph{'s' if graphs > 1 else ''}")
+        for note in whole.notes:
+            print(f"  note: {note}")
+        if resamples:
+            posterior = bootstrap(values, names, resamples, seed, options["weights"], test, level, known, bidirected, most, _progress(resamples))
+        else:
+            posterior = _certain(whole.graphs)
+        with locked(out):
+            written = write_learnt(out, options, whole, posterior, parts)
+    _tell(posterior, resamples)
+    print(f"Written to {out}: {', '.join(written)}")
+    following = f"python scripts/decide.py +experiment=own_table path={options['data']} dataset.task=task.yaml"
+    print(f"Next: put {out / 'graph.yaml'} into task.yaml (docs/rehearsal.md says what else it holds), then {following}")
+    return 0
+
+
+def _certain(graphs: Sequence[Any]) -> "GraphPosterior":
+    """The class of the whole table, all members alike: what there is without resamples."""
+    from rehearsal_torch.graphs.bootstrap import GraphPosterior
+
+    share = 1 / len(graphs)
+    return GraphPosterior(tuple(graphs), (share,) * len(graphs), (share,) * len(graphs), 0, {})
+
+
+def _tell(posterior: "GraphPosterior", resamples: int) -> None:
+    if resamples:
+        useful = resamples - sum(posterior.failures.values())
+        print(
+            f"{useful} of {resamples} resamples gave {len(posterior.graphs)} rehearsal graphs"
+            + "".join(f"; {why}: {n}" for why, n in posterior.failures.items())
+        )
+    shown = list(posterior.edges().items())
+    print(f"the {min(_LISTED, len(shown))} most probable edges of {len(shown)}:" if shown else "no edge was found: nothing depends on anything")
+    for (one, line, other), share in shown[:_LISTED]:
+        print(f"  {one} {line} {other}: {share:.2f}")
+
+
+def _progress(resamples: int) -> Callable[[int], None]:
+    """Says in place how many resamples are done, where somebody is watching."""
+
+    def say(done: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r  resample {done} of {resamples}", end="\n" if done == resamples else "", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list[str]]) -> "Background":
+    """What is known: roles that were typed, and a file with tiers, forbidden and required edges."""
+    from rehearsal_torch.graphs.bidirection import Background
+
+    plain: Any = {}
+    if path is not None:
+        if not Path(path).is_file():
+            raise UserError("there is no such file", path, "Give a YAML file with any of tiers, forbidden and required")
+        plain = read_yaml(path) or {}
+    if not isinstance(plain, dict) or set(plain) - {"tiers", "forbidden", "required"} or not all(isinstance(each, list) for each in plain.values()):
+        raise UserError("expected lists under tiers, forbidden and required", str(path), "For example: forbidden: [[rating, weather]]")
+    if "tiers" in plain and (parts["context"] or parts["outcomes"]):
+        raise UserError("tiers are given twice", str(path), "Leave out tiers, or context= and outcomes=")
+    edges = [tuple(plain.get(kind, [])) for kind in ("forbidden", "required")]
+    if "tiers" in plain:
+        found = Background(tuple(plain["tiers"]), *edges)
+        found.check(names)
+        return found
+    return Background.roles(names, parts["context"], parts["outcomes"], *edges)
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in text.strip("[]").split(",") if name.strip()] if text else []
+
+
+def _number(options: Mapping[str, str], key: str, kind: type) -> Any:
+    try:
+        found = kind(options[key])
+    except ValueError:
+        raise UserError(f"expected {'a number' if kind is float else 'a whole number'}", f"{key}={options[key]}") from None
+    if kind is int and found < (1 if key == "most" else 0):
+        raise UserError(f"expected {'1' if key == 'most' else '0'} or more", f"{key}={options[key]}")
+    return found
+
+
+def _folder(typed: str | None) -> Path:
+    """Where results go: a folder of its own for every run, unless one is named."""
+    if typed is None:
+        return Path("runs/learn_graph") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    check_output(Path(typed), ("graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", "figures"), "graphs.yaml", "options:\n")
+    return Path(typed)
+
+
+VERB = Verb(
+    "learn_graph",
+    "Learns rehearsal graphs from a table: those that cannot be told apart, and how probable they are when rows are drawn again.",
+    (
+        Option("data", "the table, a .csv or .csv.gz with a header row", required=True),
+        Option("columns", "the variables, separated by commas; all columns where left out"),
+        Option("context", "variables before all others (X)"),
+        Option("outcomes", "variables after all others (Y)"),
+        Option("alterable", "variables that may be altered, for the drawing"),
+        Option("background", "a YAML file with any of tiers, forbidden and required"),
+        Option("test", "of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")),
+        Option("level", "of the test", "0.05"),
+        Option("resamples", "how often rows are drawn again; 0 leaves that out", "100"),
+        Option("weights", "of graphs that came out: all equal (Eq. 7), or by how often", "equal", ("equal", "frequency")),
+        Option("bidirected", "list graphs with bi-directional edges too", "true", ("true", "false")),
+        Option("most", "largest number of graphs of one table", "1000"),
+        Option("seed", "of the drawing", "0"),
+        Option("out", "the folder for what is made; a new one under runs/learn_graph where left out"),
+    ),
+    learn_graph,
+    "learn_graph",
+)

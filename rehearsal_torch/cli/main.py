@@ -1,0 +1,144 @@
+"""The way from what was typed to the jobs.
+
+First everything that was typed is checked, without importing torch, so that a slip is answered at once. Then the run
+folder is settled, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs, whatever became of them.
+
+Exit codes: 0 all is well; 1 a job failed; 2 something typed, or a folder, must be mended; 130 interrupted (128 + n by signal n).
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from omegaconf import DictConfig, OmegaConf
+
+from rehearsal_torch.cli.allowed import named_in, trusted_names
+from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.job import raised, recordable
+from rehearsal_torch.cli.overrides import composed, read_override
+from rehearsal_torch.cli.resume import recorded
+from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
+from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.files.writing import make_folder
+from rehearsal_torch.run_folder import RunFolder
+
+
+def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = None, conf: Path = CONF, after: Callable[[Path], None] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        task: What Hydra calls for each job; its name is the command's.
+        arguments: What was typed behind the script's name; None for what was typed.
+        conf: The folder with config.yaml.
+        after: What is done with a sweep's folder when its jobs have ended.
+
+    Returns:
+        The exit code.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(lambda: _run(task, typed, conf, after), "Interrupted; type the same with resume=FOLDER to go on.")
+
+
+def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, after: Callable[[Path], None] | None) -> int:
+    parsed = get_args_parser().parse_args(arguments)
+    if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
+        _hand_over(task, arguments, conf)
+        return 0
+    if parsed.config_dir and not Path(parsed.config_dir).is_dir():
+        raise UserError("there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf")
+    script, typed, multirun = task.__name__, list(parsed.overrides), bool(parsed.multirun)
+    resume = [text.partition("=")[2].strip("'\"") for text in typed if text.startswith("resume=") and text != "resume=null"]
+    trust: list[str] = []
+    if resume:
+        if any(text.startswith("out=") for text in typed):
+            raise UserError("resume= names the folder already", "out", "Leave out= out")
+        rest = [text for text in typed if not text.startswith(("resume=", "trusted="))]
+        trust = [f"trusted={_listed(typed, parsed.config_dir)}"]
+        typed, multirun = recorded(resume[0], rest, script)
+    config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir)
+    trusted = OmegaConf.select(config, "trusted")
+    trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)
+    check(config, script, jobs, typed)
+    out = Path(resume[0]) if resume else Path(str(config.out)) if config.out is not None else _fresh(str(config.name))
+    flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
+    kept = [text for text in typed if not text.startswith("out=")]
+    passed = [*(["-m"] if multirun else []), *flags, *kept, *trust, _quoted("out", str(out))]
+    if not multirun:
+        # What is a file, or lies below one, is said when the job looks at it.
+        with suppress(FileExistsError, NotADirectoryError):
+            make_folder(out)
+        _hand_over(task, passed, conf)
+        if raised:
+            raise raised.pop()
+        return 0
+    settled(out, script, kept)
+    with RunFolder(out).lock():
+        begin(out, script, kept)
+        return _swept(task, passed, conf, out, [recordable(job) for job in jobs], script, after, [text for text in kept if of_hydra(text)])
+
+
+def _swept(
+    task: Callable[[DictConfig], None],
+    passed: list[str],
+    conf: Path,
+    out: Path,
+    jobs: list[list[str]],
+    script: str,
+    after: Callable[[Path], None] | None,
+    again: list[str],
+) -> int:
+    """Runs a sweep, and ends it with its tables."""
+    failure: Exception | None = None
+    try:
+        _hand_over(task, passed, conf)
+    except Exception as error:  # what a job could not say in its own folder: the table is printed all the same
+        failure = error
+    finally:
+        code = finish(out, jobs, ["python", f"scripts/{script}.py"], after, again)
+    if failure is not None:
+        raise failure
+    return code
+
+
+def _listed(typed: Sequence[str], extra: str | None) -> str:
+    """Modules and classes that are trusted on this command line, as an override's value."""
+    named: list[str] = [] if extra is None else named_in(extra)
+    for text in typed:
+        if text.startswith("trusted="):
+            value = read_override(text).value()
+            named += trusted_names([str(each) for each in value] if isinstance(value, list) else value)
+    return f"[{','.join(named)}]"
+
+
+def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> None:
+    """Lets Hydra run the task; errors come through as they are."""
+    typed, told = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *arguments], "1"
+    try:
+        hydra.main(version_base="1.3", config_path=str(conf.resolve()), config_name="config")(task)()
+    finally:
+        sys.argv = typed
+        if told is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        else:
+            os.environ["HYDRA_FULL_ERROR"] = told
+
+
+def _fresh(name: str) -> Path:
+    """A folder that is not there yet: runs/<name>/<time>."""
+    path = Path("runs") / name / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+    number = 1
+    while path.exists():
+        number += 1
+        path = path.with_name(f"{path.name.partition('.')[0]}.{number}")
+    return path
+
+
+def _quoted(key: str, value: str) -> str:
+    """An override whose value is read as it is, whatever characters it has."""
+    return f"{key}='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

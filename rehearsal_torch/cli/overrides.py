@@ -1,0 +1,222 @@
+"""Reading what was typed, before anything heavy is imported.
+
+Overrides are checked against the configuration that they are for: each key must be there, each group option must
+exist, each value must be of the kind of the value that it replaces, and nothing may be left missing. The
+configuration's own values are the schema.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, islice, product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rehearsal_torch.cli.errors import UserError, did_you_mean
+
+LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
+KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
+
+
+def composed(conf: Path, overrides: Sequence[str], multirun: bool, extra: str | None = None) -> tuple[DictConfig, list[list[str]]]:
+    """The configuration that the overrides ask for, and the jobs of a sweep.
+
+    Args:
+        conf: The folder with config.yaml.
+        overrides: As typed: key=value.
+        multirun: Whether values may be swept.
+        extra: A further folder of configurations (``--config-dir``).
+
+    Returns:
+        The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
+
+    Raises:
+        UserError: for anything that the person at the keyboard must mend.
+    """
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        read = _Reader([f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else [])
+        parsed = [read_override(text) for text in overrides]
+        for override in parsed:
+            _whole_or_swept(override, multirun)
+            _option(override, read)
+        groups = [override for override in parsed if read.options(override.key_or_group)]
+        values = [override for override in parsed if not read.options(override.key_or_group)]
+        choices = [single_overrides(override) for override in groups]
+        _few(prod(map(len, choices)))
+        for choice in product(*choices):
+            plain = read.compose([*choice])
+            for override in values:
+                _value(override, plain)
+        config = read.compose([single_overrides(override)[0] for override in parsed])
+        _nothing_missing(config)
+        swept = [read_override(f"{key}={value}") for key, value in (OmegaConf.select(config, "hydra.sweeper.params") or {}).items()] if multirun else []
+        return config, _jobs([*swept, *parsed])
+
+
+class _Reader:
+    """Hydra's view of the configuration folders."""
+
+    def __init__(self, extra: list[str]) -> None:
+        self.extra = extra
+        self.known: dict[str, list[str]] = {}
+        self.loader = GlobalHydra.instance().config_loader()
+
+    def options(self, group: str) -> list[str]:
+        """The options of a group; none where it is no group."""
+        if group not in self.known:
+            self.known[group] = list(self.loader.get_group_options(group, config_name="config", overrides=self.extra))
+        return self.known[group]
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig:
+        """The configuration, with Hydra's own node."""
+        try:
+            return compose("config", [*overrides, *self.extra], return_hydra_config=True)
+        except (HydraException, OmegaConfBaseException) as error:
+            raise UserError(" ".join(str(error).split("Config search path")[0].split()).rstrip(".")) from error
+
+
+def read_override(text: str) -> Override:
+    """An override as Hydra reads it; nothing is resolved.
+
+    Raises:
+        UserError: if it cannot be read.
+    """
+    if len(text) > LONGEST:
+        raise UserError(f"expected at most {LONGEST} characters in an override; {text[:40]}... has {len(text)}")
+    depth = max(accumulate((char in "[{(") - (char in "]})") for char in text), default=0)
+    if depth > DEEPEST:
+        raise UserError(f"expected at most {DEEPEST} levels of nesting in an override; {text[:40]}... has {depth}")
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        remedy = f"Write {text}=VALUE" if "=" not in text else "Put texts with blanks or commas in quotes: \"key='a, b'\""
+        raise UserError(f"cannot read {text!r}", remedy=remedy) from error
+
+
+def _whole_or_swept(override: Override, multirun: bool) -> None:
+    if override.is_sweep_override() and not multirun:
+        raise UserError(f"{override.input_line} names several values", remedy="Add -m for a sweep, or put the value in quotes")
+
+
+def _option(override: Override, read: _Reader) -> None:
+    """Whether a group has the option that is asked for."""
+    group = override.key_or_group
+    options = read.options(group)
+    if not options or override.is_delete():
+        return
+    appended = override.is_add() or override.is_force_add()
+    if group == "experiment" and not appended:
+        raise UserError("experiments are added to the configuration", remedy=f"Write +{override.input_line}")
+    if group != "experiment" and appended:
+        raise UserError(f"{group} is part of the configuration already", remedy=f"Leave the plus out: {str(override.input_line).lstrip('+')}")
+    for text in single_overrides(override):
+        option = text.partition("=")[2]
+        if option not in options:
+            raise UserError(f"there is no {group} called {option!r}", remedy=did_you_mean(option, options) or f"See the folder conf/{group}")
+
+
+def single_overrides(override: Override) -> list[str]:
+    """An override without sweeps, once for each of its values.
+
+    Raises:
+        UserError: if its values cannot be listed, or are too many.
+    """
+    if not override.is_sweep_override():
+        return [str(override.input_line)]
+    if not override.is_discrete_sweep():
+        raise UserError(f"cannot sweep over {override.input_line}", remedy="Write a choice, such as seed=0,1,2, or a range, such as 'seed=range(3)'")
+    found = [f"{override.get_key_element()}={value}" for value in islice(override.sweep_string_iterator(), JOBS + 1)]
+    _few(len(found))
+    return found
+
+
+def _few(count: int) -> None:
+    if count > JOBS:
+        raise UserError(f"expected a sweep of at most {JOBS} jobs; there are more", remedy="Sweep over fewer values, or in several sweeps")
+
+
+def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
+    """Every combination; a key that stands twice counts as it stood last, in its first place."""
+    found: dict[str, list[str]] = {}
+    for override in overrides:
+        found[override.get_key_element()] = single_overrides(override)
+    _few(prod(map(len, found.values())))
+    return [list(job) for job in product(*found.values())]
+
+
+def _value(override: Override, config: DictConfig) -> None:
+    """Whether a key exists, and its new value is of the old one's kind."""
+    key = override.key_or_group
+    if not _known(config, key):
+        if override.is_add() or override.is_force_add():
+            return
+        leaf = key.rpartition(".")[2]
+        keys = [name for name in _entries(config) if not name.rpartition(".")[2].startswith("_")]
+        same = [name for name in keys if name.rpartition(".")[2] == leaf]
+        remedy = f"Did you mean {' or '.join(same[:3])}?" if same else did_you_mean(key, keys)
+        raise UserError(f"there is no key {key!r}", remedy=remedy or "See --help for all keys")
+    if override.is_delete():
+        return
+    for text in single_overrides(override):
+        _kind(key, read_override(text).value(), config)
+
+
+def _known(config: DictConfig, key: str) -> bool:
+    if key in _entries(config):
+        return True
+    return key.startswith("hydra.") and OmegaConf.select(config, key.rpartition(".")[0]) is not None
+
+
+def _entries(config: DictConfig) -> dict[str, Any]:
+    """Dotted key to value as written, references unresolved, without Hydra's own."""
+    found: dict[str, Any] = {}
+
+    def walk(node: dict[Any, Any], prefix: str) -> None:
+        for name, value in node.items():
+            found[f"{prefix}{name}"] = value
+            if isinstance(value, dict):
+                walk(value, f"{prefix}{name}.")
+
+    plain = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(plain, dict)
+    walk({name: value for name, value in plain.items() if name != "hydra"}, "")
+    return found
+
+
+def _kind(key: str, new: Any, config: DictConfig) -> None:
+    try:
+        old = OmegaConf.select(config, key)
+    except OmegaConfBaseException:
+        return
+    if old is None or new is None or (isinstance(new, str) and "${" in new):
+        return
+    if isinstance(old, DictConfig) or OmegaConf.is_list(old):
+        wanted, right = ("a mapping", isinstance(new, dict)) if isinstance(old, DictConfig) else ("a list", isinstance(new, list))
+    else:
+        wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
+        scalar = not isinstance(new, list | dict)
+        number = isinstance(new, int | float) and not isinstance(new, bool)
+        whole = isinstance(new, int) and not isinstance(new, bool)
+        right = {"true or false": isinstance(new, bool), "a whole number": whole, "a number": number, "a text": scalar}.get(wanted, True)
+    if not right:
+        raise UserError(f"expected {wanted}, such as {_shown(old)}; got {_shown(new)}", key)
+
+
+def _shown(value: Any) -> str:
+    plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+    text = str(plain).lower() if isinstance(plain, bool) else str(getattr(plain, "text", plain))
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _nothing_missing(config: DictConfig) -> None:
+    missing = sorted(key for key, value in _entries(config).items() if value == "???")
+    if missing:
+        raise UserError(f"{' and '.join(missing)} must be given", remedy=f"Add {' '.join(f'{key}=...' for key in missing)}")

@@ -1,0 +1,195 @@
+"""Preparing data: each verb makes something that is shipped or read later from public files.
+
+Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
+
+Bermuda's equations, fitted again: scripts/prepare.py bermuda source=CSV [out=FILE].
+
+Says how far the refitted figures lie from those that the package ships; with `out`, writes them in the shipped form.
+
+Preparing NHANES: modules to complete cases, and complete cases to a generator that may be shipped.
+
+Written into the folder `out`: attrition.csv, complete_cases.csv (participants: yours to keep, not to pass on),
+generator/ (no participant's row), and the figures marginals and correlations.
+
+Source: Du et al. (2026), App. E.4.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.cli.errors import UserError, begins, check_output, did_you_mean, exit_code, told
+from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.files.lock import locked
+from rehearsal_torch.files.writing import write_text
+
+
+def prepare_bermuda(options: Mapping[str, str]) -> int:
+    """Refits, compares, and writes.
+
+    Args:
+        options: `source`, the measurements as CSV; `out`, where the figures go, if anywhere.
+
+    Returns:
+        The exit code, 0.
+
+    Raises:
+        UserError: for an unknown option, or a table that is missing or lacks a column.
+    """
+    from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
+
+    unknown = sorted(set(options) - {"source", "out"})
+    if unknown or "source" not in options:
+        raise UserError(f"expected source=CSV and perhaps out=FILE; got {unknown or 'no source'}", "bermuda")
+    if "out" in options and Path(options["out"]).exists() and not begins(Path(options["out"]), '{\n "source": "'):
+        raise UserError("is there already, and holds no equations that this command wrote", f"out={options['out']}", "Name another file, or move it away")
+    with told("bermuda"):
+        fitted = refit(options["source"])
+    shipped = figures()
+    differences = [abs(one - other) for label in fitted for one, other in zip(_numbers(fitted[label]), _numbers(shipped[label]), strict=True)]
+    print(f"{len(differences)} figures refitted; the largest difference from the shipped ones is {max(differences):.2g}")
+    if "out" in options:
+        write_text(options["out"], json.dumps({"source": shipped["source"], **fitted}, indent=1) + "\n")
+        print(f"written to {options['out']}")
+    return 0
+
+
+def _numbers(tree: Any) -> Iterator[float]:
+    """Every number of nested dictionaries and lists, by sorted key."""
+    if isinstance(tree, Mapping):
+        for key in sorted(tree):
+            yield from _numbers(tree[key])
+    elif isinstance(tree, list):
+        for each in tree:
+            yield from _numbers(each)
+    else:
+        yield float(tree)
+
+
+_EXPECTED = 7465
+_FIGURES = tuple(f"{name}.{kind}" for name in ("marginals", "correlations") for kind in ("png", "svg"))
+_WRITTEN = ("attrition.csv", "complete_cases.csv", "generator", *_FIGURES)
+
+
+def prepare_nhanes(options: Mapping[str, str]) -> int:
+    """Merges, fits, validates and saves.
+
+    Args:
+        options: `source` and `out`, folders; `download` and `checksums`, true or false; `site`, where modules are fetched from.
+
+    Returns:
+        The exit code, 0.
+
+    Raises:
+        UserError: if something is missing, unreadable or cannot be written.
+    """
+    source, out = Path(options["source"]), Path(options["out"])
+    check_output(out, _WRITTEN, "attrition.csv", "required,")
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - began:5.0f} s] {text}", flush=True)
+
+    from rehearsal_torch.problems.nhanes.download import fetch
+    from rehearsal_torch.problems.nhanes.modules import CYCLES, merged
+
+    if options["download"] == "true":
+        with told("download=true"):
+            fetched = fetch(source, options["site"], say)
+        say(f"{len(fetched)} modules fetched into {source}")
+    with told(f"source={source}"):
+        cohort = merged(source)
+    print(cohort.attrition.to_string(index=False), flush=True)
+    if cohort.unlike:
+        text = f"{len(cohort.unlike)} modules differ from those this was written for ({', '.join(cohort.unlike)})"
+        if options["checksums"] == "true":
+            raise UserError(text, f"source={source}", "Fetch them again, or accept them with checksums=false")
+        say(f"{text}; accepted")
+    elif len(cohort.cases) != _EXPECTED:
+        raise AssertionError(f"the published modules gave {len(cohort.cases)} complete cases instead of {_EXPECTED}")
+    # What takes long to import is imported once the data are known to be there.
+    from rehearsal_torch.problems.nhanes.fitting import fit_generator, settings, validated
+    from rehearsal_torch.problems.nhanes.generator import Generator
+    from rehearsal_torch.problems.nhanes.modules import DESIRED, VARIABLES
+    from rehearsal_torch.reporting.figures.generator_validation import correlations, marginals
+    from rehearsal_torch.reporting.style import drawing, save
+
+    with told(f"out={out}"), locked(out):
+        cohort.attrition.to_csv(out / "attrition.csv", index=False)
+        cohort.cases.to_csv(out / "complete_cases.csv", index=False)
+        fitted = fit_generator(cohort.cases, lambda text: say(f"fitting {text}"))
+        checked = validated(fitted, cohort.cases)
+        counts = {"participants": len(cohort.cases), "modules": "as published" if not cohort.unlike else f"unlike: {', '.join(cohort.unlike)}"}
+        source_text = f"U.S. National Center for Health Statistics, NHANES {next(iter(CYCLES.values()))[:4]}-{list(CYCLES.values())[-1][5:]}, public-use files"
+        card = {"source": source_text, **counts, **settings(), **fitted.card, "validation": checked.summary}
+        Generator(fitted.roots, fitted.chain, fitted.equations, fitted.ranks, card).save(out / "generator")
+        Generator.load(out / "generator")
+        with drawing():
+            bounds = {name: pair[1] for name, pair in DESIRED.items()}
+            save(marginals(VARIABLES, checked.real, checked.generated, bounds), out, "marginals")
+            save(correlations(VARIABLES, *checked.correlations), out, "correlations")
+    summary = checked.summary
+    for name, reading in summary["readings"].items():
+        print(f"  {name}: correlation MAE {reading['correlation_mae']:.4f} (paper {summary['correlation_mae_paper']}), desired {reading['desired']:.4f}")
+    print(f"  participants: desired {summary['desired_real']:.4f}")
+    print(f"{len(cohort.cases)} complete cases; generator and figures in {out}. Use it with dataset=nhanes dataset.generator={out / 'generator'}")
+    return 0
+
+
+VERBS = (
+    Verb(
+        "nhanes",
+        "Merges the CDC's NHANES 2011-2018 modules, fits the structural generator, compares it with the participants, and saves it.",
+        (
+            Option("source", "the folder with the modules, DEMO_G.XPT and so on", required=True),
+            Option("out", "the folder for what is made", required=True),
+            Option("download", "fetch the modules that the folder lacks", "false", ("true", "false")),
+            Option("checksums", "refuse modules whose values are not those this was written for", "true", ("true", "false")),
+            Option("site", "where modules are fetched from", "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"),
+        ),
+        prepare_nhanes,
+    ),
+    Verb(
+        "bermuda",
+        "Fits the equations of the Bermuda reef to its measurements, and compares them with the shipped ones.",
+        (Option("source", "the table of measurements, a CSV file", required=True), Option("out", "a file for the equations, as JSON")),
+        prepare_bermuda,
+    ),
+)
+_HELP = ("-h", "--help", "help")
+
+
+def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) -> int:
+    """Runs the verb that was typed.
+
+    Args:
+        arguments: What was typed behind the script's name; None for what was typed.
+        verbs: What can be done.
+
+    Returns:
+        The exit code.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    return exit_code(lambda: _run(typed, verbs), "Interrupted; type the same again.")
+
+
+def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
+    known = {verb.name: verb for verb in verbs}
+    if not typed or typed[0] in _HELP:
+        print(_overview(verbs))
+        return 0 if typed else 2
+    if typed[0] not in known:
+        raise UserError("there is no such verb", typed[0], did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}")
+    verb = known[typed[0]]
+    if any(text in _HELP for text in typed[1:]):
+        print(verb.help())
+        return 0
+    return verb.run(verb.read(typed[1:]))
+
+
+def _overview(verbs: Sequence[Verb]) -> str:
+    lines = ["Prepares data from public files.", "", "Usage: python scripts/prepare.py VERB key=value ...   (VERB --help tells its options)", ""]
+    return "\n".join([*lines, *(f"  {verb.name:<10} {verb.summary}" for verb in verbs)])

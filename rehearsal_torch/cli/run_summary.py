@@ -1,0 +1,74 @@
+"""The first and the last words of a run: the data card, the table, the folder, and what to type next."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.problems.problem import Problem
+
+
+def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
+    """Prints the data card, unless many jobs would; keeps it as data.yaml, and notes the data's fingerprint.
+
+    Returns:
+        The fingerprint of the observations.
+
+    Raises:
+        UserError: if the run was begun with other data.
+    """
+    fingerprint, run = problem.observations().fingerprint(), folder.read_json("run.json")
+    before = run.get("data_fingerprint")
+    if before not in (None, fingerprint):
+        what = f"the run was begun with other data ({before[:12]} there, {fingerprint[:12]} now), to which what it holds belongs"
+        raise UserError(what, str(folder.path), "Bring that data back, or begin a new run with another out=")
+    card = dict(problem.card())
+    folder.write_yaml("data.yaml", card)
+    folder.write_json("run.json", run | {"data_fingerprint": fingerprint})
+    if not sweep:
+        print("\n".join(["Data", *(f"  {line}" for line in lines(card))]), flush=True)
+    return fingerprint
+
+
+def lines(card: Mapping[str, Any], width: int = 110) -> list[str]:
+    """A card as lines: name, then value; a mapping of mappings as one line for each."""
+    found = []
+    for key, value in card.items():
+        if isinstance(value, Mapping) and any(isinstance(item, Mapping) for item in value.values()):
+            found += [f"{key}:", *(f"  {line}" for line in lines(value, width - 2))]
+        else:
+            found.append(f"{key}: {_short(value)[:width]}")
+    return found
+
+
+def closing(folder: RunFolder, sweep: bool, following: str) -> None:
+    """Writes and prints the report, then the folder and what to do next; in a sweep one line has to do."""
+    from rehearsal_torch.reporting.run_report import report
+
+    table = report(folder.path)
+    print(f"Done: {folder.path}" if sweep else f"{table}\nRun folder: {folder.path}\nNext: {following}", flush=True)
+
+
+def written(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV; the first row's keys are the columns."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        from rehearsal_torch.spaces.box import setting_text
+
+        return setting_text(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_short(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_short(item) for item in value)
+    return str(value)

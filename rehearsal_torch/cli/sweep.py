@@ -1,0 +1,118 @@
+"""Sweeps: many jobs under one folder, and the tables that end them."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rehearsal_torch.cli.collect import cohorts, conclude
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.job import recordable, statuses
+from rehearsal_torch.cli.resume import SWEEP
+from rehearsal_torch.cli.sweep_table import crossed
+from rehearsal_torch.files.lock import LOCK
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.run_folder import RunFolder
+
+
+def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
+    """Whether a folder holds this sweep already; the rule is that of `taking_up`. Nothing is touched.
+
+    Raises:
+        UserError: if the folder holds anything but this sweep.
+        PlainFileError: if its sweep.json is damaged.
+    """
+    if out.exists() and not out.is_dir():
+        raise UserError("expected a folder; this is a file", str(out), "Choose another out=")
+    before = RunFolder(out).read_json(SWEEP, ("script", "overrides", "decisive"))
+    if before:
+        if before["script"] != script or before["decisive"] != _decisive(overrides):
+            told = join([f"scripts/{before['script']}.py", "-m", *before["decisive"]])
+            raise UserError(f"the folder holds another sweep: {told}", str(out), "Choose another out=")
+        return True
+    if out.exists() and any(not path.name.startswith(LOCK) for path in out.iterdir()):
+        raise UserError("the folder is not empty and holds no sweep", str(out), "Choose another out=")
+    return False
+
+
+def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
+    """Settles a sweep's folder. Hydra's own settings, such as the launcher, are not kept in it: they are typed each time.
+
+    Raises:
+        UserError: if the folder holds anything but this sweep.
+        PlainFileError: if its sweep.json is damaged.
+    """
+    if not settled(out, script, overrides):
+        kept = [text for text in recordable(overrides) if not of_hydra(text)]
+        RunFolder(out).write_json(SWEEP, {"script": script, "overrides": kept, "decisive": _decisive(overrides)})
+
+
+def of_hydra(override: str) -> bool:
+    """Whether an override is one of Hydra's own settings."""
+    return override.lstrip("+~").startswith("hydra")
+
+
+def _decisive(overrides: Sequence[str]) -> list[str]:
+    return [text for text in recordable(overrides) if not of_hydra(text) and not text.startswith("workers=")]
+
+
+def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Callable[[Path], None] | None = None, again: Sequence[str] = ()) -> int:
+    """Merges shards where all are done, and prints the table of jobs; last of all, where a world judged the decisions, worlds by methods.
+
+    Args:
+        out: The sweep's folder.
+        jobs: Each job's overrides.
+        command: What the sweep was typed as, without overrides.
+        after: What else is done with the folder before the table.
+        again: What must be typed again to go on, besides the folder.
+
+    Returns:
+        0 if every job went well, else 1.
+    """
+    rows = statuses(out, jobs)
+    damaged = False
+    try:
+        _merge(out, all(row["state"] == "ok" for row in rows), join([*command, f"resume={out}", *again]))
+        if after is not None:
+            after(out)
+    except (PlainFileError, UserError) as error:
+        damaged = True
+        print(f"Not merged: {error}", file=sys.stderr, flush=True)
+    _print(out, rows)
+    try:
+        table = crossed(out, rows)
+    except PlainFileError as error:
+        damaged, table = True, ""
+        print(f"Not tabulated: {error}", file=sys.stderr, flush=True)
+    if table:
+        print(table, flush=True)
+    return 0 if all(row["state"] == "ok" for row in rows) and not damaged else 1
+
+
+def _merge(out: Path, good: bool, following: str) -> None:
+    """Merges shards where all are done, or says how to go on."""
+    if not cohorts(out):
+        return
+    if not good:
+        print(f"Not merged, as not all jobs are done. Go on with: {following}", flush=True)
+        return
+    for merged in conclude(out):
+        print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
+
+
+def _print(out: Path, rows: list[dict[str, Any]]) -> None:
+    common = set.intersection(*(set(row["overrides"]) for row in rows)) if len(rows) > 1 else set[str]()
+    table = Table(title=f"{len(rows)} jobs in {out}", title_justify="left")
+    for heading in ("job", "state", "overrides", "seconds", "message"):
+        table.add_column(heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold")
+    for row in rows:
+        own = " ".join(text for text in row["overrides"] if text not in common)
+        table.add_row(str(row["job"]), row["state"], own, f"{row['seconds']:.1f}", row["message"])
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(table, markup=False)

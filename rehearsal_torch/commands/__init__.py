@@ -1,1 +1,0 @@
-"""Commands: what the scripts do."""

@@ -1,0 +1,209 @@
+"""Dose levels: continuous doses as a finite set of actions.
+
+Each of p drugs has `count` levels: level 0 is no dose at all, the others are the quantile intervals of the
+non-zero doses seen in training, each represented by its median. An action is a tuple of levels, numbered in mixed
+radix with the last drug fastest (25 actions for two drugs of five levels: action = 5 * first + second).
+
+Where a drug was given in at most `count` - 1 different doses (integer codes, tablets), each dose is a level of its own.
+Where quantiles would leave a level without a row, because doses are repeated, the distinct doses are divided into
+neighbouring groups of about equally many rows instead, none of them empty, and `notes` names the doses that share a level.
+A level is *selectable* if its dose belongs to it; a level without a row has no such dose.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2; repeated doses are ours.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.sizes import bounded
+
+MOST_LEVELS, MOST_ACTIONS = 1000, 2**20
+
+UNREACHED = torch.finfo(torch.float64).max
+"""The lower edge of a level that no dose belongs to."""
+FEW = 20
+"""Up to so many different doses, those that share a level are named."""
+
+
+class DoseLevels(Solved):
+    """Levels of p drugs, learnt from doses.
+
+    Args:
+        names: The p dose columns.
+        count: Levels per drug, at least 2.
+
+    Attributes:
+        notes: Drug to a sentence that the reader of a data card needs, for drugs whose repeated doses decided their levels.
+
+    Raises:
+        ValueError: if count is below 2, or there are more than 1,000 levels or a million actions.
+    """
+
+    def __init__(self, names: Sequence[str], count: int = 5) -> None:
+        super().__init__()
+        if count < 2:
+            raise ValueError(f"expected at least 2 levels (none and some); got {count}")
+        bounded("levels", count, MOST_LEVELS, 2)
+        bounded("levels ** doses", count ** len(tuple(names)), MOST_ACTIONS)
+        self.names, self.count = tuple(names), count
+        self.notes: dict[str, str] = {}
+        self.register_fitted("edges", "medians")
+        self.edges: Tensor
+        self.medians: Tensor
+
+    def sizes(self) -> Sizes:
+        """Edges (p, count - 2) and medians (p, count)."""
+        return {"edges": (len(self.names), self.count - 2), "medians": (len(self.names), self.count)}
+
+    def faults(self) -> list[str]:
+        """Sizes, edges that do not rise, and medians that do not begin at 0 or fall below it."""
+        found = super().faults()
+        if not found and bool((self.edges.diff(dim=-1) < 0).any()):
+            found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
+        if not found and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
+            found.append(f"medians: expected doses of at least 0, the first of each row 0; got {self.medians.tolist()}")
+        return found
+
+    @property
+    def actions(self) -> int:
+        """How many actions there are, count ** p."""
+        return int(self.count ** len(self.names))
+
+    def solve(self, *examples: Tensor) -> None:
+        """Learns edges (p, count - 2) and medians (p, count) from doses (n, p), in the doses' units.
+
+        Raises:
+            ValueError: if a dose is negative, or a drug was never given.
+        """
+        (doses,) = examples
+        edges, medians, notes = [], [], {}
+        for name, dose in zip(self.names, doses.to(torch.float64).T, strict=True):
+            if (dose < 0).any():
+                raise ValueError(f"{name}: expected doses of at least 0; got {dose.min():.4g}: clean the column")
+            given = dose[dose > 0]
+            if not len(given):
+                raise ValueError(f"{name}: expected some non-zero doses to cut into levels; all are zero: leave the drug out")
+            cuts, grouped = self._cuts(given)
+            which = torch.bucketize(given, cuts, right=True)
+            inside = [given[which == level] for level in range(self.count - 1)]
+            edges.append(cuts)
+            medians.append(torch.stack([given.new_zeros(()), *(part.median() if len(part) else given.max() for part in inside)]))
+            note = _note([part.unique().tolist() for part in inside], grouped)
+            notes.update({name: note} if note else {})
+        self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
+
+    def fix(self, medians: Tensor | Sequence[Sequence[float]]) -> "DoseLevels":
+        """Sets the levels instead of learning them; edges lie half-way between.
+
+        Args:
+            medians: Each drug's doses, rising from 0: (p, count), or p rows of 2 to `count` numbers. The levels behind a
+                shorter row's last stay without a dose, and no search selects them.
+
+        Raises:
+            ValueError: if there are not p such rows.
+        """
+        rows = [torch.as_tensor(row, dtype=torch.float64) for row in medians]
+        if len(rows) != len(self.names) or not all(row.ndim == 1 and 2 <= len(row) <= self.count and row.isfinite().all() for row in rows):
+            raise ValueError(
+                f"expected {len(self.names)} rows of 2 to {self.count} finite doses, one for each of {', '.join(self.names)}; "
+                f"got {[row.tolist() for row in rows]}"
+            )
+        if any(bool((row.diff() <= 0).any()) or float(row[0]) != 0 for row in rows):
+            raise ValueError(f"expected medians that rise from 0 along each row; got {[row.tolist() for row in rows]}")
+        self.medians = torch.stack([torch.cat([row, row[-1:].expand(self.count - len(row))]) for row in rows])
+        self.edges = torch.stack([_padded(_between(row[1:-1], row[2:]), self.count - 2) for row in rows])
+        self.notes = {}
+        return self
+
+    @property
+    def selectable(self) -> Tensor:
+        """Whether each action's levels all have a dose of their own, (A,) bool; levels without a row have none."""
+        own = torch.stack(
+            [
+                torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0) == torch.arange(self.count, device=dose.device)
+                for dose, edges in zip(self.medians, self.edges, strict=True)
+            ]
+        )
+        levels = self.levels(torch.arange(self.actions, device=own.device))
+        return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
+
+    def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
+        """Lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); whether quantiles coincided."""
+        values, rows = given.unique(return_counts=True)
+        if len(values) < self.count:
+            return _padded(_between(values[:-1], values[1:]), self.count - 2), False
+        cuts = torch.quantile(given, torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])
+        if len(torch.bucketize(given, cuts, right=True).unique()) == self.count - 1:
+            return cuts, False
+        last = torch.tensor(_groups(rows.tolist(), self.count - 1), device=values.device)
+        return _between(values[last], values[last + 1]), True
+
+    def digitise(self, doses: Tensor) -> Tensor:
+        """Doses to action numbers, (..., p) -> (...) long."""
+        number = torch.zeros(doses.shape[:-1], dtype=torch.long, device=doses.device)
+        for drug in range(len(self.names)):
+            dose = doses[..., drug].contiguous()
+            level = torch.where(dose > 0, 1 + torch.bucketize(dose, self.edges[drug].to(dose), right=True), 0)
+            number = number * self.count + level
+        return number
+
+    def levels(self, actions: Tensor) -> Tensor:
+        """Action numbers to levels, (...) -> (..., p) long."""
+        powers = self.count ** torch.arange(len(self.names) - 1, -1, -1, device=actions.device)
+        return actions.unsqueeze(-1) // powers % self.count
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """Action numbers to the levels' median doses, (...) -> (..., p), in the doses' units."""
+        levels = self.levels(actions)
+        return torch.stack([self.medians[drug][levels[..., drug]] for drug in range(len(self.names))], -1)
+
+    def shown(self, actions: Tensor) -> Tensor:
+        """Action numbers as a model sees them, (...) -> (..., p): level / (count - 1) - 1/2."""
+        return self.levels(actions).to(torch.float64) / (self.count - 1) - 0.5
+
+
+def _between(lower: Tensor, upper: Tensor) -> Tensor:
+    """Half-way between neighbouring doses, (n,); the upper one itself where no number lies between."""
+    middle = lower + (upper - lower) / 2
+    return torch.where(middle > lower, middle, upper)
+
+
+def _padded(edges: Tensor, size: int) -> Tensor:
+    """Edges with as many unreached ones behind them as make `size`."""
+    return torch.cat([edges, edges.new_full((size - len(edges),), UNREACHED)])
+
+
+def _groups(rows: Sequence[int], count: int) -> list[int]:
+    """Divides m >= count neighbours into count groups of about equally many rows; the last place of each but the last group."""
+    last: list[int] = []
+    left, size = sum(rows), 0
+    for place, here in enumerate(rows):
+        share = (left + size) / (count - len(last))
+        # A group ends before a dose that would carry it further beyond its share than it falls short of it now.
+        if size and size + here - share > share - size:
+            last.append(place - 1)
+            size = 0
+        size, left = size + here, left - here
+        # It ends here where every dose behind it has to be a group of its own.
+        if len(rows) - place - 1 == count - len(last) - 1:
+            last.append(place)
+            size = 0
+        if len(last) == count - 1:
+            break
+    return last
+
+
+def _note(parts: Sequence[Sequence[float]], grouped: bool) -> str:
+    """What repeated doses did to a drug's levels, given the distinct doses of each; nothing where there is nothing to say."""
+    empty = sum(not part for part in parts)
+    if empty:
+        kept = len(parts) - empty
+        return f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {empty} of {len(parts)} levels have no row and are not used"
+    if not grouped and (sum(map(len, parts)) > FEW or all(len(part) == 1 for part in parts)):
+        return ""
+    shared = "; ".join(f"{part[0]:g} to {part[-1]:g} ({len(part)} doses)" for part in parts if len(part) > 1)
+    why = "repeated doses make quantiles coincide, and levels are drawn around them" if grouped else "few different doses, which look like codes"
+    return f"{why}; these doses share a level: {shared}"

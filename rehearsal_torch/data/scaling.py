@@ -1,0 +1,178 @@
+"""Rescaling: clinical units to a box of side one, and back.
+
+A column v with training range [lower, upper] is shown to a model as
+
+    x = (v - lower) / (upper - lower) - 1/2,
+
+after a logarithm log(v + 1) where asked for. Values outside the training range are not clipped.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (their code scales all features so; no logarithms there).
+
+Standardisation: every column with mean zero and standard deviation one, and back.
+
+Source: Qin et al. (2025), Sec. 5 (their code standardises all variables); Du et al. (2026), Sec. 4.1.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.table import positions
+
+
+class Standardise(Solved):
+    """Column-wise z = (v - location) / scale; remembers the observed ranges and first and last deciles as well.
+
+    Args:
+        names: The d columns.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        self.register_fitted("location", "scale", "lowest", "highest", "first", "last")
+        self.location: Tensor
+        self.scale: Tensor
+        self.lowest: Tensor
+        self.highest: Tensor
+        self.first: Tensor
+        self.last: Tensor
+
+    def solve(self, *examples: Tensor) -> None:
+        """Learns means, standard deviations and ranges of rows (n, d); a constant column has scale one."""
+        (values,) = examples
+        values = values.detach().to(torch.float64)
+        spread = values.std(0, correction=0)
+        self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.lowest, self.highest = values.amin(0), values.amax(0)
+        self.first, self.last = torch.quantile(values, values.new_tensor([0.1, 0.9]), dim=0)
+
+    def sizes(self) -> Sizes:
+        """A number for each column."""
+        return dict.fromkeys(self._fitted, (len(self.names),))
+
+    def faults(self) -> list[str]:
+        """Sizes, and scales that are not positive."""
+        found = super().faults()
+        return found or ([] if bool((self.scale > 0).all()) else [f"scale: expected numbers above 0; got {self.scale.tolist()}"])
+
+    def shown(self, names: Sequence[str], values: Tensor) -> Tensor:
+        """Units to standard deviations from the mean, (..., len(names)) -> the same."""
+        place = positions(self.names, names)
+        return (values - self.location[place]) / self.scale[place]
+
+    def units(self, names: Sequence[str], shown: Tensor) -> Tensor:
+        """The inverse of `shown`."""
+        place = positions(self.names, names)
+        return self.location[place] + self.scale[place] * shown.to(self.scale)
+
+    def ranges(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """The least and the largest observed values, (len(names),) each."""
+        place = positions(self.names, names)
+        return self.lowest[place], self.highest[place]
+
+    def deciles(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """The first and the last decile of the observed values, (len(names),) each: a range that does not grow with the number of rows."""
+        place = positions(self.names, names)
+        return self.first[place], self.last[place]
+
+
+class Rescale(Solved):
+    """Column-wise min-max scaling to [-1/2, 1/2], with optional logarithms.
+
+    Args:
+        names: The d columns.
+        logarithms: Those of them that are replaced by log(v + 1) first.
+
+    Raises:
+        KeyError: if a logarithm is asked for a column that is not there.
+    """
+
+    def __init__(self, names: Sequence[str], logarithms: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        logged = torch.zeros(len(self.names), dtype=torch.bool)
+        logged[positions(self.names, logarithms)] = True
+        self.register_buffer("logged", logged, persistent=False)
+        self.logged: Tensor
+        self.register_fitted("lower", "upper")
+        self.lower: Tensor
+        self.upper: Tensor
+
+    def solve(self, *examples: Tensor) -> None:
+        """Learns the range of each column from rows (n, d), in the columns' units.
+
+        Raises:
+            ValueError: if a logged column falls to -1 or below.
+        """
+        (values,) = examples
+        worst = values[:, self.logged].amin(0) if self.logged.any() else values.new_ones(1)
+        if (worst <= -1).any():
+            raise ValueError("expected values above -1 in columns that take a logarithm; take the logarithm off or clean the column")
+        shown = self._logarithm(values.to(torch.float64))
+        self.lower, self.upper = shown.amin(0), shown.amax(0)
+
+    def sizes(self) -> Sizes:
+        """Both ends have a number for each column."""
+        return dict.fromkeys(("lower", "upper"), (len(self.names),))
+
+    def faults(self) -> list[str]:
+        """Sizes, and ranges that end before they begin."""
+        found = super().faults()
+        if not found and bool((self.upper < self.lower).any()):
+            found.append(f"upper: expected lower <= upper; got {self.lower.tolist()} and {self.upper.tolist()}")
+        return found
+
+    def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
+        """Sets the ranges instead of learning them.
+
+        Args:
+            ranges: Column to (lower, upper), in the column's unit; of a column that takes a logarithm, before it.
+
+        Raises:
+            ValueError: if a column has no range or is not known, or a range is not finite and rising.
+        """
+        lacking, strange = [name for name in self.names if name not in ranges], [name for name in ranges if name not in self.names]
+        if lacking or strange:
+            raise ValueError(f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {strange} are no columns of the model")
+        ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
+        for name, pair in zip(self.names, ends, strict=True):
+            if pair.shape != (2,) or not bool(pair.isfinite().all()) or not float(pair[0]) < float(pair[1]):
+                raise ValueError(f"{name}: expected a finite range (lower, upper) with lower < upper; got {pair.tolist()}")
+        if any(float(pair[0]) <= -1 for pair, logged in zip(ends, self.logged.tolist(), strict=True) if logged):
+            raise ValueError("expected ranges above -1 in columns that take a logarithm; take the logarithm off")
+        both = self._logarithm(torch.stack(ends, -1))
+        self.lower, self.upper = both[0], both[1]
+        return self
+
+    @property
+    def width(self) -> Tensor:
+        """(d,), upper - lower; one where a column is constant (or binary and only one value was seen)."""
+        span = self.upper - self.lower
+        return torch.where(span > 0, span, torch.ones_like(span))
+
+    def scale(self, values: Tensor) -> Tensor:
+        """Units to box, (..., d) -> (..., d)."""
+        return (self._logarithm(values) - self.lower.to(values)) / self.width.to(values) - 0.5
+
+    def unscale(self, boxed: Tensor) -> Tensor:
+        """Box to units, (..., d) -> (..., d); the inverse of `scale`."""
+        values = (boxed + 0.5) * self.width.to(boxed) + self.lower.to(boxed)
+        return torch.where(self.logged, torch.expm1(values), values)
+
+    def slope(self, names: Sequence[str]) -> Tensor:
+        """(len(names),), how many units one step in the box is worth.
+
+        Raises:
+            ValueError: for a column behind a logarithm, where no such number exists.
+        """
+        place = positions(self.names, names)
+        if self.logged[place].any():
+            bad = [name for name, index in zip(names, place, strict=True) if self.logged[index]]
+            raise ValueError(f"columns {bad} are scaled by a logarithm and have no constant slope; leave them out of `logarithms`")
+        return self.width[place]
+
+    def _logarithm(self, values: Tensor) -> Tensor:
+        return torch.where(self.logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)

@@ -1,0 +1,1 @@
+"""Estimators: fitting distributions, regressions and Gaussian processes to samples."""

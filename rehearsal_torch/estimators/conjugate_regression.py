@@ -1,0 +1,315 @@
+"""Conjugate linear regressions: a matrix-normal inverse-Wishart law of the coefficients and the noise of a clique.
+
+With z = (1, pa) and B = (b, W'), columns standardised by the first rows,
+
+    Sigma ~ IW(nu, Psi),    B | Sigma ~ MN(M, L^-1, Sigma),
+
+and rows with weights w_i update it in closed form:
+
+    L_n = L_0 + sum w z z',             M_n = L_n^-1 sum w z v',
+    nu_n = nu_0 + sum w,                Psi_n = Psi_0 + sum w v v' - M_n' L_n M_n          (M_0 = 0).
+
+The next value is foreseen by a multivariate t, whose logarithms add up to the evidence log p(rows). How strongly slopes are
+held at zero (L_0 = diag(small, kappa, ..., kappa)) and how much noise is taken for granted (Psi_0) is not known either: they
+lie on a grid, and the law is the mixture over it, each weighed by its evidence. Nothing is optimised, so that each row is
+foreseen by rows before it alone.
+
+With forgetting, a row of age a weighs forgetting^a; the prior stays.
+
+Source: Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2 and 3.6; Dawid and Lauritzen (1993), Sec. 7 (matrix t); Qin et
+al. (2023), Sec. 4.1 (per clique); Ibrahim and Chen (2000) (rows that count for less than one).
+
+Bayesian linear regressions: what rows leave open of c values given p parents, and how well each row was foreseen.
+
+    v = b + W' pa + eps,        eps ~ N(0, Sigma),        (W, b, Sigma) ~ p( . | rows).
+
+Some rows are the *basis*: known beforehand, perhaps worth less than a row each. The others are *foreseen*: row t counts with
+the density that the rows before it gave to it,
+
+    score = sum_t forgetting^(T - t) log p(v_t | pa_t, rows before t),
+
+so that no row speaks for the model that has already learnt from it. The score of a row weighs graphs against each other;
+with forgetting below 1, parameters and scores follow a world that changes.
+
+Two users: the conjugate law (`conjugate_regression`) and ridge regression by evidence (`evidence_ridge`).
+
+Source: Qin et al. (2023), Sec. 4.1; Dawid (1984) for scores of forecasts; Raftery et al. (2010) for forgetting.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes, Solved
+
+
+class BayesianRegression(Solved, ABC):
+    """A law of the parameters of c values given p parents.
+
+    Args:
+        parents: p, may be 0.
+        outputs: c.
+        forgetting: What a row counts for after one further row of the table, in (0, 1]; 1 forgets nothing.
+
+    Attributes:
+        score: (), in nats per product of the values' units; 0 before any row was foreseen.
+
+    Raises:
+        ValueError: if a number is out of its range.
+    """
+
+    def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
+        super().__init__()
+        if parents < 0 or outputs < 1:
+            raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
+        if not 0 < forgetting <= 1:
+            raise ValueError(f"expected forgetting in (0, 1]; got {forgetting}: 1 forgets nothing, 0.95 remembers about 20 rows")
+        self.parents, self.outputs, self.forgetting = parents, outputs, forgetting
+        self.register_fitted("score", "location", "scale")
+        self.score: Tensor
+        self.location: Tensor
+        self.scale: Tensor
+
+    def sizes(self) -> Sizes:
+        """One score; a location and a scale for each of p parents and c values."""
+        return {"score": (), "location": (self.parents + self.outputs,), "scale": (self.parents + self.outputs,)}
+
+    @abstractmethod
+    def solve(self, *examples: Tensor) -> None:
+        """Learns from the rows of a table, in the order in which they came about.
+
+        Args:
+            *examples: Parents (n, p); values (n, c); what each row is worth as a basis (n,), 0 for most; which rows are foreseen and then
+                learnt from, (n,) bool. A row that is neither counts for nothing but the time that it takes.
+
+        Raises:
+            ValueError: if the widths are wrong, a row is both, or none is a basis.
+        """
+
+    @abstractmethod
+    def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws of the parameters: weights (count, p, c), intercepts (count, c) and covariances (count, c, c).
+
+        Args:
+            count: How many draws.
+            stream: Random numbers, on the CPU.
+        """
+
+    @abstractmethod
+    def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
+        """log p(v | pa, all rows), (..., p), (..., c) -> (...), in nats per product of the values' units."""
+
+    def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The examples, checked, columns standardised by the basis."""
+        parents, values, basis, foreseen = (each.detach() for each in examples)
+        count = len(values)
+        if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
+            raise ValueError(f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got {tuple(parents.shape)} and {tuple(values.shape)}")
+        if bool(((basis > 0) & foreseen).any()):
+            raise ValueError("a row is either a basis or foreseen; some are both: they would count twice")
+        if int((basis > 0).sum()) < 3:
+            raise ValueError(f"expected at least 3 rows as a basis; got {int((basis > 0).sum())}: begin with observations")
+        columns = torch.cat([parents, values], -1).to(torch.float64)
+        known = columns[basis > 0]
+        self.location, scale = known.mean(0), known.std(0)
+        self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+        shown = (columns - self.location) / self.scale
+        return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), foreseen.bool()
+
+    def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance, in the columns' units."""
+        before, after = self.scale[: self.parents], self.scale[self.parents :]
+        slopes = weights * after / before.unsqueeze(-1)
+        intercept = self.location[self.parents :] + start * after - self.location[: self.parents] @ slopes
+        root = root * after.unsqueeze(-1)
+        return slopes, intercept, root @ root.mT
+
+
+LOOSE = 1e-3  # Precision of the intercept, in rows.
+STEPS = 512  # So many rows are foreseen at once.
+FAINT = 1e-4  # Members of the mixture below this share are not drawn from.
+
+
+class ConjugateRegression(BayesianRegression):
+    """A mixture over G priors of matrix-normal inverse-Wishart laws.
+
+    Args:
+        parents: p, may be 0.
+        outputs: c.
+        forgetting: What a row counts for after one further row, in (0, 1].
+        precisions: The kappas, in rows: a prior slope has the variance Sigma / kappa.
+        noises: Prior noise variances, as a share of the first rows' variance; worth c + 1 rows.
+
+    Raises:
+        ValueError: if a number is not positive.
+    """
+
+    def __init__(
+        self,
+        parents: int,
+        outputs: int,
+        forgetting: float = 1.0,
+        precisions: Sequence[float] = (1e-3, 1e-2, 0.1, 1.0, 10.0),
+        noises: Sequence[float] = (1e-4, 1e-2, 1.0),
+    ) -> None:
+        super().__init__(parents, outputs, forgetting)
+        if not precisions or not noises or min(*precisions, *noises) <= 0:
+            raise ValueError(f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}")
+        pairs = [(one, other) for one in precisions for other in noises]
+        kappa, share = (torch.tensor(each, dtype=torch.float64) for each in zip(*pairs, strict=True))
+        self.freedom = outputs + 1.0
+        self.register_buffer(
+            "stiff", torch.cat([torch.full((len(pairs), 1), LOOSE, dtype=torch.float64), kappa.unsqueeze(-1).expand(-1, parents)], -1), persistent=False
+        )
+        self.register_buffer("inner", self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64), persistent=False)
+        self.stiff: Tensor
+        self.inner: Tensor
+        self.register_fitted("middle", "root", "scatter", "count", "shares")
+        self.middle: Tensor
+        self.root: Tensor
+        self.scatter: Tensor
+        self.count: Tensor
+        self.shares: Tensor
+
+    def sizes(self) -> Sizes:
+        """A law for each pair of kappa and noise, H in all."""
+        pairs, p, c = len(self.stiff), self.parents, self.outputs
+        own = {"middle": (pairs, p + 1, c), "root": (pairs, p + 1, p + 1), "scatter": (pairs, c, c), "count": (), "shares": (pairs,)}
+        return {**super().sizes(), **own}
+
+    def faults(self) -> list[str]:
+        """Sizes, shares that are no probabilities, and scatters that are no covariances."""
+        found = super().faults()
+        if not found and bool((self.shares < 0).any() or self.shares.sum() <= 0):
+            found.append("shares: expected numbers of at least 0, some of them above it")
+        if not found and bool((self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom):
+            found.append("scatter and count: expected a diagonal above 0, and a count of rows")
+        return found
+
+    def solve(self, *examples: Tensor) -> None:
+        """In closed form; see `BayesianRegression.solve`."""
+        parents, values, basis, foreseen = self._begin(examples)
+        rows = torch.cat([torch.ones_like(values[:, :1]), parents, values], -1)
+        # Sums of z z', z v' and v v' for every row, so that any weighing of rows is one product of matrices.
+        products = (rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(1)
+        before = basis @ products, basis.sum()
+        start = self._evidence(*before)
+        weight = basis + foreseen
+        if self.forgetting == 1:
+            whole = weight @ products, weight.sum()
+            evidence = self._evidence(*whole)
+            # By the chain rule the logarithms of all forecasts add up to the evidence that is gained.
+            self.score = torch.logsumexp(evidence, 0) - torch.logsumexp(start, 0) - foreseen.sum() * self.scale[self.parents :].log().sum()
+        else:
+            self.score, evidence = self._followed(rows, products, weight, foreseen.nonzero().squeeze(-1), start)
+            weight = weight * self.forgetting ** torch.arange(len(rows) - 1, -1, -1, dtype=torch.float64, device=rows.device)
+            whole = weight @ products, weight.sum()
+        self.shares = torch.softmax(evidence, 0)
+        self.middle, self.root, self.scatter, self.count = self._law(*whole)
+
+    def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Draws from the mixture; see `BayesianRegression.draw`."""
+        device, width, inner = self.middle.device, self.outputs, self.parents + 1
+        member = torch.multinomial(self._kept().cpu(), count, replacement=True, generator=stream)
+        lengths = torch.bincount(member, minlength=len(self.shares)).tolist()
+        # Sorted by member while drawing; the order is what keeps draws of different equations independent.
+        back = member.argsort(stable=True).argsort().to(device)
+        normal = torch.randn(inner + width, count, width, dtype=torch.float64, generator=stream).to(device)
+        half = (self.freedom + float(self.count) - torch.arange(width, dtype=torch.float64)) / 2
+        squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(device)
+        eye = torch.eye(inner, dtype=torch.float64, device=device)
+        # An inverse Wishart draw is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard Wishart.
+        spread = (1 / squares.sqrt()).unsqueeze(-1)
+        if width > 1:
+            bartlett = torch.tril(normal[inner:].transpose(0, 1), -1) + torch.diag_embed(squares.sqrt())
+            spread = torch.linalg.solve_triangular(bartlett, torch.eye(width, dtype=torch.float64, device=device).expand_as(bartlett), upper=False).mT
+        found, factor = [], []
+        for place, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
+            if length:
+                some = slice(start, start + length)
+                factor.append(torch.linalg.cholesky(self.scatter[place]) @ spread[some])
+                tilt = torch.linalg.solve_triangular(self.root[place].mT, eye, upper=True)
+                leaning = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
+                turned = leaning * factor[-1][:, :, 0] if width == 1 else torch.einsum("ind,ncd->inc", leaning, factor[-1])
+                found.append(self.middle[place].unsqueeze(1) + turned)
+        made = torch.cat(found, 1)[:, back].transpose(0, 1)
+        return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
+
+    def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
+        """The mixture's multivariate t; see `BayesianRegression.log_predictive`."""
+        shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
+        rows = torch.cat([torch.ones_like(shown[..., :1]), shown], -1)
+        each = self._foreseen(rows.unsqueeze(-2), self.middle, self.root, self.scatter, self.count)
+        return torch.logsumexp(each + self.shares.log(), -1)
+
+    def _kept(self) -> Tensor:
+        return torch.where(self.shares >= FAINT, self.shares, torch.zeros_like(self.shares))
+
+    def _law(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (..., G, p + 1, p + 1), (..., G, c, c), (...)."""
+        inner = self.parents + 1
+        square = products.reshape(*products.shape[:-1], 1, inner + self.outputs, inner + self.outputs)
+        root = torch.linalg.cholesky(square[..., :inner, :inner] + torch.diag_embed(self.stiff))
+        half = torch.linalg.solve_triangular(root, square[..., :inner, inner:].expand(*root.shape[:-1], self.outputs), upper=False)
+        middle = torch.linalg.solve_triangular(root.mT, half, upper=True)
+        return middle, root, self.inner + square[..., inner:, inner:] - half.mT @ half, count
+
+    def _evidence(self, products: Tensor, count: Tensor) -> Tensor:
+        """log p(rows) under each prior, but for the columns' units: (G,)."""
+        _, root, scatter, _ = self._law(products, count)
+        half, width = (self.freedom + count) / 2, self.outputs
+        fit = width * (0.5 * self.stiff.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1))
+        noise = self.freedom / 2 * torch.logdet(self.inner) - half * torch.logdet(scatter)
+        return fit + noise + _multigamma(half, width) - _multigamma(half.new_tensor(self.freedom / 2), width) - count * width / 2 * math.log(math.pi)
+
+    def _foreseen(self, rows: Tensor, middle: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
+        """log p of rows (..., 1, q) under each prior's law (..., G, ...), in the values' units: (..., G)."""
+        inner = self.parents + 1
+        shown, values = rows[..., :inner], rows[..., inner:]
+        lead = torch.broadcast_shapes(shown.shape[:-1], root.shape[:-2])
+        if root.ndim == 3:
+            # One law for all rows: one triangular solve for each member of the mixture, all rows at its right-hand side.
+            flat = shown.reshape(-1, inner).mT
+            lever = torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False).square().sum(-2).mT.reshape(lead)
+        else:
+            each = torch.linalg.solve_triangular(root.expand(*lead, *root.shape[-2:]), shown.expand(*lead, inner).unsqueeze(-1), upper=False)
+            lever = each.square().sum((-2, -1))
+        error = (values - torch.einsum("...i,...ic->...c", shown, middle)).unsqueeze(-1)
+        freedom = (self.freedom + count - self.outputs + 1).unsqueeze(-1)
+        spread = torch.linalg.cholesky(scatter) * ((1 + lever) / freedom).sqrt()[..., None, None]
+        error = error.expand(*spread.shape[:-1], 1)
+        whitened = error / spread if self.outputs == 1 else torch.linalg.solve_triangular(spread, error, upper=False)
+        distance = whitened.square().sum((-2, -1))
+        whole, width = freedom + self.outputs, self.outputs
+        constant = torch.lgamma(whole / 2) - torch.lgamma(freedom / 2) - width / 2 * (freedom * math.pi).log()
+        inside = spread.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return constant - inside - whole / 2 * (distance / freedom).log1p() - self.scale[self.parents :].log().sum()
+
+    def _followed(self, rows: Tensor, products: Tensor, weight: Tensor, foreseen: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+        """Foreseeing one row after the other, memory fading: the score, and the priors' log weights (G,)."""
+        score, votes = start.new_zeros(()), torch.log_softmax(start, 0)
+        ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
+        for some in foreseen.split(STEPS):
+            age = some.unsqueeze(-1) - 1 - ages
+            fading = torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
+            logs = self._foreseen(rows[some].unsqueeze(-2), *self._law(fading @ products, fading.sum(-1)))
+            # Before row t the priors' log weights are what they were, faded, and the faded logarithms of the rows in between.
+            step = ages[: len(some) + 1]
+            lag = step.unsqueeze(-1) - 1 - step[:-1]
+            between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
+            course = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
+            score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(course[:-1] + logs, -1)
+            votes = course[-1]
+        return score, votes
+
+
+def _starts(lengths: Sequence[int]) -> list[int]:
+    return [sum(lengths[:index]) for index in range(len(lengths))]
+
+
+def _multigamma(half: Tensor, width: int) -> Tensor:
+    """log Gamma_c(a) but for its constant."""
+    return torch.stack([torch.lgamma(half - index / 2) for index in range(width)]).sum(0)

@@ -1,0 +1,125 @@
+"""Ridge regression by evidence: one value at a time, its penalty and its noise chosen by the data.
+
+    v = b + beta' pa + eps,     eps ~ N(0, 1 / alpha),     beta ~ N(0, 1 / lambda),
+
+alpha and lambda maximise the evidence by MacKay's fixed point (under Gamma priors that say next to nothing), and then
+
+    beta ~ N(m, V),   V = (alpha P'P + lambda)^-1,   m = alpha V P' v,     P and v centred.
+
+alpha, lambda and the mean of v are taken for known: that is what the paper does, and where it is too sure of itself with few
+rows. Members of a clique are fitted one by one; their noises share the residuals' correlation.
+
+A row is foreseen by the fit to the rows before it, so that every row of a growing table needs a fit.
+
+Source: Qin et al. (2023), Sec. 4.1 and released code (scikit-learn's BayesianRidge); MacKay (1992); Tipping (2001), App. A.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.estimators.conjugate_regression import BayesianRegression
+
+GAMMA = 1e-6
+SETTLED = 1e-3
+MOST = 300
+
+
+class EvidenceRidge(BayesianRegression):
+    """Bayesian ridge regressions of c values.
+
+    Args:
+        parents: p, may be 0.
+        outputs: c.
+        forgetting: What a row counts for after one further row, in (0, 1].
+    """
+
+    def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
+        super().__init__(parents, outputs, forgetting)
+        self.register_fitted("middle", "spread", "noise", "root", "centre", "trace")
+        self.middle: Tensor
+        self.spread: Tensor
+        self.noise: Tensor
+        self.root: Tensor
+        self.centre: Tensor
+        self.trace: Tensor
+
+    def sizes(self) -> Sizes:
+        """Slopes and their spread for each of c values; the rows that have been gone through."""
+        p, c = self.parents, self.outputs
+        own = {"middle": (p, c), "spread": (c, p, p), "noise": (c,), "root": (c, c), "centre": (p + c,), "trace": ("n", p + c + 2)}
+        return {**super().sizes(), **own}
+
+    def solve(self, *examples: Tensor) -> None:
+        """A fit for every row that is foreseen; see `BayesianRegression.solve`.
+
+        Rows that an earlier call has gone through are not gone through again; what is learnt is the same.
+        """
+        parents, values, basis, foreseen = self._begin(examples)
+        raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
+        done = len(self.trace) if 0 < len(self.trace) <= len(raw) and torch.equal(self.trace, raw[: len(self.trace)]) else 0
+        ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
+        score = self.score * self.forgetting ** (len(raw) - done) if done else values.new_zeros(())
+        for row in foreseen.nonzero().squeeze(-1).tolist():
+            if row >= done:
+                weight = (basis + foreseen) * self.forgetting ** (row - 1 - ages).clamp_min(0) * (ages < row)
+                self._fit(parents, values, weight)
+                seen = raw[row, : self.parents + self.outputs]
+                score = score + self.forgetting ** (last - row) * self.log_predictive(seen[: self.parents], seen[self.parents :])
+        self._fit(parents, values, (basis + foreseen) * self.forgetting ** (last - ages))
+        self.score, self.trace = score, raw
+
+    def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Slopes from their law; the noise is taken for known. See `BayesianRegression.draw`."""
+        normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(self.middle)
+        weights = self.middle + torch.einsum("cij,njc->nic", self.spread, normal)
+        start = self.centre[self.parents :] - torch.einsum("p,npc->nc", self.centre[: self.parents], weights)
+        return self._raw(weights, start, self.root.expand(count, -1, -1))
+
+    def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
+        """A normal density; see `BayesianRegression.log_predictive`."""
+        shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
+        before, after = shown[..., : self.parents], shown[..., self.parents :]
+        lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)
+        covariance = self.root @ self.root.mT + torch.diag_embed(lever)
+        root = torch.linalg.cholesky(covariance)
+        error = torch.linalg.solve_triangular(root, (after - before @ self.middle).unsqueeze(-1), upper=False).square().sum((-2, -1))
+        inside = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.scale[self.parents :].log().sum()
+        return -0.5 * error - inside - self.outputs / 2 * math.log(2 * math.pi)
+
+    def _fit(self, parents: Tensor, values: Tensor, weight: Tensor) -> None:
+        count = weight.sum()
+        columns = torch.cat([parents, values], -1)
+        self.centre = weight @ columns / count
+        shown = (columns - self.centre) * weight.sqrt().unsqueeze(-1)
+        inputs, targets = shown[:, : self.parents], shown[:, self.parents :]
+        sizes, axes = torch.linalg.eigh(inputs.mT @ inputs)
+        sizes, along = sizes.clamp_min(0.0), axes.mT @ inputs.mT @ targets
+        total = targets.square().sum(0)
+        middles, roots, noises = [], [], []
+        for own, whole in zip(along.mT, total, strict=True):
+            alpha, stiff = 1 / (whole / count + 1e-12), whole.new_ones(())
+            old = own.new_zeros(())
+            for turn in range(MOST):
+                solved = own / (sizes + stiff / alpha)
+                residual = (whole - 2 * solved @ own + (sizes * solved.square()).sum()).clamp_min(0.0)
+                gained = (alpha * sizes / (stiff + alpha * sizes)).sum()
+                stiff = (gained + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
+                # Rows that are worth less than one each may be fewer than what they determine; the noise stays positive.
+                alpha = ((count - gained).clamp_min(0.1 * count) + 2 * GAMMA) / (residual + 2 * GAMMA)
+                if turn and float((axes @ (old - solved)).abs().sum()) < SETTLED:
+                    break
+                old = solved
+            middles.append(axes @ (own / (sizes + stiff / alpha)))
+            roots.append(axes / (alpha * sizes + stiff).sqrt())
+            noises.append(1 / alpha)
+        self.middle, self.spread, self.noise = torch.stack(middles, -1), torch.stack(roots), torch.stack(noises)
+        residual = targets - inputs @ self.middle
+        shared = residual.mT @ residual
+        size = shared.diagonal().clamp_min(1e-300).sqrt()
+        # A correlation of one would leave no density; a little independence is kept.
+        correlation = 0.999 * shared / size / size.unsqueeze(-1)
+        correlation = correlation - torch.diag(correlation.diagonal()) + torch.eye(self.outputs, dtype=size.dtype, device=size.device)
+        self.root = self.noise.sqrt().unsqueeze(-1) * torch.linalg.cholesky(correlation)

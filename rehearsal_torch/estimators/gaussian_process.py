@@ -1,0 +1,285 @@
+"""Gaussian-process regressions as a part: N of them, with their rows and hyper-parameters as state.
+
+Two ways to the same hyper-parameters: solved by L-BFGS-B, all regressions in one batch and warm-started from the last fit, or
+trained by gradients on the loss
+
+    -sum_i (log p(y_i | l_i, v_i) + log p(l_i) + log p(v_i)) / n,
+
+n rows. The evidence does not decompose into rows: every step needs all of them, and held-out rows say nothing of it.
+
+Source: Ren et al. (2025), Sec. 4.1 and 11.1 (Gaussian processes for encoder and decoder); Rasmussen and Williams (2006), Sec. 5.4.
+"""
+
+import math
+from abc import ABC
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Part, Sizes, Solved, Trained
+from rehearsal_torch.estimators.gp_posterior import LONGEST, NOISIEST, HyperParameters, Penalty, Posterior, log_posterior, maximise, standing, starts
+from rehearsal_torch.estimators.kernel import AHEAD, LENGTH_FLOOR, NOISE_FLOOR, Factors, Kernel, Rows, factors, places
+
+STARTS = 2
+
+
+class GaussianProcesses(Part, ABC):
+    """N regressions, each with the first so many of p inputs.
+
+    Args:
+        widths: How many inputs each has.
+        kernel: Of all of them; "learnt" leaves it to each regression's rows.
+
+    Raises:
+        ValueError: if there is no regression, or the kernel is unknown.
+    """
+
+    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
+        super().__init__()
+        self.choice = places(kernel)
+        if not widths or min(widths) < 0:
+            raise ValueError(f"expected the number of inputs of at least one regression; got {list(widths)}")
+        self.widths = tuple(int(width) for width in widths)
+        blank = torch.empty(0, dtype=torch.float64)
+        used = torch.arange(max(self.widths)) < torch.tensor(self.widths).unsqueeze(-1)
+        first = standing(Rows(blank, blank, blank, used, blank))
+        self.register_buffer("log_lengths", torch.where(used, first.log_lengths, 0.0))
+        self.register_buffer("log_noises", torch.where(used.any(-1), first.log_noises, 0.0))
+        self.register_buffer("kinds", torch.full((len(self.widths),), self.choice[0]))
+        self.log_lengths: Tensor
+        self.log_noises: Tensor
+        self.kinds: Tensor
+        self.register_fitted("inputs", "targets", "weights_of_rows", "ratios")
+        self.inputs: Tensor
+        self.targets: Tensor
+        self.weights_of_rows: Tensor
+        self.ratios: Tensor
+
+    def sizes(self) -> Sizes:
+        """n rows of N regressions."""
+        count, most = len(self.widths), max(self.widths)
+        return {"inputs": (count, "n", most), "targets": (count, "n"), "weights_of_rows": (count, "n"), "ratios": (count, "n")}
+
+    @property
+    def used(self) -> Tensor:
+        """Which inputs each regression has, (N, p) bool."""
+        device = self.log_lengths.device
+        return torch.arange(self.log_lengths.shape[1], device=device) < torch.tensor(self.widths, device=device).unsqueeze(-1)
+
+    @property
+    def rows(self) -> Rows:
+        """What the regressions are fitted to; empty before the first fit."""
+        return Rows(self.inputs, self.targets, self.weights_of_rows > 0, self.used, self.ratios, self.kinds)
+
+    @property
+    def hyper(self) -> HyperParameters:
+        """The hyper-parameters."""
+        return HyperParameters(self.log_lengths, self.log_noises)
+
+    def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
+        """Takes rows for its own.
+
+        Args:
+            inputs: (n, N, p) in the unit cube.
+            targets: (n, N), standardised.
+            kept: (n, N) bool.
+            ratios: (n, N), relative noise variances; None for 1.
+
+        Raises:
+            ValueError: if the shapes are wrong.
+        """
+        count = len(inputs)
+        if inputs.shape != (count, *self.log_lengths.shape) or targets.shape != (count, len(self.widths)) or kept.shape != targets.shape:
+            wanted = f"(n, {len(self.widths)}, {self.log_lengths.shape[1]}), (n, {len(self.widths)}) and (n, {len(self.widths)})"
+            raise ValueError(f"expected inputs, targets and kept rows of shapes {wanted}; got {[tuple(each.shape) for each in (inputs, targets, kept)]}")
+        keep = kept.mT.to(self.log_lengths)
+        # Copies: what is held belongs to this part alone.
+        self.inputs = (inputs.detach().to(self.log_lengths).transpose(0, 1) * keep.unsqueeze(-1) * self.used.unsqueeze(1)).contiguous()
+        self.targets = (targets.detach().to(self.log_lengths).mT * keep).contiguous()
+        self.weights_of_rows = keep.clone(memory_format=torch.contiguous_format)
+        self.ratios = torch.ones_like(keep) if ratios is None else ratios.detach().to(keep).mT.clone(memory_format=torch.contiguous_format)
+        return self.rows
+
+    def settle(self, found: HyperParameters) -> None:
+        """Takes hyper-parameters for its own."""
+        self.log_lengths, self.log_noises = found.log_lengths.detach().clone(), found.log_noises.detach().clone()
+
+    def like(self, other: "GaussianProcesses") -> None:
+        """Takes over another's kernels."""
+        self.kinds = other.kinds.clone()
+
+    def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
+        """Takes a kernel and its hyper-parameters for each regression, by its leave-one-out log density; the first, unless one is well ahead."""
+        best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
+        place = torch.arange(len(best), device=best.device)
+        if len(made) > 1:
+            worth = torch.stack([self._foreseen(kind, found) for kind, found in made])
+            worth[0] += AHEAD
+            best = worth.argmax(0)
+        self.kinds = torch.tensor([kind for kind, _ in made], device=best.device)[best]
+        lengths, noises = (torch.stack(each)[best, place] for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True))
+        self.settle(HyperParameters(lengths, noises))
+
+    def _foreseen(self, kind: int, at: HyperParameters) -> Tensor:
+        """Log density of all rows, each foreseen from the others, but for a constant, (N,)."""
+        residual, variance = factors(replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises).left_out()
+        return -0.5 * ((residual.square() / variance + variance.log()) * self.rows.kept).sum(-1)
+
+    def factors(self) -> Factors:
+        """Factors under the hyper-parameters as they are."""
+        return factors(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
+
+    def missed(self) -> tuple[Tensor, Tensor]:
+        """Leave-one-out residuals and their deviations, noise included, (N, n) each."""
+        residual, variance = self.factors().left_out()
+        return residual * self.rows.kept, variance.sqrt()
+
+    def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What the rows themselves say of their noise, (N, n) each: residuals y - mu, deviations of the noise, and of what is not known of mu.
+
+        Regressions whose targets are not what was observed replace this and `missed`.
+        """
+        rows, found = self.rows, self.factors()
+        noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
+        precision = found.inverse().diagonal(dim1=-2, dim2=-1)
+        unknown = torch.where(rows.used.any(-1, keepdim=True), (noise - noise.square() * precision).clamp_min(0).sqrt(), 0.0)
+        return noise * found.weights, noise.sqrt(), unknown
+
+    def posteriors(self) -> list[Posterior]:
+        """The posterior of each regression."""
+        found = self.factors()
+        return [Posterior.of(self.rows, found, self.hyper, place, width) for place, width in enumerate(self.widths)]
+
+    def log_posterior(self) -> Tensor:
+        """Log evidence plus log prior of each regression, (N,)."""
+        return log_posterior(self.rows, self.factors(), self.hyper)
+
+
+class SolvedProcesses(GaussianProcesses, Solved):
+    """Regressions whose hyper-parameters are found by L-BFGS-B.
+
+    Args:
+        widths: How many inputs each has.
+        penalty: What is taken off the log posterior; None for nothing.
+        kernel: Of all of them; "learnt" leaves it to each regression's rows.
+    """
+
+    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
+        super().__init__(widths, kernel)
+        self.penalty = penalty
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, N, p), targets (n, N) and kept rows (n, N), from the last hyper-parameters and from the priors' modes."""
+        last = self.hyper if self.inputs.numel() else None
+        held = self.hold(*examples)
+        made = []
+        for kind in self.choice:
+            rows = replace(held, kinds=torch.full_like(self.kinds, kind))
+            made.append((kind, maximise(rows, starts(rows, last), penalty=self.penalty)))
+        self._choose(made)
+
+
+class TrainedProcesses(GaussianProcesses, Trained):
+    """Regressions whose hyper-parameters descend the negative log evidence, from every start at once; the best end is kept.
+
+    Args:
+        widths: How many inputs each has.
+        penalty: What is taken off the log posterior; None for nothing.
+        kernel: Of all of them; "learnt" leaves it to each regression's rows.
+    """
+
+    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
+        super().__init__(widths, kernel)
+        self.penalty = penalty
+        count = STARTS * len(self.choice)
+        self.trial_lengths = nn.Parameter(self.log_lengths.expand(count, -1, -1).clone())
+        self.trial_noises = nn.Parameter(self.log_noises.expand(count, -1).clone())
+        kinds = torch.tensor(self.choice).repeat_interleave(STARTS).unsqueeze(-1)
+        self.register_buffer("trial_kinds", kinds.expand(-1, len(self.widths)).clone(), persistent=False)
+        self.trial_kinds: Tensor
+
+    @property
+    def judged_by_held_out(self) -> bool:
+        """False: the evidence itself guards against too narrow a fit, and stopping early would stop short of it."""
+        return False
+
+    def loss(self, *examples: Tensor) -> Tensor:
+        """Minus log evidence and log prior a row, summed over regressions and starts, ().
+
+        Args:
+            examples: Inputs (n, N, p), targets (n, N), kept rows (n, N) and, in each row, the number of rows (n,).
+
+        Raises:
+            ValueError: if it is not given all rows at once.
+        """
+        *example, total = examples
+        if len(total) != int(total[0]):
+            raise ValueError(f"expected all {int(total[0])} rows in one batch; got {len(total)}: set trainer.batch_size to {int(total[0])} or more")
+        new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
+        rows = self.hold(*example)
+        with torch.no_grad():
+            if new:
+                self._begin(rows)
+            self._project()
+        return -self._posteriors(rows).sum() / len(total)
+
+    @torch.no_grad()
+    def finish(self) -> None:
+        """Keeps the best end of each regression; its rows are those of the last step."""
+        self._project()
+        values, place, used = self._posteriors(self.rows), torch.arange(len(self.widths), device=self.log_lengths.device), self.used
+        made = []
+        for order, kind in enumerate(self.choice):
+            best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
+            lengths = torch.where(used, self.trial_lengths[best, place], 0.0)
+            made.append((kind, HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0))))
+        self._choose(made)
+
+    def _begin(self, rows: Rows) -> None:
+        for order, kind in enumerate(self.choice):
+            for place, start in enumerate(starts(replace(rows, kinds=torch.full_like(self.kinds, kind))), order * STARTS):
+                self.trial_lengths[place], self.trial_noises[place] = start.log_lengths, start.log_noises
+
+    def _project(self) -> None:
+        """Puts a step that left the bounds back."""
+        self.trial_lengths.clamp_(math.log(LENGTH_FLOOR), math.log(LONGEST))
+        self.trial_noises.clamp_(math.log(NOISE_FLOOR), math.log(NOISIEST))
+
+    def _posteriors(self, rows: Rows) -> Tensor:
+        # Without inputs the variance is that of the standardised targets.
+        at = HyperParameters(self.trial_lengths, torch.where(self.used.any(-1), self.trial_noises, 0.0))
+        rows = replace(rows, kinds=self.trial_kinds)
+        found = factors(rows, at.log_lengths, at.log_noises)
+        value = log_posterior(rows, found, at)
+        if self.penalty is None:
+            return value
+        parts = (found.mean, found.weights, found.root, found.kernel, found.steep)
+        single = (Factors(*(each[trial] for each in parts)) for trial in range(len(self.trial_kinds)))
+        hyper = (HyperParameters(*pair) for pair in zip(at.log_lengths, at.log_noises, strict=True))
+        return value - torch.stack([self.penalty(rows, *each) for each in zip(single, hyper, strict=True)])
+
+
+class GivenNoise(GaussianProcesses, Solved):
+    """Regressions whose rows have noise variances that are known already; length-scales alone are sought.
+
+    `log_noises` is 0, `ratios` are the variances.
+    """
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to what `hold` takes and, besides, start length-scales (n, N, p) and which regressions to fit (n, N), equal in all rows.
+
+        A regression that is not to be fitted keeps the start length-scales.
+        """
+        inputs, targets, kept, variances, lengths, open_ = examples
+        self.settle(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
+        rows = self.hold(inputs, targets, kept, variances)
+        chosen = (open_[0] & self.used.any(-1)).nonzero()[:, 0]
+        if not len(chosen):
+            return
+        begin = HyperParameters(self.log_lengths[chosen], self.log_noises[chosen])
+        found = maximise(rows.only(chosen), [begin], free_noise=False)
+        log_lengths = self.log_lengths.clone()
+        log_lengths[chosen] = found.log_lengths
+        self.settle(HyperParameters(log_lengths, self.log_noises))

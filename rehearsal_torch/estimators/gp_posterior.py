@@ -1,0 +1,225 @@
+"""Hyper-parameters of Gaussian-process regressions by maximum a posteriori.
+
+    max over log l, log v of    log p(y | l, v) + log p(l) + log p(v),
+
+for N regressions at once: L-BFGS-B keeps a memory and a step of its own for each, one factorisation of a batch serves all that
+are still on their way. Every regression starts from several points, the hyper-parameters of the last fit among them, and keeps
+the best end: a start with short length-scales finds functions that oscillate, which others take for noise.
+
+Source: Hvarfner et al. (2024) for the priors; Byrd et al. (1995) for the bounded descent.
+
+The posterior of one Gaussian-process regression, its factors computed once.
+
+    mu(w) = m + k(w, W) a,        tau(w)^2 = k(w, w) - |L^-1 k(W, w)|^2,        K = L L'.
+
+The mean costs the products of a new row with all n rows, O(n), the deviation O(n^2).
+
+Source: Rasmussen and Williams (2006), Eq. 2.25-2.26 and Alg. 2.1.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rehearsal_torch.estimators.kernel import (
+    LENGTH_FLOOR,
+    LENGTH_SPREAD,
+    NOISE_FLOOR,
+    NOISE_MEAN,
+    NOISE_SPREAD,
+    Factors,
+    Rows,
+    correlation,
+    factors,
+    length_mean,
+    log_prior,
+    slopes,
+)
+
+LONGEST, NOISIEST = 1e4, 1e2
+# Where fits begin: length-scales for one input, and noise variances.
+SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class HyperParameters:
+    """Of N regressions.
+
+    Attributes:
+        log_lengths: log l, (N, p).
+        log_noises: log v, (N,).
+    """
+
+    log_lengths: Tensor
+    log_noises: Tensor
+
+
+# Rows, their factors and hyper-parameters -> what is taken off each regression's log posterior, (N,); differentiable.
+Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
+
+
+def log_posterior(rows: Rows, found: Factors, at: HyperParameters, free_noise: bool = True) -> Tensor:
+    """log p(y | l, v) + log p(l) + log p(v), (N,); without log p(v) where the noise is given."""
+    prior = log_prior(at.log_lengths, at.log_noises, rows.used)
+    if not free_noise:
+        still = torch.full_like(at.log_noises, NOISE_MEAN)
+        prior = log_prior(at.log_lengths, still, rows.used) - log_prior(torch.zeros_like(at.log_lengths), still, torch.zeros_like(rows.used))
+    return found.log_evidence(rows) + prior
+
+
+def standing(rows: Rows) -> HyperParameters:
+    """Where a fit begins that knows nothing: the modes of the priors."""
+    lengths = (length_mean(rows.used) - LENGTH_SPREAD**2).clamp_min(math.log(2 * LENGTH_FLOOR)).expand(rows.used.shape)
+    return HyperParameters(lengths.clone(), torch.full(rows.used.shape[:1], NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device))
+
+
+def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
+    """Points to begin from: the best of a coarse grid among short and among long length-scales, equal in all inputs, and the last fit's."""
+    place = torch.arange(len(rows.used), device=rows.inputs.device)
+    found = [] if last is None else [last]
+    for lengths in (SHORT, LONG):
+        pairs = torch.tensor([(math.log(length), math.log(noise)) for length in lengths for noise in NOISES], dtype=torch.float64, device=rows.inputs.device)
+        wide = pairs[:, 0, None, None] + 0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()
+        at = HyperParameters(wide.expand(len(pairs), *rows.used.shape), pairs[:, 1, None].expand(len(pairs), len(rows.used)))
+        best = log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at).argmax(0)
+        found.append(HyperParameters(at.log_lengths[best, place], at.log_noises[best, place]))
+    return found
+
+
+def maximise(
+    rows: Rows,
+    begin: list[HyperParameters],
+    free_noise: bool = True,
+    penalty: Penalty | None = None,
+    iterations: int = 200,
+) -> HyperParameters:
+    """The best end over several starts, for each regression by itself.
+
+    Args:
+        rows: N regressions.
+        begin: Starts.
+        free_noise: Whether v is sought; otherwise it stays as each start has it.
+        penalty: What is taken off the log posterior.
+        iterations: Of L-BFGS-B, at most, for each.
+
+    Raises:
+        ValueError: if a covariance matrix stays indefinite, or a penalty comes with a noise that is not sought.
+    """
+    count, width = rows.used.shape
+    many = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
+    if penalty is not None and not free_noise:
+        raise ValueError("expected the noise to be sought where a penalty is; got free_noise=False")
+    lengths, noises = torch.cat([each.log_lengths for each in begin]), torch.cat([each.log_noises for each in begin])
+    mean, per_row = length_mean(many.used), many.counts.double()
+    given = noises.clone()
+
+    def both(points: NDArray[np.float64], batch_indices: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        places = torch.as_tensor(batch_indices, device=rows.inputs.device)
+        part = many.only(places)
+        free = torch.from_numpy(points).to(rows.inputs)
+        at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
+        found = factors(part, at.log_lengths, at.log_noises)
+        lengthwise, noisewise = slopes(part, found, at.log_lengths, at.log_noises)
+        lengthwise = (lengthwise + 1 + (at.log_lengths - mean[places]) / LENGTH_SPREAD**2) * part.used
+        noisewise = (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
+        value = -log_posterior(part, found, at, free_noise) / per_row[places]
+        slope = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
+        if penalty is not None:
+            taken, lean = _penalised(penalty, part, at)
+            value, slope = value + taken / per_row[places], slope + lean / per_row[places].unsqueeze(-1)
+        return value.cpu().numpy(), slope.cpu().numpy()
+
+    limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [(math.log(NOISE_FLOOR), math.log(NOISIEST))]
+    point = torch.cat([lengths, noises.unsqueeze(-1)], -1).cpu().numpy()
+    ends, values, _ = fmin_l_bfgs_b_batched(both, point, bounds=limits, factr=None, ftol=TOLERANCE, pgtol=1e-6, maxiter=iterations, pass_batch_indices=True)
+    best = values.reshape(len(begin), count).argmin(0)
+    chosen = torch.from_numpy(ends.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(rows.inputs)
+    level = chosen[:, width] if free_noise else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
+    # Without inputs there is nothing but a mean and a variance, and the targets are standardised.
+    still = rows.used.any(-1)
+    return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(still, level, 0.0))
+
+
+def _penalised(penalty: Penalty, rows: Rows, at: HyperParameters) -> tuple[Tensor, Tensor]:
+    """The penalty (N,) and its slopes (N, p + 1) in log l and log v."""
+    with torch.enable_grad():
+        lengths, noises = at.log_lengths.detach().requires_grad_(), at.log_noises.detach().requires_grad_()
+        taken = penalty(rows, factors(rows, lengths, noises), HyperParameters(lengths, noises))
+        slopes_of = torch.autograd.grad(taken.sum(), (lengths, noises))
+    return taken.detach(), torch.cat([slopes_of[0], slopes_of[1].unsqueeze(-1)], -1)
+
+
+LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """One regression's posterior, its factors cached; without inputs a constant.
+
+    Attributes:
+        scales: 1 / l, (p,).
+        places: Rows over l, (n, p).
+        halves: Half their squared lengths, (n,).
+        weights: (n,).
+        inverse: The inverse of the lower Cholesky factor, transposed, (n, n).
+        mean: m, ().
+        vague: The deviation without inputs, ().
+        kind: The kernel, a place in `stationary_kernel.KINDS`.
+    """
+
+    scales: Tensor
+    places: Tensor
+    halves: Tensor
+    weights: Tensor
+    inverse: Tensor
+    mean: Tensor
+    vague: Tensor
+    kind: int = 0
+
+    @classmethod
+    def of(cls, rows: Rows, found: Factors, hyper: HyperParameters, place: int, width: int) -> "Posterior":
+        """The posterior of one of N regressions.
+
+        Args:
+            rows: Of all.
+            found: Factors of all.
+            hyper: Hyper-parameters of all.
+            place: Which one.
+            width: How many inputs it has.
+        """
+        kept = rows.kept[place]
+        scales = (-hyper.log_lengths[place, :width]).exp()
+        places = rows.inputs[place][kept][:, :width] * scales
+        root = found.root[place][kept][:, kept]
+        inverse = torch.linalg.solve_triangular(root, torch.eye(len(root), dtype=root.dtype, device=root.device), upper=False).mT.contiguous()
+        kind = 0 if rows.kinds is None else int(rows.kinds[place])
+        vague = (hyper.log_noises[place].exp() / kept.sum()).sqrt()
+        return cls(scales, places, 0.5 * places.square().sum(-1), found.weights[place][kept], inverse, found.mean[place], vague, kind)
+
+    def products(self, scaled: Tensor) -> Tensor:
+        """k(w, W), (..., p) -> (..., n)."""
+        near = scaled * self.scales
+        # Rounding may leave an exponent of 1e-16 above zero, which does no harm.
+        exponents = near @ self.places.mT - self.halves - 0.5 * near.square().sum(-1, keepdim=True)
+        return exponents.exp() if self.kind == 0 else correlation(exponents.mul(-2).clamp_min(0), self.kind)
+
+    def guess(self, scaled: Tensor) -> Tensor:
+        """mu(w), (..., p) -> (...)."""
+        if not scaled.shape[-1]:
+            return self.mean.expand(scaled.shape[:-1])
+        return self.products(scaled) @ self.weights + self.mean
+
+    def believed(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+        """mu(w) and tau(w), (..., p) -> (...), (...)."""
+        if not scaled.shape[-1]:
+            return self.mean.expand(scaled.shape[:-1]), self.vague.expand(scaled.shape[:-1])
+        products = self.products(scaled)
+        left = 1 - (products @ self.inverse).square().sum(-1)
+        return products @ self.weights + self.mean, left.clamp_min(LEAST).sqrt()

@@ -1,0 +1,1 @@
+"""Evaluation: what decisions were worth, in rows, summaries and intervals."""

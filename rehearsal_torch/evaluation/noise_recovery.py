@@ -1,0 +1,84 @@
+"""How well a model recovers the noise of a world that knows it.
+
+For every node, on the rows that the model was fitted to and on others, the recovered noise u_hat is set beside the standardised part
+of the true noise that data can tell, t = (f_c(u) - E f_c(U)) / sd f_c(U):
+
+    correlation |corr(u_hat, t)|,   mean and deviation of u_hat (0 and 1 in theory),   dependence: normalised HSIC of u_hat and the inputs,
+    distance    the Wasserstein distance between the laws of u_hat and t, the sign of u_hat turned to agree.
+
+Source: Ren et al. (2025), Thm. 4.1 (mean 0, variance 1, independence, equality up to sign).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.stats import wasserstein_distance
+from torch import Tensor
+
+from rehearsal_torch.estimators.hsic import dependence
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, recover
+
+FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
+LAW = 100_000
+
+
+@dataclass(frozen=True)
+class RecoveryRow:
+    """One number of a node.
+
+    Attributes:
+        node: Which node.
+        part: Rows that the model was fitted to ("fitted") or others ("held out").
+        quantity: "correlation", "mean", "deviation", "dependence", "distance"; or "noise", a single row's.
+        value: The number; for "noise" the recovered one.
+        true: For "noise" the true one, standardised; empty otherwise.
+    """
+
+    node: str
+    part: str
+    quantity: str
+    value: float
+    true: float | str = ""
+
+
+def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
+    """The rows of all nodes that the model has laws for; nothing where it ignores the graph.
+
+    Args:
+        world: Knows its noise.
+        model: Fitted to the world's observations.
+    """
+    network, found = model.network(), list[RecoveryRow]()
+    if network.task.nodes != world.task.nodes:
+        return []
+    law = world.noise_rows(LAW, np.random.default_rng(0))
+    for part in (FITTED, HELD_OUT):
+        table, noise = world.explained(held_out=part == HELD_OUT)
+        recovered = recover(network, table)
+        for place, node in enumerate(network.task.nodes):
+            every = world.recoverable(node, law[:, place])
+            true = (world.recoverable(node, noise[:, place]) - every.mean()) / every.std()
+            if not bool(true.isfinite().all()):
+                continue  # a node without noise
+            inputs = table.columns(network.task.inputs(node)).double()
+            found += _node(node, part, recovered[:, place], true, (every - every.mean()) / every.std(), inputs)
+    return found
+
+
+def _node(node: str, part: str, recovered: Tensor, true: Tensor, law: Tensor, inputs: Tensor) -> list[RecoveryRow]:
+    correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])
+    turned = recovered if correlation >= 0 else -recovered
+    measured = {
+        "correlation": abs(correlation),
+        "mean": float(recovered.mean()),
+        "deviation": float(recovered.std()),
+        "distance": float(wasserstein_distance(turned.numpy(), law.numpy())),
+    }
+    if inputs.shape[-1]:
+        spread = inputs.std(0)
+        varied = spread > 0
+        measured["dependence"] = dependence(recovered, (inputs[:, varied] - inputs[:, varied].mean(0)) / spread[varied]).value
+    rows = [RecoveryRow(node, part, name, value) for name, value in measured.items()]
+    return rows + [RecoveryRow(node, part, POINT, value, known) for value, known in zip(turned.tolist(), true.tolist(), strict=True)]

@@ -1,0 +1,97 @@
+"""What a run has recorded, read back.
+
+Of a run folder the report reads the decisions, the metrics, the configuration, what was chosen for it, and what a known
+truth says of the decisions (``truth.csv``); any of them may be missing. A last line that was cut off when a run was killed is left out.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.run_folder import SECONDS, RunFolder
+
+# The columns of truth.csv besides quantity and value.
+FEATURES, NOISE = ("sequence", "feature", "estimator"), ("node", "part", "true")
+Decided = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The content of a run folder.
+
+    Attributes:
+        path: The folder.
+        decisions: One dictionary a decision, in the order of their indices, with `seconds` where they were measured.
+        metrics: Name to (step, value) pairs in the order written.
+        config: The resolved configuration; empty if missing.
+        truth: The rows of ``truth.csv``; empty if missing.
+        choices: Group of the configuration to what was chosen of it, such as decision to cme; empty if missing.
+    """
+
+    path: Path
+    decisions: list[Decided] = field(default_factory=list)
+    metrics: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    truth: list[dict[str, str]] = field(default_factory=list)
+    choices: dict[str, str] = field(default_factory=dict)
+
+    def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
+        """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions that are no sequences."""
+        found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
+        for decided in self.decisions:
+            found[search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None].append(decided)
+        return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
+
+
+def is_sequence(decided: Decided) -> bool:
+    """Whether a decision is an action sequence of an episode."""
+    return isinstance(decided.get("trajectory"), Mapping)
+
+
+def search_of(decided: Decided) -> str:
+    """The search's name, where its trace says it."""
+    return str(effort(decided, "search") or "decision")
+
+
+def effort(decided: Decided, name: str) -> Any:
+    """What the trace says of the search, such as ``expanded``; None where it does not."""
+    trace = decided.get("trace")
+    return trace.get(name) if isinstance(trace, Mapping) else None
+
+
+def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
+    """A part of the estimate (``point``, ``lower``, ``upper``), or of the baseline; None where there is none."""
+    stated = decided.get(of)
+    return stated.get(part) if isinstance(stated, Mapping) else None
+
+
+def _truth(path: Path) -> list[dict[str, str]]:
+    """The rows of truth.csv: of an episode's features, or of recovered noise."""
+    rows = read_rows(path, ("quantity", "value"), ("value", "true"))
+    return read_rows(path, NOISE if rows and "node" in rows[0] else FEATURES, ("value", "true")) if rows else []
+
+
+def read(path: str | Path) -> Recorded:
+    """Reads a run folder.
+
+    Raises:
+        FileNotFoundError: if there is no such folder, or nothing of a run in it.
+        PlainFileError: if a file of it is damaged.
+    """
+    path = Path(path)
+    names = ("decisions.jsonl", "metrics.csv", "config.yaml")
+    if not any((path / name).is_file() for name in names):
+        raise FileNotFoundError(f"{path} is no run folder: expected at least one of {', '.join(names)} in it")
+    folder = RunFolder(path)
+    metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for step, name, value in folder.metrics():
+        metrics[name].append((float(step), value))
+    seconds = {int(step): value for step, value in metrics.get(SECONDS, [])}
+    decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
+    timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
+    truth = _truth(path / "truth.csv")
+    choices = {str(key): str(value) for key, value in folder.read_json("run.json").get("choices", {}).items()}
+    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth, choices)

@@ -1,0 +1,85 @@
+"""Rows of decisions in foresight: what was claimed, and, where a world knows it, what is true.
+
+A row says, for one method in one context, the true probability of a desired outcome after the decision (``auf``), the
+largest one possible (``oracle``) and the one with nothing altered (``no_action``); what the method claims (``estimate``)
+with its interval (``lower``, ``upper``); and the seconds of the decision. Nothing altered, by refusal or by choice, has
+no interval; the claim is then that for doing nothing.
+
+Source: Du et al. (2026), Sec. 4.1 (AUF probability) and Tab. 1.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rehearsal_torch.evaluation.recorded_run import Decided, claim
+
+COLUMNS = ("dataset", "method", "seed", "context", "auf", "oracle", "no_action", "estimate", "lower", "upper", "seconds")
+NUMBERS = COLUMNS[4:]
+Row = dict[str, Any]
+
+
+def in_foresight(decided: Decided) -> bool:
+    """Whether a decision is one of what to alter now."""
+    return decided.get("kind") == "rehearse"
+
+
+def judged(decided: Decided) -> bool:
+    """Whether a world said how probable a desired outcome is after the decision."""
+    score = decided.get("score")
+    return isinstance(score, Mapping) and {"probability", "no_action", "oracle"} <= set(score)
+
+
+def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
+    """The row of a decision; what is unknown is NaN.
+
+    Args:
+        dataset: The world's name.
+        method: The method's name.
+        seed: Of the world and the method.
+        decided: A line of ``decisions.jsonl``, with `seconds`.
+    """
+    score = decided.get("score") or {}
+    acted = decided.get("alteration") is not None
+    true = {"auf": score.get("probability"), "oracle": score.get("oracle"), "no_action": score.get("no_action")}
+    lower, upper = interval_of(decided)
+    claimed = {"estimate": claim(decided, of="estimate" if acted else "baseline"), "lower": lower, "upper": upper}
+    numbers = true | (claimed if acted else claimed | {"lower": None, "upper": None}) | {"seconds": decided.get("seconds")}
+    return {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")} | {key: number(numbers[key]) for key in NUMBERS}
+
+
+def interval_of(decided: Decided) -> tuple[Any, Any]:
+    """Lower and upper end of what is claimed: the estimate's, or else the certificate's; None where there is none."""
+    certificate = decided.get("certificate") or {}
+    lower, upper = claim(decided, "lower"), claim(decided, "upper")
+    return (certificate.get("lower"), certificate.get("upper")) if lower is None else (lower, upper)
+
+
+def number(value: object) -> float:
+    """A number; NaN for none, for an empty text, and for anything else."""
+    if isinstance(value, str):
+        return float(value) if value else math.nan
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
+    """Rows as they were read from CSV, with numbers as numbers."""
+    return [{**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows]
+
+
+def written(rows: Sequence[Mapping[str, object]], columns: Sequence[str], *, head: bool = True) -> str:
+    """Rows as CSV: six decimals suffice for probabilities; what is not a number is left empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n", restval="", extrasaction="raise")
+    if head:
+        writer.writeheader()
+    writer.writerows({key: _cell(value) for key, value in line.items()} for line in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.6g}"
+    return value

@@ -1,0 +1,175 @@
+"""The true counterfactuals of simulated patients.
+
+The simulator's own law, with the patient's level and the noise that each step really had, answers what the patient
+would have gone through under other doses. Its state is latent, with the step's number behind it; its reward is minus the SOFA score,
+which depends on the action as well: the score of a step counts the vasopressor given in that step. A changed action
+is given as the dose that its level stands for, an unchanged one as the dose that was given, jitter and all, so that
+nothing changed reproduces the observed course.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (the law's noise in place of an abducted one).
+
+Where a true gain comes from: later states, or the scoring of the dose itself.
+
+SOFA counts the vasopressor of its own step. With the states x, x' and the vasopressor doses v, v' of the observed and of
+the changed course, the summed score S falls by
+
+    S(x, v) - S(x', v') = [S(x, v) - S(x', v)] + [S(x', v) - S(x', v')]
+                             through states          through scoring
+
+The first part is what became of the patient, the second what the score no longer counts because a drug was withheld, or
+counts because it was given. The reverse order, scoring first, gives another split where the two interact.
+
+Source: Komorowski et al. (2018) for the score of a step; the split is ours.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.mechanisms.trajectory import Course, EquationCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.simulator import Cohort, dose_options, emit, move, sofa, true_course
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+
+@dataclass(frozen=True)
+class GainParts:
+    """A true gain in summed SOFA points; positive is better.
+
+    Attributes:
+        states: Through the states, scored with the doses that were given.
+        scoring: Through the doses that the score counts, at the changed states.
+        states_last: Through the states, scored with the changed doses.
+        scoring_first: Through the doses that the score counts, at the observed states.
+    """
+
+    states: float
+    scoring: float
+    states_last: float
+    scoring_first: float
+
+    @property
+    def total(self) -> float:
+        """The whole gain."""
+        return self.states + self.scoring
+
+
+def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> GainParts:
+    """Splits what a decision would truly have gained.
+
+    Args:
+        problem: Who knows the truth.
+        episode: Of the problem.
+        decision: Which actions to change.
+    """
+    given, changed = problem.courses_of_doses(episode, decision)
+    observed, altered = emit(true_course(problem.cohort, int(episode.identity), torch.stack((given, changed))))
+    scored = [float(sofa(states, doses[:, 0])[problem.action_lag :].sum()) for states in (observed, altered) for doses in (given, changed)]
+    before, rescored, moved, both = scored
+    return GainParts(before - moved, moved - both, rescored - both, before - rescored)
+
+
+LATENT = (*(f"latent_{index}" for index in range(8)), "step")
+
+
+class SepsisTruth(EpisodeSurrogate):
+    """The simulator as a surrogate with nothing to learn, so that any search can find the true optimum.
+
+    Args:
+        cohort: The truth; an episode's identity is its patient's number.
+        levels: The dose levels that actions stand for.
+    """
+
+    def __init__(self, cohort: Cohort, levels: DoseLevels) -> None:
+        super().__init__()
+        self.cohort, self.levels = cohort, levels
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The latent coordinates."""
+        return LATENT
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:  # noqa: ARG002
+        """Nothing: the law is known."""
+        return iter(())
+
+    def course(self, episode: Episode) -> Course:
+        """The patient's true steps, in latent coordinates; no Lipschitz constant is claimed."""
+        patient, horizon = int(episode.identity), episode.horizon
+        given = self.given(episode)
+        vent, noise, level = self.cohort.ventilated[patient], self.cohort.noise[patient], self.cohort.level[patient]
+
+        def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
+            moved = move(states[:, :8], level, given[time][actions], vent[time], noise[time])
+            return torch.nn.functional.pad(moved, (0, 1), value=float(time + 1))
+
+        observed = self.levels.digitise(episode.columns(self.levels.names))
+        numbered = torch.cat([self.cohort.latent[patient, :horizon], torch.arange(horizon).unsqueeze(-1)], -1)
+        return EquationCourse(numbered, observed, self.levels.actions, equation)
+
+    def given(self, episode: Episode) -> Tensor:
+        """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their levels' medians."""
+        return dose_options(episode, self.levels)
+
+    def units(self, states: Tensor) -> Tensor:
+        """The coordinates themselves."""
+        return states
+
+    def slope(self) -> Tensor:
+        """Ones."""
+        return torch.ones(len(LATENT), dtype=torch.float64)
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """(...) -> (..., 2), the levels' medians."""
+        return self.levels.doses(actions)
+
+    @property
+    def selectable(self) -> Tensor:
+        """The actions whose levels all have a row, (A,) bool."""
+        return self.levels.selectable
+
+
+class TrueScore(Reward):
+    """Minus the SOFA score of latent states under each action; a step function, so no Lipschitz constant.
+
+    Args:
+        vasopressor: What each action gives at each step, (T, A), in mcg/kg/min.
+    """
+
+    def __init__(self, vasopressor: Tensor) -> None:
+        super().__init__()
+        self.vasopressor = vasopressor
+
+    @property
+    def acts(self) -> bool:
+        """Always: the score counts the vasopressor of its own step."""
+        return True
+
+    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+        """(..., 9) -> (..., A)."""
+        ordered = states[..., positions(names, LATENT)]
+        return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])
+
+    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf
+
+
+def true_return(cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int) -> CounterfactualReturn:
+    """The true return of changing at most k of the first T - 1 actions of a simulated patient.
+
+    The last action moves no state and is kept, as in the learnt problem.
+    """
+    truth = SepsisTruth(cohort, levels)
+    fixed = torch.zeros(episode.horizon, dtype=torch.bool)
+    fixed[-1] = True
+    return CounterfactualReturn(truth, Hindsight(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes)

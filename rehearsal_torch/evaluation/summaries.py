@@ -1,0 +1,272 @@
+"""What a method came to over many contexts.
+
+    share of the gain = (mean auf - mean no_action) / (mean oracle - mean no_action)
+    coverage          = share of the altered contexts whose true probability lies in the claimed interval
+    over-claim        = mean (estimate - auf) over the altered contexts
+
+The share is that of the means: a ratio for each context would be ruled by those in which there is next to nothing to gain.
+The interval of the mean is over seeds where there are several (contexts of a seed share a fitted model), else over contexts.
+
+Source: Du et al. (2026), Tab. 1 (mean and deviation over seeds); share and coverage are ours.
+
+What a method came to over repeats of rounds that learn from each other.
+
+    probability = mean over repeats of the mean over rounds of the true probability of success; its deviation is over repeats
+    late        = the same over the last 20 rounds (or as many as asked for); left is what it lacks to the best possible there
+    covered     = share of the rounds with a bound whose true probability lies in it
+
+The bound speaks of the posterior's probability, so that `covered` may fall short of its level where the posterior errs, early above all.
+
+Source: Qin et al. (2023), Tab. 1, Fig. 4 and Thm. 7.
+
+What a method came to over seeds of trials.
+
+    simple regret     = optimum - E[r | recommended action], after the last round
+    normalised regret = mean over seeds of the simple regret / mean over seeds of (optimum - best of the start design)
+    average           = mean over rounds of E[r | a_t], without the start design
+
+A normalised regret of 0 is the optimum, one of 1 is no better than the best of the start design; problems with different units can
+be averaged by it.
+
+Source: Ren et al. (2025), Sec. 11.1 (best and average expected reward); the normalisation is ours.
+"""
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.evaluation.online_rows import by_repeat
+from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.trial_rows import by_seed
+
+
+@dataclass(frozen=True)
+class MethodSummary:
+    """A method in a world.
+
+    Attributes:
+        count: Decisions.
+        idle: How many of them altered nothing.
+        seeds: How many seeds.
+        auf: Mean true probability with its 95% interval; NaN where no truth is known.
+        deviation: Standard deviation over seeds of the mean over contexts; NaN for one seed.
+        oracle: Mean of the largest possible probability.
+        no_action: Mean probability with nothing altered.
+        claimed: Mean of the method's own estimate.
+        covered: Share of the decisions with an interval whose truth lies in it; NaN for none.
+        intervals: How many decisions have an interval and a known truth.
+        width: Mean width of the intervals.
+        excess: Mean of estimate minus truth, over decisions with both.
+        seconds: Median seconds of a decision.
+    """
+
+    count: int
+    idle: int
+    seeds: int
+    auf: Interval
+    deviation: float
+    oracle: float
+    no_action: float
+    claimed: float
+    covered: float
+    intervals: int
+    width: float
+    excess: float
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """The share of the oracle's gain that was reached; NaN where there is next to nothing to gain."""
+        gain = self.oracle - self.no_action
+        return (self.auf.mean - self.no_action) / gain if gain > 1e-3 else math.nan
+
+
+def summed(rows: Sequence[Row], idle: int) -> MethodSummary:
+    """Sums up the rows of one method in one world.
+
+    Args:
+        rows: At least one.
+        idle: How many of them altered nothing.
+    """
+    by_seed: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        if not math.isnan(row["auf"]):
+            by_seed[row["seed"]].append(row["auf"])
+    means = [statistics.fmean(values) for values in by_seed.values()]
+    true = [value for values in by_seed.values() for value in values]
+    auf = mean_interval(means if len(means) > 1 else true)
+    bounded = [row for row in rows if not any(math.isnan(row[key]) for key in ("lower", "upper", "auf"))]
+    claims = [row["estimate"] - row["auf"] for row in rows if not math.isnan(row["estimate"] - row["auf"])]
+    return MethodSummary(
+        count=len(rows),
+        idle=idle,
+        seeds=len({row["seed"] for row in rows}),
+        auf=Interval(statistics.fmean(true) if true else math.nan, auf.low, auf.high, len(true)),
+        deviation=statistics.stdev(means) if len(means) > 1 else math.nan,
+        oracle=mean([row["oracle"] for row in rows]),
+        no_action=mean([row["no_action"] for row in rows]),
+        claimed=mean([row["estimate"] for row in rows]),
+        covered=mean([float(row["lower"] <= row["auf"] <= row["upper"]) for row in bounded]),
+        intervals=len(bounded),
+        width=mean([row["upper"] - row["lower"] for row in bounded]),
+        excess=mean(claims),
+        seconds=median([row["seconds"] for row in rows]),
+    )
+
+
+def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Row]]:
+    """The rows by some of their columns, in order of appearance."""
+    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[key] for key in keys)].append(row)
+    return dict(found)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of the values that are numbers; NaN for none."""
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(known) if known else math.nan
+
+
+def median(values: Sequence[float]) -> float:
+    """The median of the values that are numbers; NaN for none."""
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan
+
+
+LAST = 20
+
+
+@dataclass(frozen=True)
+class OnlineSummary:
+    """A method in a world, for one tau.
+
+    Attributes:
+        repeats: How many.
+        rounds: In a repeat, the largest number.
+        probability: Mean true probability of success, with the 95% interval over repeats.
+        deviation: Its standard deviation over repeats; NaN for one repeat.
+        successes: Mean number of rounds that succeeded, in a repeat.
+        oracle: Mean of the best possible probability.
+        late: Mean true probability over the last rounds.
+        left: Mean of what is left to the best possible over the last rounds.
+        information: Mean of what a round was expected to teach, in nats; NaN where the method does not ask.
+        information_late: The same over the last rounds.
+        covered: Share of bounds that hold the true probability; NaN for none.
+        covered_late: The same over the last rounds.
+        width: Mean width of the bounds.
+        targets: Altered variables to the share of all rounds; "-" for nothing altered.
+        seconds: Median seconds of a round.
+    """
+
+    repeats: int
+    rounds: int
+    probability: Interval
+    deviation: float
+    successes: float
+    oracle: float
+    late: float
+    left: float
+    information: float
+    information_late: float
+    covered: float
+    covered_late: float
+    width: float
+    targets: dict[str, float]
+    seconds: float
+
+
+def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
+    """Sums up the rows of one method, world and tau.
+
+    Args:
+        rows: At least one.
+        last: How many rounds are the last ones.
+    """
+    repeats = list(by_repeat(rows).values())
+    late = [row for repeat in repeats for row in repeat[-last:]]
+    means = [mean([row["p_true"] for row in repeat]) for repeat in repeats]
+    counts = Counter(str(row["target"]) or "-" for row in rows)
+    known = [value for value in means if not math.isnan(value)]
+    return OnlineSummary(
+        repeats=len(repeats),
+        rounds=max(len(repeat) for repeat in repeats),
+        probability=mean_interval(known),
+        deviation=statistics.stdev(known) if len(known) > 1 else math.nan,
+        successes=mean([sum(row["success"] for row in repeat) for repeat in repeats]),
+        oracle=mean([row["oracle"] for row in rows]),
+        late=mean([row["p_true"] for row in late]),
+        left=mean([row["oracle"] - row["p_true"] for row in late]),
+        information=mean([row["information"] for row in rows]),
+        information_late=mean([row["information"] for row in late]),
+        covered=_covered(rows),
+        covered_late=_covered(late),
+        width=mean([row["upper"] - row["lower"] for row in rows]),
+        targets={name: count / len(rows) for name, count in counts.most_common()},
+        seconds=median([row["seconds"] for row in rows]),
+    )
+
+
+def _covered(rows: Sequence[Row]) -> float:
+    bounded = [row for row in rows if not any(math.isnan(row[key]) for key in ("lower", "upper", "p_true"))]
+    return mean([float(row["lower"] <= row["p_true"] <= row["upper"]) for row in bounded])
+
+
+@dataclass(frozen=True)
+class TrialSummary:
+    """A method on a problem.
+
+    Attributes:
+        seeds: How many.
+        rounds: In each; the fewest of all seeds.
+        best: Best expected reward of what was tried, with its 95% interval over seeds.
+        recommended: Expected reward of the recommended action.
+        average: Expected reward of what was tried, on average over rounds.
+        regrets: Simple regret of the recommended action, seed by seed.
+        optimum: The largest expected reward.
+        start: Best of the start design, the mean over seeds.
+        seconds: Median seconds of a round.
+    """
+
+    seeds: int
+    rounds: int
+    best: Interval
+    recommended: Interval
+    average: Interval
+    regrets: tuple[float, ...]
+    optimum: float
+    start: float
+    seconds: float
+
+    @property
+    def normalised(self) -> float:
+        """Normalised regret of the recommended action; NaN where the start design was at the optimum."""
+        gap = self.optimum - self.start
+        return sum(self.regrets) / len(self.regrets) / gap if gap > 0 else math.nan
+
+
+def trial_summary(rows: Sequence[Row], round_: int | None = None) -> TrialSummary:
+    """Sums up the rows of one problem, setting and method.
+
+    Args:
+        rows: At least one.
+        round_: After which round; None for the last that all seeds have.
+    """
+    runs = list(by_seed(rows).values())
+    length = min(len(run) for run in runs) if round_ is None else round_
+    runs = [run[:length] for run in runs]
+    ends = [run[-1] for run in runs]
+    return TrialSummary(
+        seeds=len(runs),
+        rounds=length,
+        best=mean_interval([end["best_expected"] for end in ends]),
+        recommended=mean_interval([end["recommended_expected"] for end in ends]),
+        average=mean_interval([mean([row["expected"] for row in run]) for run in runs]),
+        regrets=tuple(end["optimum"] - end["recommended_expected"] for end in ends),
+        optimum=ends[0]["optimum"],
+        start=mean([end["start"] for end in ends]),
+        seconds=median([row["seconds"] for run in runs for row in run]),
+    )

@@ -1,0 +1,129 @@
+"""What is believed of the graph: learning it again and again from rows drawn with replacement.
+
+Given n rows, each of B resamples of n rows is learnt from by itself. The graphs that come out make up the set G, and
+
+    P(G | D) = 1 / |G|  for G in the set, 0 elsewhere                                       ("equal", Eq. 7)
+
+or, as in the bootstrap from which the approximation comes, in proportion to how often a graph came out, a resample's one
+vote being shared by the graphs that it cannot tell apart                                   ("frequency").
+
+A resample may be of no use: a column may be constant in it, or its graphs too many to list. Such resamples are counted.
+
+Source: Qin et al. (2023), Eq. 7; Friedman, Goldszmidt and Wyner (1999), Sec. 3 (frequencies, of edges and of graphs).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.graphs.bidirection import Background, signature
+from rehearsal_torch.graphs.equivalence import MOST, TooManyError
+from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+WEIGHTS = ("equal", "frequency")
+
+
+@dataclass(frozen=True)
+class GraphPosterior:
+    """Graphs and their probabilities.
+
+    Attributes:
+        graphs: Distinct, most probable first; among equals those that came out more often.
+        weights: Their probabilities, adding up to one.
+        votes: How many resamples each came out of, a resample's vote being shared by its graphs.
+        resamples: How many were drawn.
+        failures: Why resamples were of no use, and how many.
+    """
+
+    graphs: tuple[RehearsalGraph, ...]
+    weights: tuple[float, ...]
+    votes: tuple[float, ...]
+    resamples: int
+    failures: Mapping[str, int]
+
+    def edges(self) -> dict[tuple[str, str, str], float]:
+        """(one, line, other), line "->" or "<->", to the probability of the edge, largest first."""
+        found: dict[tuple[str, str, str], float] = {}
+        for graph, weight in zip(self.graphs, self.weights, strict=True):
+            for source, target in graph.edges:
+                found[source, "->", target] = found.get((source, "->", target), 0.0) + weight
+            for pair in graph.bidirected:
+                one, other = sorted(pair)
+                found[one, "<->", other] = found.get((one, "<->", other), 0.0) + weight
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def bootstrap(
+    values: Tensor,
+    names: Sequence[str],
+    resamples: int = 100,
+    seed: int = 0,
+    weights: str = "equal",
+    test: str = "fisherz",
+    level: float = 0.05,
+    background: Background | None = None,
+    bidirected: bool = True,
+    most: int = MOST,
+    told: Callable[[int], None] | None = None,
+) -> GraphPosterior:
+    """The probabilities of rehearsal graphs.
+
+    Args:
+        values: (n, d), rows in which nothing was altered.
+        names: The d variables.
+        resamples: B.
+        seed: Of the drawing.
+        weights: One of `WEIGHTS`.
+        test: The test of conditional independence, see `independence`.
+        level: Its level, in (0, 1).
+        background: What is known.
+        bidirected: Whether graphs with bi-directional edges count; without, directed ones alone.
+        most: Largest number of graphs of one resample; one with more is of no use.
+        told: Called with the number of resamples done, after each.
+
+    Raises:
+        ValueError: if an argument or the table cannot be used, or no resample is of use.
+
+    Source: Qin et al. (2023), Eq. 7.
+    """
+    if weights not in WEIGHTS:
+        raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")
+    if resamples < 1:
+        raise ValueError(f"expected at least one resample; got {resamples}")
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[tuple, RehearsalGraph] = {}
+    votes: dict[tuple, float] = {}
+    failures: dict[str, int] = {}
+    for done in range(1, resamples + 1):
+        rows = values[torch.randint(len(values), (len(values),), generator=generator).to(values.device)]
+        reason = _useless(rows)
+        if not reason:
+            try:
+                graphs = learn(rows, names, test, level, background, bidirected, most).graphs
+                for graph in graphs:
+                    key = signature(graph)
+                    found.setdefault(key, graph)
+                    votes[key] = votes.get(key, 0.0) + 1 / len(graphs)
+            except TooManyError:
+                reason = f"more than {most} graphs"
+        if reason:
+            failures[reason] = failures.get(reason, 0) + 1
+        if told is not None:
+            told(done)
+    if not found:
+        raise ValueError(
+            f"none of {resamples} resamples is of use ({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
+        )
+    keys = sorted(found, key=lambda key: -votes[key])
+    total = sum(votes.values()) if weights == "frequency" else float(len(keys))
+    masses = [votes[key] / total if weights == "frequency" else 1 / total for key in keys]
+    return GraphPosterior(tuple(found[key] for key in keys), tuple(masses), tuple(votes[key] for key in keys), resamples, failures)
+
+
+def _useless(rows: Tensor) -> str:
+    if bool((rows == rows[0]).all(0).any()):
+        return "a constant column"
+    return "fewer than five different rows" if len(rows.unique(dim=0)) < 5 else ""

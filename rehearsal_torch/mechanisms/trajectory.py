@@ -1,0 +1,237 @@
+"""Equations with known bounds on their derivatives: a known truth as a curved course.
+
+Given F_t(x, a) as a function that torch can differentiate twice, and global constants
+
+    |DF| <= K_t,    |D^2 F| <= M_t,    |D^3 F| <= N_t    (operator norms of multilinear maps),
+
+derivatives at a point come from automatic differentiation, and on any ball slope = min(K, |DF| + M r), bend = M and
+twist = |p| N.
+
+Source: ours.
+
+Courses: one observed episode under other actions.
+
+With the noise u_t of each step abducted, the counterfactual transition is a deterministic map
+
+    x_{t+1} = F_t(x_t, a) = g(x_t, a, u_t),      F_t(s_t, a_t) = s_{t+1},
+
+in which searches evaluate many states and actions at once. A course may know Lipschitz constants of its maps; a
+smooth course also bounds how their Jacobians vary, which sharper searches need.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1.
+
+Equations: a known truth as a course.
+
+Where the law of a world is known, its counterfactual steps need no learning: the equation itself, with the noise
+that the episode really had, is the course. Toy worlds, simulators and hand-made test instances enter here.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7, with the true law in the place of a learnt one.
+
+Curvature: courses that bound their derivatives on a ball.
+
+Given a state x, a radius r and a covector p, sharp searches need of each map F(., a) of a time step, on the ball
+B = {y : |y - x| <= r} of the Euclidean norm,
+
+    its derivatives at the centre        DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
+    slope   >= sup_B |DF_a(y)|           how far a displacement grows,
+    bend    >= sup_B |D^2 F_a(y)|        of the bilinear map: |D^2 F_a(y)[v, w]| <= bend |v| |w|,
+    twist   >= |H_a(y) - H_a(x)| / |y - x|   for all y in B,
+
+with Euclidean and spectral norms throughout.
+
+Source: ours; the derivatives' place in the search is told in `search.sequences.gain_bound`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.func import jacrev, vmap
+
+
+class Course(ABC):
+    """The maps F_0 ... F_{T-2} of one episode.
+
+    Args:
+        states: The observed course, (T, D), in the coordinates of the maps.
+        observed: The actions taken, (T,) long, each in 0 ... A - 1; the last moves no state.
+        actions: A, how many actions there are.
+    """
+
+    def __init__(self, states: Tensor, observed: Tensor, actions: int) -> None:
+        self.states, self.observed, self.actions = states, observed, actions
+
+    @property
+    def horizon(self) -> int:
+        """T, the number of states."""
+        return len(self.states)
+
+    @abstractmethod
+    def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
+        """F_t row by row, (n, D), t, (n,) or () long -> (n, D)."""
+
+    @abstractmethod
+    def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
+        """F_t under all actions, or under those named, (n, D), t, (A',) long -> (n, A', D)."""
+
+    @abstractmethod
+    def lipschitz(self) -> Tensor | None:
+        """(T - 1,) float64, constants K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| for all x, y, a; None if unknown."""
+
+
+class SmoothCourse(Course, ABC):
+    """A course whose maps have bounded second derivatives."""
+
+    @abstractmethod
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """Derivatives of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
+
+
+def replay(course: Course, actions: Tensor) -> Tensor:
+    """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D); the first state is the observed one."""
+    states = [course.states[:1].expand(len(actions), -1)]
+    for time in range(course.horizon - 1):
+        states.append(course.step(states[-1], time, actions[:, time]))
+    return torch.stack(states, 1)
+
+
+class EquationCourse(Course):
+    """Steps given by a function.
+
+    Args:
+        states: The observed course, (T, D).
+        observed: The actions taken, (T,) long.
+        actions: A, how many actions there are.
+        equation: F, called with states (n, D), the time t and actions (n,) long; answers (n, D).
+        constants: (T - 1,) Lipschitz constants of F_t in the state, or None where none are known.
+    """
+
+    def __init__(
+        self, states: Tensor, observed: Tensor, actions: int, equation: Callable[[Tensor, int, Tensor], Tensor], constants: Tensor | None = None
+    ) -> None:
+        super().__init__(states, observed, actions)
+        self.equation, self.constants = equation, constants
+
+    def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
+        """(n, D), t, (n,) or () long -> (n, D)."""
+        return self.equation(states, time, actions.expand(len(states)))
+
+    def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
+        """(n, D), t, (A',) long -> (n, A', D)."""
+        chosen = torch.arange(self.actions, device=states.device) if actions is None else actions
+        rows = states.repeat_interleave(len(chosen), 0)
+        return self.equation(rows, time, chosen.repeat(len(states))).unflatten(0, (len(states), len(chosen)))
+
+    def lipschitz(self) -> Tensor | None:
+        """(T - 1,) float64, or None."""
+        return self.constants
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Derivatives of F(., a) at centres, and their bounds on balls around them; float64.
+
+    Attributes:
+        jacobian: DF_a(x), (n, A, D, D).
+        hessian: D^2 (p . F_a)(x), (n, A, D, D).
+        slope: (n, A).
+        bend: (n, A).
+        twist: (n, A).
+    """
+
+    jacobian: Tensor
+    hessian: Tensor
+    slope: Tensor
+    bend: Tensor
+    twist: Tensor
+
+
+class CurvedCourse(SmoothCourse, ABC):
+    """A smooth course that certifies how its maps bend."""
+
+    @abstractmethod
+    def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
+        """Derivatives and their bounds.
+
+        Args:
+            states: Centres x, (n, D).
+            time: t, the step.
+            covectors: p, (n, D).
+            radii: r, (n,); may be 0, must not be negative.
+
+        Returns:
+            Bounds that hold in exact arithmetic; whoever uses them adds a margin for rounding.
+        """
+
+
+def spectral_bound(matrices: Tensor) -> Tensor:
+    """An upper bound on the largest singular value, (..., p, q) -> (...), at most (min(p, q))^(1/32) times it.
+
+    With G = M'M and eigenvalues l_i >= 0, the largest is at most (sum l_i^16)^(1/16) = |G^8|_F^(1/8): three squarings
+    of small matrices in one batch, where a decomposition would go matrix by matrix.
+    """
+    gram = matrices.mT @ matrices if matrices.shape[-1] <= matrices.shape[-2] else matrices @ matrices.mT
+    size = torch.linalg.matrix_norm(gram).clamp_min(torch.finfo(gram.dtype).tiny)
+    power = gram / size[..., None, None]
+    for _ in range(3):
+        power = power @ power
+    return (size * torch.linalg.matrix_norm(power) ** 0.125).sqrt()
+
+
+@final
+class CurvedEquationCourse(CurvedCourse):
+    """Steps given by a twice differentiable function and its constants.
+
+    Args:
+        states: The observed course, (T, D).
+        observed: The actions taken, (T,) long.
+        actions: A, how many actions there are.
+        equation: F, called with states (n, D), the time t and actions (n,) long; answers (n, D), row by row.
+        constants: K, M and N at each step, (T - 1, 3).
+
+    Raises:
+        ValueError: if the constants have another shape.
+    """
+
+    def __init__(self, states: Tensor, observed: Tensor, actions: int, equation: Callable[[Tensor, int, Tensor], Tensor], constants: Tensor) -> None:
+        super().__init__(states, observed, actions)
+        if constants.shape != (len(states) - 1, 3):
+            raise ValueError(f"expected constants of shape ({len(states) - 1}, 3), bounds of the first three derivatives; got {tuple(constants.shape)}")
+        self.equation, self.constants = equation, constants.to(torch.float64)
+
+    def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
+        """(n, D), t, (n,) or () long -> (n, D)."""
+        return self.equation(states, time, actions.expand(len(states)))
+
+    def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
+        """(n, D), t, (A',) long -> (n, A', D)."""
+        chosen = torch.arange(self.actions, device=states.device) if actions is None else actions
+        rows = states.repeat_interleave(len(chosen), 0)
+        return self.equation(rows, time, chosen.repeat(len(states))).unflatten(0, (len(states), len(chosen)))
+
+    def lipschitz(self) -> Tensor:
+        """K, (T - 1,)."""
+        return self.constants[:, 0]
+
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """(n, D), t -> (n, A, D, D)."""
+        return vmap(jacrev(self._all(time)))(states)
+
+    def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
+        """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
+        values = self._all(time)
+        hessian = vmap(jacrev(jacrev(lambda state, covector: values(state) @ covector)))(states, covectors)
+        jacobian = self.jacobians(states, time)
+        first, second, third = self.constants[time]
+        shape = jacobian.shape[:2]
+        slope = (spectral_bound(jacobian) + second * radii.unsqueeze(1)).clamp_max(first)
+        twist = torch.linalg.vector_norm(covectors, dim=-1, keepdim=True) * third
+        return Curvature(jacobian, hessian, slope, second.expand(shape), twist.expand(shape))
+
+    def _all(self, time: int) -> Callable[[Tensor], Tensor]:
+        """x -> F_t(x, a) for all a, (D,) -> (A, D)."""
+        every = torch.arange(self.actions, device=self.states.device)
+        return lambda state: self.equation(state.expand(self.actions, -1), time, every)

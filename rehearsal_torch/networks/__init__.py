@@ -1,1 +1,0 @@
-"""Networks with guarantees."""

@@ -1,0 +1,229 @@
+"""What an action is worth in a causal system that is not fully known.
+
+Objectives of causal Bayesian optimisation look at fixed draws u_1 ... u_S of the noise through the learnt network: the same draws for
+every candidate of a round, so that candidates are compared under the same luck and the objective is smooth. The posterior mean of
+the reward,
+
+    E[r | a] = 1/S sum_s r(x(a, u_s)),     x_i = m_i(w_i, u_i)  in topological order,
+
+is what an action is *believed* to be worth; what it is worth *trying* is the business of each objective.
+
+A candidate is an action, followed by further coordinates in [-1, 1] where an objective has some to be chosen along with it.
+
+Source: Ren et al. (2025), Sec. 5.1, Eq. 5 and Alg. 1; common random numbers: Balandat et al. (2020), Sec. 3.
+
+What is not known of the laws, as fixed draws.
+
+A law is known up to a standard deviation: x_i = m_i + e_i s_i with e_i ~ N(0, 1). One draw e of all nodes, kept the same for every
+input, noise and candidate, is one plausible network, and
+
+    f_e(a) = E_u[r(x(a, u, e))]
+
+its expected reward. The mean and the spread of f_e over e are what is believed of E[r | a] and how sure that is; the luck of a single
+experiment (the spread over u) is averaged out.
+
+Source: Astudillo and Frazier (2021), Sec. 4.2 (one fixed draw a node and sample); Balandat et al. (2020) (normal Sobol draws).
+
+How unsure a known reward is, when the nodes that it reads are known up to a standard deviation.
+
+With x_i = m_i + e_i s_i, e_i ~ N(0, 1) independent, a weighted sum has the spread
+
+    (sum_i w_i^2 s_i^2)^(1/2)
+
+exactly, |w| s for a single node. For any other reward it is the standard deviation over fixed normal draws e.
+
+Source: Ren et al. (2025), Eq. 5 (one node); the extension to known functions of several nodes is ours.
+
+The posterior mean of the reward: what to do when nothing is tried for the sake of learning.
+
+    alpha(a) = 1/S sum_s r(x(a, u_s)),    x_i = m_i(w_i, u_i).
+
+Its maximiser is the action that every method recommends at the end of a round. Random and Sobol actions use it for that alone.
+
+Source: Ren et al. (2025), Eq. 5 with beta = 0; Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import final
+
+import torch
+from botorch.utils.sampling import draw_sobol_normal_samples
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
+from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+
+
+def standard_draws(count: int, width: int, seed: int) -> Tensor:
+    """Normal draws (count, width) with mean 0 and variance 1 in every column: scrambled Sobol points, each followed by its mirror image.
+
+    Raises:
+        ValueError: if `count` is odd or below 2.
+    """
+    if count < 2 or count % 2:
+        raise ValueError(f"expected an even number of draws, as each comes with its mirror image; got {count}")
+    half = draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64) if width else torch.zeros(count // 2, 0, dtype=torch.float64)
+    both = torch.stack([half, -half], 1).flatten(0, 1)
+    return both / both.square().mean(0).sqrt().clamp_min(1e-12)
+
+
+def plausible_rewards(network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor) -> Tensor:
+    """f_e(a) for every draw e, (..., k), (S, N), (E, N) -> (..., E)."""
+    many, draws = len(epistemic), len(noise)
+    pushed = epistemic.repeat_interleave(draws, 0)
+    values, _ = network.propagate(actions, noise.repeat(many, 1), lambda place, _: pushed[:, place])
+    return network.reward(values).unflatten(-1, (many, draws)).mean(-1)
+
+
+def reward_spread(reward: KnownReward, means: Tensor, deviations: Tensor, epistemic: Tensor) -> Tensor:
+    """The standard deviation of the reward.
+
+    Args:
+        reward: A function of m nodes.
+        means: (..., m), their best guesses.
+        deviations: (..., m), what is not known of each.
+        epistemic: (E, m), normal draws with mean 0 and variance 1, for rewards without a closed form.
+
+    Returns:
+        (...), in the reward's unit.
+    """
+    if isinstance(reward, WeightedSum):
+        weights = torch.tensor(list(reward.weights.values()), dtype=deviations.dtype, device=deviations.device)
+        if len(weights) == 1:
+            return weights.abs() * deviations[..., 0]
+        return safe_root((weights.square() * deviations.square()).sum(-1))
+    rewards = reward(means.unsqueeze(-2) + epistemic * deviations.unsqueeze(-2))
+    return safe_root((rewards - rewards.mean(-1, keepdim=True)).square().mean(-1))
+
+
+def safe_root(squares: Tensor) -> Tensor:
+    """The square root, with a slope of finite size at zero."""
+    return squares.clamp_min(1e-30).sqrt()
+
+
+# Candidates are screened with one draw out of so many.
+SCREEN = 4
+# Candidates times draws that are looked at in one tensor.
+CHUNK = 16_384
+
+
+def round_seed(seed: int, identity: str) -> int:
+    """A seed that belongs to a seed and a round, whichever process asks."""
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{identity}".encode()).digest()[:4], "big") >> 1
+
+
+class CausalObjective(Objective, ABC):
+    """What candidates are worth, under fixed draws of the learnt noise.
+
+    Args:
+        surrogate: A fitted causal model; its network is cached here, once.
+        situation: The round; says within which bounds each action may be set.
+        draws: S, fixed draws of the noise.
+        judged: Other draws, by which a recommendation is judged.
+        seed: With the round's identity, decides the draws.
+
+    Raises:
+        ValueError: if an action may not be set, or there is no draw.
+    """
+
+    def __init__(self, surrogate: CausalModel, situation: Foresight, draws: int = 64, judged: int = 256, seed: int = 0) -> None:
+        super().__init__()
+        if min(draws, judged) < 1:
+            raise ValueError(f"expected at least 1 draw; got draws={draws} and judged={judged}")
+        self.task, self.situation, self.network = surrogate.task, situation, surrogate.network()
+        closed = [name for name in self.task.actions if name not in situation.feasible]
+        if closed:
+            raise ValueError(f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}: a round sets every action")
+        self.box = Box.of({name: situation.feasible[name] for name in self.task.actions})
+        self.seed = round_seed(seed, situation.identity)
+        self.draw = surrogate.draws
+        self.noise, self.other = surrogate.draws(draws, self.seed), surrogate.draws(judged, self.seed + 1)
+        self.visited = surrogate.visited()
+
+    @property
+    def further(self) -> int:
+        """How many coordinates in [-1, 1] a candidate has besides its action; none, unless an objective has some."""
+        return 0
+
+    @cached_property
+    def reward_frame(self) -> RewardFrame:
+        """In what unit a search compares rewards: that of the posterior means at the visited actions."""
+        with torch.no_grad():
+            return RewardFrame.of(self.expected(self.visited, self._glance)) if len(self.visited) else RewardFrame()
+
+    @property
+    def frame(self) -> RewardFrame:
+        """In what unit a search compares this objective's values; that of rewards, unless an objective has none."""
+        return self.reward_frame
+
+    @property
+    def _glance(self) -> Tensor:
+        """The draws by which much is looked at quickly."""
+        return self.noise[: max(1, len(self.noise) // SCREEN)]
+
+    @property
+    def bounds(self) -> Tensor:
+        """(2, k + further), lower and upper bounds of a candidate."""
+        wide = torch.ones(self.further, dtype=torch.float64)
+        return torch.stack([torch.cat([self.box.lower, -wide]), torch.cat([self.box.upper, wide])]).to(self.noise.device)
+
+    def region(self, further: bool = True) -> CandidateRegion:
+        """Where candidates may lie; without their further coordinates, where actions may."""
+        size = self.bounds.shape[-1] if further else len(self.task.actions)
+        lower, upper = self.bounds[:, :size]
+        return CandidateRegion.within(lower, upper, self.task.limits)
+
+    @abstractmethod
+    def worth(self, points: Tensor, draws: int) -> Tensor:
+        """What candidates are worth by the first `draws` draws, (..., k + further) -> (...)."""
+
+    def forward(self, points: Tensor) -> Tensor:
+        """What candidates are worth trying, (..., k + further) -> (...)."""
+        return self.worth(points, len(self.noise))
+
+    def rough(self, points: Tensor) -> Tensor:
+        """The same at a quarter of the cost, by some of the draws, (..., k + further) -> (...)."""
+        return self.worth(points, max(1, len(self.noise) // SCREEN))
+
+    @torch.no_grad()
+    def screened(self, points: Tensor) -> Tensor:
+        """`rough` for many candidates, (n, k + further) -> (n,)."""
+        return torch.cat([self.rough(part) for part in points.split(max(1, SCREEN * CHUNK // len(self.noise)))])
+
+    def expected(self, actions: Tensor, noise: Tensor | None = None) -> Tensor:
+        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the round's draws, unless others are given."""
+        values, _ = self.network.propagate(actions, self.noise if noise is None else noise)
+        return self.network.reward(values).mean(-1)
+
+    def allowed(self, actions: Tensor) -> Tensor:
+        """Whether actions (n, k) keep to the round's bounds and the task's limits, but for rounding; (n,) bool."""
+        lower, upper, slack = self.box.lower.to(actions), self.box.upper.to(actions), 1e-6 * self.box.width.to(actions)
+        inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
+        limits = self.task.limits
+        return inside if limits is None else inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
+
+    @torch.no_grad()
+    def starts(self, count: int) -> Tensor:
+        """The visited actions with the largest posterior mean, best first, (<= count, k + further); further coordinates are 0."""
+        inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
+        if not len(inside):
+            return self.noise.new_empty(0, self.bounds.shape[-1])
+        order = ranked(self.expected(inside, self._glance)).argsort(descending=True, stable=True)[:count]
+        return torch.nn.functional.pad(inside[order], (0, self.further))
+
+
+@final
+class PosteriorMean(CausalObjective):
+    """E[r | a] as believed by now."""
+
+    def worth(self, points: Tensor, draws: int) -> Tensor:
+        """(..., k) -> (...)."""
+        return self.expected(points, self.noise[:draws])

@@ -1,0 +1,1 @@
+"""Probability that a Gaussian outcome falls into a polytope."""

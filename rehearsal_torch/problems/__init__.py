@@ -1,0 +1,1 @@
+"""Problems: where observations and cases come from, and how decisions are scored."""

@@ -1,0 +1,1 @@
+"""Causal systems to be optimised by trials."""

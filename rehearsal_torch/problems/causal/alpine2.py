@@ -1,0 +1,257 @@
+"""Alpine2: six actions, a chain of six nodes, a product.
+
+With s(x) = sqrt(x) sin x and x_i = 10 a_i,
+
+    anm      X_0 = -s(x_0) + lambda U_0               X_i = s(x_i) X_{i-1} + lambda U_i
+    non_dgm  X_0 = -s(x_0 + lambda U_0)               X_i = s(x_i + lambda U_i) X_{i-1}
+    dgm      X_0 = -s(x_0) + (cos x_0 + 1.2) lambda U_0^4
+             X_i = s(x_i) X_{i-1} + .1 (cos x_i + X_{i-1}^2 + 1.2) lambda U_i^4,        i = 1 ... 5,
+
+and the reward is X_5. A negative argument of s counts as 0; the paper does not say. `dgm_bounded` has X^2 / (1 + X^2 / 100) in place of X^2:
+squares of squares have moments that explode with lambda and sigma, until no number of draws shows the mean.
+
+Of the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action is one of 2^6 corners,
+each a_i either at the largest or at the smallest mean. Of the other two it is *defined* as the mean over 65,536 evenly spread draws.
+For `dgm` the exact mean, a recursion of moments, is `exact_mean`: the two agree to .1 % at lambda = .3, sigma = .2; but at
+lambda = .3, sigma = .4 the exact mean is 10^38 at actions whose reward has a median of 4, made by draws that nobody will ever see.
+
+Source: Ren et al. (2025), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3); Sussex et al. (2023). The bounded variant is ours.
+
+Moments along the chain of Alpine2 with decomposable noise.
+
+    X_0 = -s_0 + c_0 W_0,       X_i = s_i X_{i-1} + .1 (c_i + X_{i-1}^2) W_i,      W_i = lambda U_i^4 independent.
+
+X_i^k is a polynomial in X_{i-1} of degree 2 k with coefficients that are moments of W_i:
+
+    E X_i^k = sum_j sum_l C(k, j) C(j, l) .1^j E[W^j] s_i^{k-j} c_i^{j-l} E X_{i-1}^{k-j+2l},      0 <= l <= j <= k,
+
+so the mean of the last of m + 1 nodes asks for 2^m moments of the first. Every moment is finite and exact; where lambda and sigma are
+large the mean is made by draws so rare that no simulation shows them.
+
+Source: own derivation, for Ren et al. (2025), Eq. 7.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import product
+from math import comb
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import MixtureNoise, NoiseReading, even_draws, modal_noise
+from rehearsal_torch.problems.causal.optimum import best_action
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.spaces.box import Box
+
+LINKS = 5
+
+
+class QuarticMoments:
+    """The recursion for one noise law.
+
+    Args:
+        law: Of U.
+        scale: lambda.
+    """
+
+    def __init__(self, law: MixtureNoise, scale: float) -> None:
+        self.law, self.scale = law, scale
+        points, weights = law.nodes(80)  # exact to degree 159; U^4 to the power 2^5 has degree 128
+        self._noise = [float(weights @ (scale * points**4) ** power) for power in range(2**LINKS + 1)]
+        # Of the first node, X^j with c^j; of the others, place by place from the last: what stands before s^{k-j} c^{j-l} E X^{k-j+2l}.
+        first = [(k, k - j, j, 0, comb(k, j) * self._noise[j]) for k in range(2**LINKS + 1) for j in range(k + 1)]
+        self._terms = [_Terms(first, 2**LINKS)]
+        for top in (2**place for place in reversed(range(LINKS))):
+            kept = [(k, j, low) for k in range(top + 1) for j in range(k + 1) for low in range(j + 1)]
+            factors = [comb(k, j) * comb(j, low) * 0.1**j * self._noise[j] for k, j, low in kept]
+            rows = [(k, k - j, j - low, k - j + 2 * low, factor) for (k, j, low), factor in zip(kept, factors, strict=True)]
+            self._terms.append(_Terms(rows, top))
+
+    def noise_moment(self, power: int) -> float:
+        """E[U^{4 power}], without lambda."""
+        return self._noise[power] / self.scale**power if self.scale else float(self.law.nodes(80)[1] @ self.law.nodes(80)[0] ** (4 * power))
+
+    def last(self, slopes: Tensor, levels: Tensor) -> Tensor:
+        """E of the last node: s_i and c_i, (..., 6) each -> (...)."""
+        moments = torch.ones(*slopes.shape[:-1], 1, dtype=slopes.dtype)
+        for place, terms in enumerate(self._terms):
+            moments = terms.sum(slopes[..., place] if place else -slopes[..., 0], levels[..., place], moments)
+        return moments[..., 1]
+
+
+class _Terms:
+    """A table of terms factor s^p c^q E X^m, added up by the power k that they belong to."""
+
+    def __init__(self, rows: Sequence[tuple[int, int, int, int, float]], top: int) -> None:
+        self.top = top
+        self.kept, self.slope, self.level, self.moment = (torch.tensor([row[place] for row in rows]) for place in range(4))
+        self.factor = torch.tensor([row[4] for row in rows], dtype=torch.float64)
+
+    def sum(self, slope: Tensor, level: Tensor, moments: Tensor) -> Tensor:
+        """(...), (...), (..., M) -> (..., top + 1)."""
+        exponents = range(self.top + 1)
+        slopes, levels = (torch.stack([each**power for power in exponents], -1) for each in (slope, level))
+        terms = self.factor * slopes[..., self.slope] * levels[..., self.level] * moments[..., self.moment]
+        return terms.new_zeros(*terms.shape[:-1], self.top + 1).index_add(-1, self.kept, terms)
+
+
+Mechanism = Literal["anm", "non_dgm", "dgm", "dgm_bounded"]
+NODES = tuple(f"X{place}" for place in range(6))
+ACTIONS = tuple(f"a{place}" for place in range(6))
+BOUND = 100.0
+# Where s has its largest and smallest value, and a local maximum and minimum.
+EXTREMES = (0.4815842, 0.7917053, 0.2028757, 1.0)
+POWER, SEARCHED = 16, 11
+
+
+def hill(argument: Tensor) -> Tensor:
+    """sqrt(x) sin x, any shape; 0 where x < 0."""
+    inside = argument.clamp_min(0)
+    # The root has no slope at 0, where the sine is 0 as well.
+    return inside.clamp_min(torch.finfo(inside.dtype).tiny).sqrt() * torch.sin(inside)
+
+
+class Alpine2(CausalWorld):
+    """Alpine2.
+
+    Args:
+        mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
+        sigma: The noise level.
+        scale: lambda, which multiplies the noise.
+        modes: Modes of the noise: 1, 2 or 3. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
+        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
+        means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
+        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
+        rounds: T.
+        initial: Rows of the start design; None for 14.
+        seed: Decides the start design and the noise of the answers.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism = "dgm",
+        sigma: float = 0.2,
+        scale: float = 0.3,
+        modes: int = 2,
+        reading: NoiseReading = "variance",
+        means: Sequence[float] | None = None,
+        factors: Sequence[float] | None = None,
+        rounds: int = 100,
+        initial: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if mechanism not in get_args(Mechanism) or not scale >= 0:
+            raise ValueError(f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0; got {mechanism!r} and {scale}")
+        self.mechanism, self.scale = mechanism, float(scale)
+        box = Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0)))
+        parents = {node: ((NODES[place - 1],) if place else ()) + (ACTIONS[place],) for place, node in enumerate(NODES)}
+        task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
+        law = modal_noise(sigma, modes, reading, means, factors)
+        super().__init__(task, dict.fromkeys(NODES, law), rounds, initial, seed)
+        self.law = law
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """One link of the chain."""
+        place = NODES.index(node)
+        before = inputs[NODES[place - 1]] if place else torch.full_like(noise, -1.0)
+        argument = 10 * inputs[ACTIONS[place]]
+        if self.mechanism == "anm":
+            return hill(argument) * before + self.scale * noise
+        if self.mechanism == "non_dgm":
+            return hill(argument + self.scale * noise) * before
+        level = torch.cos(argument) + 1.2
+        if place:
+            level = 0.1 * (level + self._square(before))
+        return hill(argument) * before + level * self.scale * noise**4
+
+    def _square(self, values: Tensor) -> Tensor:
+        return values**2 if self.mechanism == "dgm" else values**2 / (1 + values**2 / BOUND)
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 evenly spread draws for the others."""
+        if self.mechanism in ("anm", "non_dgm"):
+            return self.exact_mean(actions)
+        return self._averaged(actions.double(), self._even)
+
+    def exact_mean(self, actions: Tensor) -> Tensor:
+        """E[X_5 | a] in closed form, (..., 6) -> (...), however rare the draws that make it.
+
+        Raises:
+            ValueError: for "dgm_bounded", which has none.
+        """
+        if self.mechanism == "dgm_bounded":
+            raise ValueError("dgm_bounded has no closed form of the mean: use expected")
+        actions = actions.double()
+        if self.mechanism == "dgm":
+            return self._moments.last(hill(10 * actions), torch.cos(10 * actions) + 1.2)
+        factors, mean = self._mean_hill(actions), -torch.ones(actions.shape[:-1], dtype=torch.float64)
+        shift = self.scale * self.law.mean if self.mechanism == "anm" else 0.0
+        for factor in factors.unbind(-1):
+            mean = factor * mean + shift
+        return mean
+
+    def _mean_hill(self, actions: Tensor) -> Tensor:
+        if self.mechanism == "anm":
+            return hill(10 * actions)
+        points, weights = (torch.from_numpy(each) for each in self.law.nodes(128))
+        return hill(10 * actions[..., None] + self.scale * points) @ weights
+
+    def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """The mean over draws of the first five noises (n, 5); the last one is integrated by itself, as X_5 is linear in U_5^4."""
+        last = torch.full((len(noise), 1), self._moments.noise_moment(1) ** 0.25, dtype=torch.float64)
+        draws = torch.cat([noise, last], -1)
+        flat = actions.reshape(-1, 6)
+        parts = [self.simulate(part[:, None], draws)[..., -1].mean(-1) for part in flat.split(max(1, 2_000_000 // len(draws)))]
+        return torch.cat(parts).reshape(actions.shape[:-1])
+
+    @cached_property
+    def _even(self) -> Tensor:
+        return even_draws([self.law] * 5, POWER)
+
+    @cached_property
+    def _moments(self) -> QuarticMoments:
+        return QuarticMoments(self.law, self.scale)
+
+    @cached_property
+    def _best(self) -> tuple[Tensor, float]:
+        if self.mechanism in ("anm", "non_dgm"):
+            return self._best_corner()
+        corners, few = torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64), even_draws([self.law] * 5, SEARCHED)
+        with torch.no_grad():
+            first = corners[self._averaged(corners, few[:256]).topk(256).indices]
+        action, _ = best_action(lambda tried: self._averaged(tried, few), self.task.box, first, spread=256, refined=6, steps=50)
+        action, value = best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
+        return action, value
+
+    def _best_corner(self) -> tuple[Tensor, float]:
+        axis = torch.linspace(0, 1, 20_001, dtype=torch.float64)
+        values = torch.cat([self._mean_hill(part[:, None])[:, 0] for part in axis.split(2000)])
+        corners = torch.stack([axis[values.argmax()], axis[values.argmin()]])
+        tried = corners[torch.tensor(list(product((0, 1), repeat=6)))]
+        action, value = best_action(self.exact_mean, self.task.box, tried, spread=1, refined=2)
+        return action, value
+
+    @property
+    def optimal_value(self) -> float:
+        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best of 4096 corners and 256 Sobol points, improved."""
+        return self._best[1]
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """One of the best actions, (6,); any one of them may carry the smallest value of s."""
+        return self._best[0]
+
+    def median(self, actions: Tensor) -> Tensor:
+        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: what is usually seen where the mean is made by rare draws."""
+        draws = even_draws([self.law] * 6, POWER)
+        return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
+
+    def card(self) -> Mapping[str, Any]:
+        """The world's, the mechanism, the best action, and the median reward under it."""
+        facts = {"mechanism": self.mechanism, "best_action": [round(each, 5) for each in self.optimal_action.tolist()]}
+        return {**super().card(), **facts, "median at the optimum": float(self.median(self.optimal_action)), "source": "Ren et al. (2025), Sec. 11.3 and 11.4"}

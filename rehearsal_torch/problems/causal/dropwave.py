@@ -1,0 +1,141 @@
+"""Dropwave: two actions, two nodes, rings around a centre.
+
+    r = |(10.24 a_0 - 5.12, 10.24 a_1 - 5.12)|,    X = r + lambda U_X,    Y = (1 + cos 12 X) / (2 + X^2 / 2) + lambda U_Y.
+
+The reward is Y. E[Y | a] depends on r alone: an integral over U_X. With the paper's two modes and lambda = 1, sigma = .1, the best
+action is not the centre but a ring around it, at r = .156: noise with two modes is lucky on one of them there.
+
+In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X (`fed_on: false`): X is then r measured with an
+error, and the maximum is 1 + lambda E[U_Y], at the centre.
+
+The maximum is certified on a grid of r of step h: the wave's second derivative is nowhere larger than 80, hence nor is that of its mean,
+and no r is better than the best grid point by more than 80 (h / 2)^2 / 2 = 1e-5.
+
+Source: Ren et al. (2025), Sec. 7.2, 11.2 and 11.10 (Table 2); Sussex et al. (2023). Three modes are ours.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import torch
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.spaces.box import Box
+
+RADIUS_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.2, 0.4), (1.4, 1.0)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
+HEIGHT_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.1, 0.05), (0.32, 0.32)), 3: ((-0.1, 0.0, 0.1), (0.32, 0.32, 0.32))}
+ORDER = 256
+GRID = 1e-3
+CURVATURE = 80.0
+
+
+def wave(radius: Tensor) -> Tensor:
+    """(1 + cos 12 x) / (2 + x^2 / 2), any shape."""
+    return (1 + torch.cos(12 * radius)) / (2 + 0.5 * radius**2)
+
+
+class Dropwave(CausalWorld):
+    """Dropwave.
+
+    Args:
+        sigma: The noise level.
+        scale: lambda, which multiplies the noise of both nodes.
+        modes: Modes of the noise: 1 (a normal law), 2 (the paper's) or 3.
+        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
+        fed_on: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released code of MCBO).
+        rounds: T.
+        initial: Rows of the start design; None for 6.
+        seed: Decides the start design and the noise of the answers.
+    """
+
+    def __init__(
+        self,
+        sigma: float = 0.1,
+        scale: float = 1.0,
+        modes: int = 2,
+        reading: NoiseReading = "variance",
+        fed_on: bool = True,
+        rounds: int = 100,
+        initial: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not scale >= 0:
+            raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
+        self.scale, self.fed_on = float(scale), fed_on
+        box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
+        task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
+        laws = {"X": modal_noise(sigma, modes, reading, choices=RADIUS_MODES), "Y": modal_noise(sigma, modes, reading, choices=HEIGHT_MODES)}
+        super().__init__(task, laws, rounds, initial, seed)
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """The radius, and the wave over it."""
+        if node == "X":
+            return self._radius(torch.stack([inputs["a0"], inputs["a1"]], -1)) + self.scale * noise
+        return wave(inputs["X"]) + self.scale * noise
+
+    def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """Node values; where X is a measurement that is not fed on, its error does not reach Y."""
+        if self.fed_on:
+            return super().simulate(actions, noise)
+        radius = self._radius(actions)
+        return torch.stack(torch.broadcast_tensors(radius, wave(radius)), -1) + self.scale * noise
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[Y | a], by quadrature over U_X."""
+        return self._at(self._radius(actions.double()))
+
+    def _radius(self, actions: Tensor) -> Tensor:
+        centred = 10.24 * actions - 5.12
+        return (centred**2).sum(-1).clamp_min(1e-30).sqrt()
+
+    def _at(self, radius: Tensor) -> Tensor:
+        shift = self.scale * self.noise["Y"].mean
+        if not self.fed_on:
+            return wave(radius) + shift
+        points, weights = (torch.from_numpy(each) for each in self._rule)
+        return wave(radius[..., None] + self.scale * points) @ weights + shift
+
+    @cached_property
+    def _rule(self) -> tuple[Any, Any]:
+        return self.noise["X"].nodes(ORDER)
+
+    @cached_property
+    def best_radius(self) -> float:
+        """r of the best actions: the best point of a grid, improved."""
+        ends = 5.12 * 2**0.5
+        grid = torch.arange(0, ends, GRID, dtype=torch.float64)
+        top = float(grid[torch.cat([self._at(part) for part in grid.split(1000)]).argmax()])
+        around = (max(0.0, top - GRID), min(ends, top + GRID))
+        polished = minimize_scalar(lambda r: -float(self._at(torch.tensor(r, dtype=torch.float64))), bounds=around, method="bounded", options={"xatol": 1e-9})
+        return float(max((top, float(polished.x)), key=lambda r: float(self._at(torch.tensor(r, dtype=torch.float64)))))
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """A point of the best ring, along the first action."""
+        shift = self.best_radius / 10.24
+        # A ring wider than the square's half is met on the diagonal.
+        point = (0.5 + shift, 0.5) if shift <= 0.5 else (0.5 + shift / 2**0.5, 0.5 + shift / 2**0.5)
+        return torch.tensor(point, dtype=torch.float64)
+
+    @cached_property
+    def optimal_value(self) -> float:
+        """max E[Y | a]; at most `gap` is missing."""
+        return float(self.expected(self.optimal_action))
+
+    @property
+    def gap(self) -> float:
+        """An upper bound on how much better an action may be than the best one on the grid."""
+        return CURVATURE * (GRID / 2) ** 2 / 2
+
+    def card(self) -> Mapping[str, Any]:
+        """The world's, the radius of the best ring, the value at the centre, and the bound on what the optimum lacks."""
+        centre = float(self.expected(torch.full((2,), 0.5, dtype=torch.float64)))
+        facts = {"best_radius": round(self.best_radius, 6), "at the centre": centre, "optimum is certified to": self.gap}
+        return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 7.2 and 11.2"}

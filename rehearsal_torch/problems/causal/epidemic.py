@@ -1,0 +1,145 @@
+"""Calibrating an epidemic: two groups, three periods, and rates of contact that should explain what was measured.
+
+Of group i, I_{i,t} percent are infectious. With rates b_{ij,t} and a share g that recovers in a period,
+
+    I_{i,t} = I_{i,t-1} (1 - g) + (1 - I_{i,t-1} / 100) sum_j b_{ij,t} I_{j,t-1} + U_{i,t},      I_{i,0} = 1,    t = 1, 2, 3,
+
+and the reward is -mean_{i,t} (I_{i,t} - target_{i,t})^2 (Ren et al.) or the negative sum (Astudillo and Frazier). Targets are what the true
+rates give without noise. Noise is in percent, is fed on, and nothing is cut off at 0.
+
+The reward is a polynomial: of degree 8 in the noise of t = 1, 4 in that of t = 2, 2 in that of t = 3. A Gauss rule with 5 x 5 x 3 x 3
+points gives E[r | a] exactly. Its maximum is not at the true rates: spread costs as well, and lower rates carry less of it on. No a
+reaches more than -Var U (the mean; 6 times that, the sum), as every node has noise of its own. The largest value is searched for from
+many starts.
+
+Source: Ren et al. (2025), Sec. 7.4 and 11.5; the true rates: released code of Astudillo and Frazier (2021).
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import TargetError
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise, product_rule
+from rehearsal_torch.problems.causal.optimum import best_action
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.spaces.box import Box
+
+# b_{ij,t}: period, group that is infected, group that infects.
+RATES = (((0.30, 0.05), (0.10, 0.70)), ((0.60, 0.05), (0.10, 0.80)), ((0.20, 0.05), (0.10, 0.20)))
+RECOVERY = 0.5
+START = 1.0
+GROUPS, PERIODS = (1, 2), (1, 2, 3)
+NODES = tuple(f"I{group}{period}" for period in PERIODS for group in GROUPS)
+RECOVERS = "g"
+
+
+def rate(group: int, source: int, period: int) -> str:
+    """The name of b_{ij,t}."""
+    return f"b{group}{source}{period}"
+
+
+class Epidemic(CausalWorld):
+    """Calibration of an epidemic.
+
+    Args:
+        sigma: The noise level, in percent.
+        actions: 12, the rates, or 13, the recovery as well.
+        inputs: What a node is said to follow from, beside its parents: the "block" of the four rates of its period (as in the released code), or the
+            two of its own "row", which alone matter.
+        total: Whether errors are summed (Astudillo and Frazier) or averaged (Ren et al.).
+        modes: Modes of the noise: 1, 2 or 3.
+        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
+        means: mu of each mode, in percent; None for (0), (-.5, .5) or (-.6, 0, .6).
+        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
+        rounds: T.
+        initial: Rows of the start design; None for 26 or 28.
+        seed: Decides the start design and the noise of the answers.
+    """
+
+    def __init__(
+        self,
+        sigma: float = 0.1,
+        actions: int = 12,
+        inputs: Literal["block", "row"] = "block",
+        total: bool = False,
+        modes: int = 2,
+        reading: NoiseReading = "variance",
+        means: Sequence[float] | None = None,
+        factors: Sequence[float] | None = None,
+        rounds: int = 100,
+        initial: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if actions not in (12, 13) or inputs not in ("block", "row"):
+            raise ValueError(f"expected 12 or 13 actions and inputs of block or row; got {actions} and {inputs!r}")
+        rates = [rate(group, source, period) for period in PERIODS for group in GROUPS for source in GROUPS]
+        box = Box.of(dict.fromkeys(rates + [RECOVERS] * (actions == 13), (0.0, 1.0)))
+        parents = {}
+        for node in NODES:
+            group, period = int(node[1]), int(node[2])
+            before = [f"I{other}{period - 1}" for other in GROUPS] if period > 1 else []
+            rows = GROUPS if inputs == "block" else (group,)
+            parents[node] = [*before, *(rate(row, source, period) for row in rows for source in GROUPS), *([RECOVERS] if actions == 13 else [])]
+        truth = [each for block in RATES for row in block for each in row] + [RECOVERY] * (actions == 13)
+        self.total, self.true_action = total, torch.tensor(truth, dtype=torch.float64)
+        task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets(), mean=not total))
+        super().__init__(task, dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)), rounds, initial, seed)
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """One group, one period on."""
+        group, period = int(node[1]), int(node[2])
+        before = {other: inputs[f"I{other}{period - 1}"] if period > 1 else torch.tensor(START, dtype=torch.float64) for other in GROUPS}
+        met = sum((inputs[rate(group, source, period)] * before[source] for source in GROUPS), torch.zeros((), dtype=torch.float64))
+        return before[group] * (1 - inputs.get(RECOVERS, torch.tensor(RECOVERY, dtype=torch.float64))) + (1 - before[group] / 100) * met + noise
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[r | a], exact: a Gauss rule of the noise of t = 1 and t = 2, and the variance of that of t = 3."""
+        points, weights = self._rule
+        flat = actions.double().reshape(-1, actions.shape[-1])
+        mean = torch.cat([self.rewards(self.simulate(part[:, None], points)) @ weights for part in flat.split(1000)])
+        lost = self.noise[NODES[-1]].variance * (2.0 if self.total else 1 / 3)
+        return mean.reshape(actions.shape[:-1]) - lost
+
+    @cached_property
+    def _rule(self) -> tuple[Tensor, Tensor]:
+        law = self.noise[NODES[0]]
+        points, weights = product_rule([law] * 4, (5, 5, 3, 3))
+        return torch.cat([points, points.new_full((len(points), 2), law.mean)], -1), weights
+
+    @cached_property
+    def _best(self) -> tuple[Tensor, float]:
+        return best_action(self.expected, self.task.box, self.true_action[None], spread=1024, refined=8, steps=500)
+
+    @property
+    def optimal_value(self) -> float:
+        """The best value found from the true rates and the seven best of 1024 Sobol points."""
+        return self._best[1]
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """An action that reaches it; few rates are determined by six targets."""
+        return self._best[0]
+
+    @property
+    def ceiling(self) -> float:
+        """What no action can exceed: every node's own noise is lost."""
+        return -self.noise[NODES[0]].variance * (len(NODES) if self.total else 1)
+
+    def card(self) -> Mapping[str, Any]:
+        """The world's, the reward at the true rates, and what no action can exceed."""
+        facts = {"at the true rates": float(self.expected(self.true_action)), "ceiling": self.ceiling}
+        return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 7.4 and 11.5; Astudillo and Frazier (2021)"}
+
+
+def _targets() -> dict[str, float]:
+    state, found = [START, START], {}
+    for period, rates in zip(PERIODS, RATES, strict=True):
+        state = [own * (1 - RECOVERY) + (1 - own / 100) * (row[0] * state[0] + row[1] * state[1]) for own, row in zip(state, rates, strict=True)]
+        found.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
+    return found

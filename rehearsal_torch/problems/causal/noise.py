@@ -1,0 +1,219 @@
+"""Mixtures of normal laws: the exogenous noise of synthetic systems.
+
+    p(u) = sum_c w_c N(u; mu_c, v_c),      v_c = c_c sigma^2.
+
+Source: Ren et al. (2025), Eq. 6 (two modes) and Eq. 15 (three).
+
+The exogenous noise of the synthetic problems: one, two or three modes.
+
+    one    N(0, sigma^2)
+    two    .5 N(mu_1, c_1 sigma^2) + .5 N(mu_2, c_2 sigma^2)
+    three  (N(mu_1, c_1 sigma^2) + N(mu_2, c_2 sigma^2) + N(mu_3, c_3 sigma^2)) / 3
+
+The paper gives ranges of mu and c, but values for Dropwave alone. Where it gives ranges, means are symmetric here, so that the
+noise has mean zero and an additive model keeps the best action that it has without noise.
+
+Source: Ren et al. (2025), Eq. 6, Eq. 15, Sec. 11.2 and 11.3; the values of mu and c are ours.
+
+Evenly spread draws of independent noises.
+
+    u_i = F_i^{-1}(v_i),        v a scrambled Sobol sequence in the unit cube.
+
+Means over them are off by about 1/n for smooth functions, where independent draws are off by 1/sqrt(n); being the same for every
+action, they make the mean a smooth function of the action.
+
+Source: Owen (1998).
+
+Gauss quadrature for a mixture of normal laws.
+
+Points u_j and weights w_j, j = 1 ... q, with
+
+    sum_j w_j f(u_j) = E f(U)      for every polynomial f of degree at most 2 q - 1:
+
+the eigenvalues of the Jacobi matrix of the polynomials that are orthogonal under the law, and the squared first components of its
+eigenvectors. A few points of the mixture do what many of its components would need. Rules of several independent noises
+multiply.
+
+Source: Golub and Welsch (1969); the Lanczos process on a fine discrete law (Gautschi, 2004, Sec. 2.2.3).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import norm
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+NoiseReading = Literal["variance", "std"]
+
+
+@dataclass(frozen=True)
+class MixtureNoise:
+    """A one-dimensional Gaussian mixture.
+
+    Attributes:
+        weights: (m,), positive, summing to one.
+        means: (m,).
+        deviations: (m,), standard deviations, not negative.
+
+    Raises:
+        ValueError: if lengths differ, weights are no distribution, or a deviation is negative.
+    """
+
+    weights: tuple[float, ...]
+    means: tuple[float, ...]
+    deviations: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.weights) == len(self.means) == len(self.deviations) > 0:
+            raise ValueError(f"expected as many weights as means and deviations; got {self.weights}, {self.means}, {self.deviations}")
+        if min(self.weights) <= 0 or abs(sum(self.weights) - 1) > 1e-9 or min(self.deviations) < 0:
+            raise ValueError(f"expected positive weights that sum to 1 and deviations of at least 0; got {self.weights}, {self.deviations}")
+
+    @classmethod
+    def of(
+        cls,
+        sigma: float,
+        means: Sequence[float],
+        factors: Sequence[float],
+        weights: Sequence[float] | None = None,
+        reading: NoiseReading = "variance",
+    ) -> "MixtureNoise":
+        """The paper's parameters: component c is N(mu_c, c_c sigma^2); where `reading` is "std", its standard deviation is c_c sigma.
+
+        Args:
+            sigma: The noise level.
+            means: mu_c.
+            factors: c_c.
+            weights: w_c; None for equal ones.
+            reading: The newest paper writes a variance, c_c sigma^2; an earlier version a standard deviation, c_c sigma.
+        """
+        if sigma < 0 or reading not in ("variance", "std"):
+            raise ValueError(f"expected sigma >= 0 and a reading of variance or std; got {sigma} and {reading!r}")
+        deviations = [factor * sigma if reading == "std" else factor**0.5 * sigma for factor in factors]
+        return cls(tuple([1 / len(means)] * len(means) if weights is None else weights), tuple(means), tuple(deviations))
+
+    @property
+    def mean(self) -> float:
+        """E[U]."""
+        return float(np.dot(self.weights, self.means))
+
+    @property
+    def variance(self) -> float:
+        """Var[U]."""
+        return float(np.dot(self.weights, np.square(self.deviations) + np.square(self.means)) - self.mean**2)
+
+    def draw(self, count: int, stream: np.random.Generator) -> NDArray[np.float64]:
+        """Independent draws, (count,)."""
+        which = stream.choice(len(self.weights), size=count, p=self.weights)
+        return np.asarray(self.means)[which] + np.asarray(self.deviations)[which] * stream.standard_normal(count)
+
+    def nodes(self, order: int = 64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gauss-Hermite points and weights, (m * order,) each: sum_j w_j f(u_j) = E f(U) for smooth f."""
+        points, weights = np.polynomial.hermite_e.hermegauss(order)
+        where = np.asarray(self.means)[:, None] + np.asarray(self.deviations)[:, None] * points
+        heavy = np.asarray(self.weights)[:, None] * weights / weights.sum()
+        return where.ravel(), heavy.ravel()
+
+    def cdf(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(U <= u), any shape."""
+        scale = np.maximum(np.asarray(self.deviations), 1e-12)
+        return np.asarray(norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights))
+
+
+STANDARD = MixtureNoise((1.0,), (0.0,), (1.0,))
+SILENT = MixtureNoise((1.0,), (0.0,), (0.0,))
+
+
+# Number of modes to (means, factors).
+RANGES = {1: ((0.0,), (1.0,)), 2: ((-0.5, 0.5), (1.0, 0.5)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
+Modes = dict[int, tuple[tuple[float, ...], tuple[float, ...]]]
+
+
+def modal_noise(
+    sigma: float,
+    modes: int = 2,
+    reading: NoiseReading = "variance",
+    means: Sequence[float] | None = None,
+    factors: Sequence[float] | None = None,
+    choices: Modes = RANGES,
+) -> MixtureNoise:
+    """Noise of equally likely modes.
+
+    Args:
+        sigma: The noise level.
+        modes: How many modes; decides means and factors that are not given.
+        reading: Whether c sigma^2 is a variance, or c sigma a standard deviation.
+        means: mu of each mode; None for the choice.
+        factors: c of each mode; None for the choice.
+        choices: Number of modes to means and factors.
+
+    Raises:
+        ValueError: if there is no choice for so many modes, or not one mean and factor each.
+    """
+    if modes not in choices:
+        raise ValueError(f"modes: expected one of {sorted(choices)}; got {modes!r}")
+    chosen = [tuple(float(each) for each in (default if given is None else given)) for given, default in zip((means, factors), choices[modes], strict=True)]
+    if any(len(each) != modes for each in chosen):
+        raise ValueError(f"expected {modes} means and factors; got means {list(chosen[0])} and factors {list(chosen[1])}: give one each, or change modes")
+    return MixtureNoise.of(sigma, chosen[0], chosen[1], reading=reading)
+
+
+FINE = 20_001
+
+
+def quantiles(law: MixtureNoise, levels: Tensor) -> Tensor:
+    """F^{-1} of a mixture, (...) in (0, 1) -> (...): linear between 20,001 points within nine deviations."""
+    means, deviations = np.asarray(law.means), np.asarray(law.deviations)
+    if deviations.max() == 0:
+        order = np.argsort(means)
+        place = np.searchsorted(np.cumsum(np.asarray(law.weights)[order])[:-1], levels.numpy())
+        return torch.from_numpy(means[order][place])
+    where = np.linspace((means - 9 * deviations).min(), (means + 9 * deviations).max(), FINE)
+    return torch.from_numpy(np.interp(levels.numpy(), law.cdf(where), where))
+
+
+def even_draws(laws: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
+    """2^power draws of each law, (2^power, m)."""
+    levels = SobolEngine(len(laws), scramble=True, seed=seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
+    return torch.stack([quantiles(law, column) for law, column in zip(laws, levels.T, strict=True)], -1)
+
+
+def gauss_rule(law: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points and weights, (q,) each; q = `order`, or fewer where the law has fewer values.
+
+    Args:
+        law: The law.
+        order: q.
+    """
+    points, weights = law.nodes(max(order + 1, 16))
+    if max(law.deviations) == 0:
+        points, weights = np.asarray(law.means), np.asarray(law.weights)
+    centre, spread = law.mean, max(law.variance, 1e-300) ** 0.5
+    scaled = (points - centre) / spread
+    basis, diagonal, beside = [np.sqrt(weights)], [], []
+    for place in range(order):
+        moved = scaled * basis[-1]
+        diagonal.append(float(basis[-1] @ moved))
+        for _ in range(2):  # the second pass keeps the vectors orthogonal in floating point
+            for each in basis:
+                moved = moved - (each @ moved) * each
+        size = float(np.linalg.norm(moved))
+        if size < 1e-10 or place + 1 == order:
+            break
+        beside.append(size)
+        basis.append(moved / size)
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    return centre + spread * values, vectors[0] ** 2
+
+
+def product_rule(laws: Sequence[MixtureNoise], orders: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Points (Q, m) and weights (Q,) for m independent noises, Q the product of the orders."""
+    rules = [gauss_rule(law, order) for law, order in zip(laws, orders, strict=True)]
+    points = torch.cartesian_prod(*(torch.from_numpy(points) for points, _ in rules)).reshape(-1, len(rules))
+    weights = torch.cartesian_prod(*(torch.from_numpy(weights) for _, weights in rules)).reshape(-1, len(rules))
+    return points, weights.prod(-1)

@@ -1,0 +1,119 @@
+"""The largest value of a cheap function on a box: a dense grid, then finer ones around its best points.
+
+Every context has its own function of k <= 3 altered variables, and all of them are evaluated together. The grid finds
+the hills, the points that none of their neighbours exceeds; the `hills` best of them are followed by grids of a width that shrinks
+by `shrink`. Nothing is assumed of the function but that its hills are wider than the first grid's spacing.
+
+Source: exhaustive search; ours.
+
+The best action of a world whose expected reward can be computed.
+
+    a* = argmax_a E[r | a],        a in a box.
+
+Where the maximiser is not known in closed form it is searched for: the value at given starts and at points spread over the box, then
+L-BFGS-B with exact gradients from the best of them. The search has no random numbers of its own, so the answer is the same in every
+process. It is a lower bound of the maximum; worlds say what else is known of it.
+
+Source: Byrd et al. (1995) for L-BFGS-B.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.nn.functional import max_pool1d, max_pool2d, max_pool3d
+
+from rehearsal_torch.spaces.box import Box
+
+
+def best_action(
+    value: Callable[[Tensor], Tensor], box: Box, starts: Tensor | None = None, *, spread: int = 2048, refined: int = 12, steps: int = 200
+) -> tuple[Tensor, float]:
+    """The best action found, (k,), and its value.
+
+    Args:
+        value: (n, k) -> (n,), differentiable.
+        box: The actions.
+        starts: (m, k), where a maximum is expected; None for none.
+        spread: Sobol points that are tried as well.
+        refined: How many of all these are improved, the best ones.
+        steps: At most so many L-BFGS-B steps each.
+    """
+    tried = box.sobol(spread, seed=1)
+    tried = tried if starts is None else torch.cat([starts, tried])
+    with torch.no_grad():
+        values = value(tried)
+    found: list[tuple[Tensor, float]] = []
+    for place in values.topk(min(refined, len(tried))).indices:
+        found.append((tried[place], float(values[place])))
+        found.append(_climbed(value, box, tried[place], steps))
+    return max(found, key=lambda pair: pair[1])
+
+
+def _climbed(value: Callable[[Tensor], Tensor], box: Box, start: Tensor, steps: int) -> tuple[Tensor, float]:
+    width, scale = box.width, 1.0
+
+    def loss(unit: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        point = torch.from_numpy(unit).requires_grad_()
+        negative = -value((box.lower + point * width)[None])[0] / scale
+        (slope,) = torch.autograd.grad(negative, point)
+        return float(negative.detach()), slope.numpy()
+
+    unit = ((start - box.lower) / width).numpy()
+    scale = max(1e-6, abs(loss(unit)[0]))  # stopping rules are relative to the size of the value
+    result = minimize(loss, unit, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(unit), options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10})
+    return box.project(box.lower + torch.from_numpy(result.x) * width), -float(result.fun) * scale
+
+
+FIRST = {1: 201, 2: 41, 3: 15}
+NEXT = {1: 9, 2: 7, 3: 5}
+POOL = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
+
+
+def grid(width: int, points: int) -> Tensor:
+    """The product grid on [0, 1]^width, (points^width, width)."""
+    axis = torch.linspace(0, 1, points, dtype=torch.float64)
+    return torch.stack(torch.meshgrid(*[axis] * width, indexing="ij"), -1).reshape(-1, width)
+
+
+def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int, *, hills: int = 4, rounds: int = 8, shrink: float = 0.5) -> tuple[Tensor, Tensor]:
+    """The best point of a box for each of B functions.
+
+    Args:
+        value: (n, B, k) -> (n, B).
+        box: Of k variables.
+        batch: B.
+        hills: How many of the grid's hills are followed.
+        rounds: How many finer grids.
+        shrink: By how much each is narrower than the one before.
+
+    Returns:
+        Points (B, k) and values (B,).
+
+    Raises:
+        ValueError: if there are more than three variables.
+    """
+    width = len(box.names)
+    if width not in FIRST:
+        raise ValueError(f"expected one to three altered variables; got {list(box.names)}: a grid over more is not feasible")
+    first = FIRST[width]
+    points = box.lower + grid(width, first) * box.width
+    values = value(points.unsqueeze(1).expand(-1, batch, -1))
+    around = POOL[width](values.mT.reshape(batch, 1, *[first] * width), 3, stride=1, padding=1).reshape(batch, -1).mT
+    top = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0).topk(min(hills, len(points)), dim=0)
+    best, reached = points[top.indices], values.gather(0, top.indices)
+    offsets, step = 2 * grid(width, NEXT[width]) - 1, 1.2 * box.width / (first - 1)
+    for _ in range(rounds):
+        around = box.project(best + (offsets * step).reshape(-1, 1, 1, width))
+        values = value(around.reshape(-1, batch, width)).reshape(around.shape[:-1])
+        new = values.max(dim=0)
+        picked = around.gather(0, new.indices.unsqueeze(0).unsqueeze(-1).expand(1, *best.shape)).squeeze(0)
+        better = new.values > reached
+        best, reached = torch.where(better.unsqueeze(-1), picked, best), torch.where(better, new.values, reached)
+        step = step * shrink
+    which = reached.argmax(0)
+    rows = torch.arange(batch)
+    return best[which, rows], reached[which, rows]

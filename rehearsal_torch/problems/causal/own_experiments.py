@@ -1,0 +1,149 @@
+"""Experiments of one's own: what was tried so far, and the question what to try next.
+
+Each row of a comma-separated file is an experiment: the actions that were set, and every node as it came out. The task is a few
+lines of YAML:
+
+    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}   # who follows from whom; actions are named like any cause
+    actions: {valve: [0, 1], dose: [0, 5]}                                # what may be set, and how far
+    reward: yield                                                         # or {weights: {yield: 1, cost: -0.1}}, or {targets: {yield: 3}}
+    limits: {normals: [[1, 1]], offsets: [5]}                             # optional: linear constraints M a <= d on the actions
+
+A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that row; the row then says
+nothing of how the node comes about. Nobody scores a suggestion: its worth is seen when it is tried.
+
+Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.reading import TableError, number_columns, table_file
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
+from rehearsal_torch.data.trial_store import initial_count
+from rehearsal_torch.files.schema import meant
+from rehearsal_torch.problems.causal.start_design import open_points
+from rehearsal_torch.problems.problem import CausalProblem
+
+SET = "set:"
+
+
+def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
+    """A task of a YAML file, or of its content.
+
+    Raises:
+        TaskError: if there is none, it cannot be read, or a part is missing or wrong; all faults are listed.
+    """
+    source, content = task_content(task, CAUSAL_PARTS)
+    return CausalTask.of(content, source)
+
+
+def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
+    """The experiments of a data frame, actions first, in the task's order: any number of rows, none included.
+
+    Args:
+        frame: A row an experiment; columns that the task does not name are not read.
+        task: Whose actions and nodes.
+        source: What the table is called in messages.
+
+    Raises:
+        TableError: if a column is missing, is no number, or has missing values, or a ``set:`` column names no node or holds other marks than 0 and 1.
+    """
+    names = (*task.actions, *task.nodes)
+    marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
+    found = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    values, marks = found[:, : len(names)], found[:, len(names) :]
+    faults = [
+        f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
+        for column in map(str, frame.columns)
+        if column.startswith(SET) and column[len(SET) :] not in task.graph.names
+    ]
+    faults += [f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand" for name, column in zip(marked, marks.T, strict=True) if not _is_mark(column)]
+    if faults:
+        raise TableError(f"{source}: " + "; ".join(faults))
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    altered[:, : len(task.actions)] = True
+    for name, column in zip(marked, marks.T, strict=True):
+        altered[:, names.index(name)] = column != 0
+    return Table(names, values.contiguous(), altered)
+
+
+def _is_mark(column: Tensor) -> bool:
+    return bool(((column == 0) | (column == 1)).all())
+
+
+class ExperimentTable(CausalProblem):
+    """A comma-separated file of experiments and a task.
+
+    Fewer than 5 rows are no error: there is nothing to fit yet, and `to_begin` says what to run first.
+
+    Args:
+        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or limits are history to learn from.
+        task: Who follows from whom, what may be set, what is wanted: a YAML file, or its content.
+
+    Raises:
+        TableError: if the file cannot be read, or a column is missing, no number or incomplete; all faults are listed.
+        ValueError: if the task cannot be used, or a node is constant.
+    """
+
+    def __init__(self, path: str | Path | None, task: str | Path | Mapping[str, Any] | None) -> None:
+        self.task = causal_task(task)
+        self.past = experiments_of(table_file(path), self.task, str(path))
+        self.source = Path(str(path)).name
+        if len(self.past) >= LEAST_ROWS:
+            self.task.check(self.past)
+
+    def to_begin(self, seed: int = 0) -> Table | None:
+        """The experiments to run before there is a model: points of the start design that are not in the table yet; None once there are enough rows.
+
+        Args:
+            seed: Scrambles the design.
+
+        Returns:
+            Actions to set, (m, k).
+        """
+        if len(self.past) >= LEAST_ROWS:
+            return None
+        points = open_points(self.task, self.past.columns(self.task.actions), initial_count(self.task), seed)
+        return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
+
+    def observations(self) -> Table:
+        """All experiments."""
+        return self.past
+
+    def held_out(self) -> Table:
+        """The same: experiments are too dear to keep some aside."""
+        return self.past
+
+    def count(self) -> int:
+        """One question: what to try next."""
+        return 1
+
+    def situation(self, index: int) -> Foresight:
+        """The next experiment."""
+        if index != 0:
+            raise IndexError(f"expected situation 0; got {index}")
+        return Foresight(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Nothing: nobody knows what an experiment would have brought."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
+        card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
+        if len(self.past):
+            rewards = self.task.reward_of(self.past)
+            best = self.past.columns(self.task.actions)[rewards.argmax()]
+            card["ranges"] = {name: [float(column.min()), float(column.max())] for name, column in zip(self.past.names, self.past.values.T, strict=True)}
+            card |= {"best reward so far": float(rewards.max()), "at": dict(zip(self.task.actions, best.tolist(), strict=True))}
+        if outside := self.task.outside(self.past):
+            card["kept as history, though it may not be set any more"] = list(outside)
+        return card | {"fingerprint": self.past.fingerprint()}

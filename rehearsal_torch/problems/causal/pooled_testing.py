@@ -1,0 +1,197 @@
+"""Testing a population in pools: three periods, a pool size for each.
+
+Of the population I_t percent are infectious after period t, R_t recovered, S_t = 100 - I_t - R_t susceptible; I_0 = 1, R_0 = 0. In period
+t everybody is tested in pools of 199 a_t + 1 people. Those who count as positive are isolated; the others meet:
+
+    F_I = I_{t-1} fnr,    F_S = S_{t-1} (1 - fpr),    F_R = R_{t-1} (1 - fpr),    new = min(F_I (e^{beta f} - 1), S_{t-1}),   f = F_S / (F_S + F_I + F_R),
+    L_t = 100 * .001 tests + .01 * isolated + new,     I_t = new,     R_t = R_{t-1} + I_{t-1},        beta = (14 / 3) ln 2,
+
+each plus noise, and the reward is -(L_1 + L_2 + L_3), in percent. The graph is that of the equations: I_t and L_t follow from I_{t-1}, R_{t-1} and
+a_t, R_t from I_{t-1} and R_{t-1}; I_3 and R_3 reach nothing. Before a period I is held in [0, 100] and R in [0, 100 - I]; the released code
+holds nothing, and has negative susceptibles under poor actions.
+
+A pool of n people holds G = n / 2.4485 households, at least one: then the reward is smooth in a, and the noise-free maximum -8.591. Real
+pools hold whole households (`whole`: G is rounded up, as in the released code): then the reward has 82 steps in every action, all 82^3
+protocols are tried, and the noise-free maximum -8.561 is certified. With noise, E[r | a] is a product of Gauss rules; its maximum is
+searched for from the best of the 82^3 noise-free protocols.
+
+Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021). The scale of the noise, the bounds on states and the closed form are ours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise, product_rule
+from rehearsal_torch.problems.causal.optimum import best_action
+from rehearsal_torch.problems.causal.pooled_protocol import AVERAGE, pooled_errors, side
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.spaces.box import Box
+
+ACTIONS = ("a1", "a2", "a3")
+BETA = 14 / 3 * math.log(2)
+LARGEST_POOL = 200.0
+TEST, ISOLATION = 0.001, 0.01
+START = {"I0": 1.0, "R0": 0.0}
+SIDES = int(side(torch.tensor(LARGEST_POOL, dtype=torch.float64)))
+STARTS = 100
+
+
+def period(infectious: Tensor, recovered: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+    """The newly infected and the loss of one period, in percent; I and R before it (...), G (...), broadcast."""
+    ill = infectious.clamp(0, 100)
+    past = torch.minimum(recovered.clamp_min(0), 100 - ill)
+    free = 100 - ill - past
+    # Where nobody is infectious there are no false negatives to take a share of.
+    errors = pooled_errors((ill / 100).clamp_min(1e-9), groups)
+    out_ill, out_free, out_past = ill * errors.negative, free * (1 - errors.positive), past * (1 - errors.positive)
+    open_share = out_free / (out_free + out_ill + out_past).clamp_min(1e-12)
+    new = torch.minimum(out_ill * torch.expm1(BETA * open_share), free)
+    isolated = ill * (1 - errors.negative) + (free + past) * errors.positive
+    return new, 100 * TEST * errors.tests + ISOLATION * isolated + new
+
+
+class PooledTesting(CausalWorld):
+    """Pooled testing.
+
+    Args:
+        sigma: The noise level.
+        whole: Whether a pool holds whole households.
+        noise_scale: What a unit of noise is, in percent of the population (and in percent of the loss); 0 for no noise.
+        modes: Modes of the noise: 1, 2 or 3.
+        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
+        means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
+        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
+        rounds: T.
+        initial: Rows of the start design; None for 8.
+        seed: Decides the start design and the noise of the answers.
+    """
+
+    def __init__(
+        self,
+        sigma: float = 0.2,
+        whole: bool = False,
+        noise_scale: float = 0.1,
+        modes: int = 2,
+        reading: NoiseReading = "variance",
+        means: Sequence[float] | None = None,
+        factors: Sequence[float] | None = None,
+        rounds: int = 140,
+        initial: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not noise_scale >= 0:
+            raise ValueError(f"noise_scale: expected percent of the population, at least 0; got {noise_scale}")
+        self.noise_scale, self.whole = float(noise_scale), whole
+        # Without noise R_1 is a constant, which is no node.
+        first = () if noise_scale == 0 else ("R1",)
+        before = {1: (), 2: ("I1", *first), 3: ("I2", "R2")}
+        parents: dict[str, tuple[str, ...]] = dict.fromkeys(first, ())
+        for place, action in enumerate(ACTIONS, 1):
+            parents.update({f"I{place}": (*before[place], action), f"L{place}": (*before[place], action)})
+            parents.update({f"R{place}": before[place]} if place > 1 else {})
+        task = CausalTask(RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}))
+        law = modal_noise(sigma, modes, reading, means, factors)
+        super().__init__(task, dict.fromkeys(task.nodes, law), rounds, initial, seed)
+        self.law = law
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """One of infectious, recovered and loss after a period."""
+        kind, place = node[0], int(node[1])
+        infectious, recovered = (inputs.get(f"{name}{place - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64)) for name in "IR")
+        if place == 2 and "R1" not in inputs:
+            recovered = torch.tensor(START["I0"] + START["R0"], dtype=torch.float64)
+        if kind == "R":
+            return recovered + infectious + self.noise_scale * noise
+        new, loss = period(infectious, recovered, self.groups(inputs[ACTIONS[place - 1]]))
+        return (new if kind == "I" else loss) + self.noise_scale * noise
+
+    def groups(self, actions: Tensor) -> Tensor:
+        """G, the households in a pool, any shape."""
+        return side((LARGEST_POOL - 1) * actions.double() + 1, self.whole)
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2 and R_2; that of the losses is added."""
+        groups = self.groups(actions)
+        (first, past, second, later), weights = self._rule
+        flat = groups.reshape(-1, 3)
+        means = []
+        for part in flat.split(200):
+            one, two, three = part[:, :, None].unbind(1)
+            new, loss = period(torch.tensor([START["I0"]]).double(), torch.tensor([START["R0"]]).double(), one)
+            ill, gone = new + first, START["I0"] + START["R0"] + past
+            new, second_loss = period(ill, gone, two)
+            _, third_loss = period(new + second, gone + ill + later, three)
+            means.append(-((loss + second_loss + third_loss) @ weights if self.noise_scale else (loss + second_loss + third_loss)[:, 0]))
+        return torch.cat(means).reshape(groups.shape[:-1]) - 3 * self.noise_scale * self.law.mean
+
+    @cached_property
+    def _rule(self) -> tuple[tuple[Tensor, ...], Tensor]:
+        if not self.noise_scale:
+            return (torch.zeros(1, dtype=torch.float64),) * 4, torch.ones(1, dtype=torch.float64)
+        points, weights = product_rule([self.law] * 4, (4, 3, 4, 3))
+        return (self.noise_scale * points).unbind(-1), weights
+
+    def sides(self) -> Tensor:
+        """The 82 numbers of households that are tried in every period."""
+        groups = torch.arange(1, SIDES + 1, dtype=torch.float64)
+        return groups if self.whole else groups.clamp_max(LARGEST_POOL / AVERAGE)
+
+    def protocols(self) -> Tensor:
+        """The noise-free reward of every protocol (G_1, G_2, G_3), (82, 82, 82)."""
+        groups = self.sides()
+        ill, gone = (torch.tensor(START[name], dtype=torch.float64) for name in ("I0", "R0"))
+        one, loss = period(ill, gone, groups)
+        two, second_loss = period(one[:, None], ill + gone, groups)
+        flat, past = two.reshape(-1, 1), (ill + gone + one)[:, None].expand(-1, SIDES).reshape(-1, 1)
+        third = torch.cat([period(each, before, groups)[1] for each, before in zip(flat.split(500), past.split(500), strict=True)])
+        return -(loss[:, None, None] + second_loss[:, :, None] + third.reshape(SIDES, SIDES, SIDES))
+
+    @cached_property
+    def _best(self) -> tuple[Tensor, float]:
+        rewards = self.protocols()
+        places = torch.stack(torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1)
+        groups = self.sides()[places]
+        # The pool size in the middle of those that hold so many whole households.
+        pools = ((groups - 0.5 * self.whole) * AVERAGE).clamp(1, LARGEST_POOL)
+        actions = (pools - 1) / (LARGEST_POOL - 1)
+        if self.whole:
+            return best_of_steps(self, actions)
+        return best_action(self.expected, self.task.box, actions, spread=1, refined=2, steps=60)
+
+    @property
+    def optimal_value(self) -> float:
+        """max E[r | a]: certified for whole households without noise, else the best that the search found."""
+        return self._best[1]
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """An action of the best protocol."""
+        return self._best[0]
+
+    def card(self) -> Mapping[str, Any]:
+        """The world's, and the households in each of the best pools."""
+        facts = {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
+        return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)"}
+
+
+def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]:
+    """The best action, (3,), where the reward has steps: the best of `actions` (n, 3), then one coordinate after the other over all 82 steps."""
+    values = world.expected(actions)
+    best, value = actions[values.argmax()], float(values.max())
+    steps = (((world.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)
+    while True:
+        around = best.repeat(3 * SIDES, 1)
+        for place in range(3):
+            around[place * SIDES : (place + 1) * SIDES, place] = steps
+        values = world.expected(around)
+        if float(values.max()) <= value + 1e-12:
+            return best, value
+        best, value = around[values.argmax()], float(values.max())

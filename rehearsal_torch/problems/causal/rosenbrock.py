@@ -1,0 +1,95 @@
+"""Rosenbrock: five actions, a chain of four nodes, a narrow valley.
+
+With x_i = 4 (a_i - .5),
+
+    X_i = -100 (x_{i+1} - x_i^2)^2 - (1 - x_i)^2 + X_{i-1} + U_i,        i = 0 ... 3,   X_{-1} = 0,
+
+and the reward is X_3. Actions 1, 2, 3 enter two nodes each. Noise adds up and is left as it is, so
+
+    E[X_3 | a] = -sum_i (100 (x_{i+1} - x_i^2)^2 + (1 - x_i)^2) + sum_i E U_i,
+
+whose largest value is sum_i E U_i, at x = 1, a = .75: exact.
+
+Source: Ren et al. (2025), earlier version, Sec. C.2; Sussex et al. (2023).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.spaces.box import Box
+
+NODES = tuple(f"X{place}" for place in range(4))
+ACTIONS = tuple(f"a{place}" for place in range(5))
+
+
+def valley(first: Tensor, second: Tensor) -> Tensor:
+    """-100 (x' - x^2)^2 - (1 - x)^2 of actions a, a', any shape."""
+    here, there = 4 * (first - 0.5), 4 * (second - 0.5)
+    return -100 * (there - here**2) ** 2 - (1 - here) ** 2
+
+
+class Rosenbrock(CausalWorld):
+    """Rosenbrock.
+
+    Args:
+        sigma: The noise level.
+        scale: lambda, which multiplies the noise.
+        modes: Modes of the noise: 1, 2 or 3.
+        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
+        means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
+        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
+        rounds: T.
+        initial: Rows of the start design; None for 12.
+        seed: Decides the start design and the noise of the answers.
+    """
+
+    def __init__(
+        self,
+        sigma: float = 0.1,
+        scale: float = 1.0,
+        modes: int = 2,
+        reading: NoiseReading = "variance",
+        means: Sequence[float] | None = None,
+        factors: Sequence[float] | None = None,
+        rounds: int = 100,
+        initial: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if not scale >= 0:
+            raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
+        self.scale = float(scale)
+        parents = {node: (ACTIONS[place], ACTIONS[place + 1]) + ((NODES[place - 1],) if place else ()) for place, node in enumerate(NODES)}
+        task = CausalTask(RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({NODES[-1]: 1.0}))
+        super().__init__(task, dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)), rounds, initial, seed)
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """One stretch of the valley on top of those before."""
+        place = NODES.index(node)
+        here = valley(inputs[ACTIONS[place]], inputs[ACTIONS[place + 1]]) + self.scale * noise
+        return here + inputs[NODES[place - 1]] if place else here
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[X_3 | a], exact."""
+        return valley(actions[..., :-1].double(), actions[..., 1:].double()).sum(-1) + self.optimal_value
+
+    @property
+    def optimal_value(self) -> float:
+        """lambda sum_i E U_i, exact."""
+        return self.scale * sum(self.noise[node].mean for node in NODES)
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """a = .75, the only one."""
+        return torch.full((len(ACTIONS),), 0.75, dtype=torch.float64)
+
+    def card(self) -> Mapping[str, Any]:
+        """The world's, and its source."""
+        return {**super().card(), "source": "Ren et al. (2025), earlier version, Sec. C.2"}

@@ -1,0 +1,215 @@
+"""Causal worlds: systems to try actions on, whose best action is known.
+
+    x_i = f_i(z_i, a_i, u_i),   u_i ~ p(U_i),   reward = r(x),        a* = argmax E[r | a].
+
+Rounds ask one after the other; the answer of round t has noise of its own, equal for every method of the same seed. What is
+scored is the *expected* reward of what was tried, E[r | a_t], and of the action that the method would recommend at that time;
+neither is seen by the method.
+
+A world is a test function, too: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the actions.
+
+Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) uniform actions: Sussex et al. (2023).
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.causal.noise import MixtureNoise
+from rehearsal_torch.problems.problem import CausalProblem, World
+from rehearsal_torch.spaces.box import Alteration
+
+CHUNK = 20_000
+
+
+class CausalWorld(World, CausalProblem):
+    """A system with known equations.
+
+    Args:
+        task: Who follows from whom; `nodes` of the task are simulated.
+        noise: Node to the law of its noise.
+        rounds: T, how many situations there are.
+        initial: Rows of the start design; None for 2 (k + 1).
+        seed: Decides the start design and the noise of the answers.
+        draws: Noise draws behind `expected`, where it has no closed form.
+
+    Raises:
+        ValueError: if a node has no noise law, there are too few rows or rounds.
+    """
+
+    def __init__(
+        self, task: CausalTask, noise: Mapping[str, MixtureNoise], rounds: int = 100, initial: int | None = None, seed: int = 0, draws: int = 100_000
+    ) -> None:
+        rows = 2 * (len(task.actions) + 1) if initial is None else initial
+        if rows < LEAST_ROWS or rounds < 1 or draws < 1:
+            raise ValueError(f"expected at least {LEAST_ROWS} initial rows, 1 round and 1 draw; got {rows}, {rounds} and {draws}")
+        missing = [node for node in task.nodes if node not in noise]
+        if missing:
+            raise ValueError(f"no noise law for {missing}: give each node one")
+        self.task, self.noise, self.rounds, self.initial, self.seed, self.draws = task, dict(noise), rounds, rows, seed, draws
+        self._common: Tensor | None = None
+        self._start: float | None = None
+
+    @abstractmethod
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """f_i: the inputs of a node, name to (...), and its noise (...) -> (...), in torch operations."""
+
+    @property
+    @abstractmethod
+    def optimal_value(self) -> float:
+        """max_a E[r | a]; exact, or the best known value that the docstring of the world says how to certify."""
+
+    @property
+    @abstractmethod
+    def optimal_action(self) -> Tensor:
+        """An action (k,) that reaches it."""
+
+    def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
+        """f_c(u), the part of a node's noise that data can tell, (...) -> (...); u itself where a world does not say otherwise.
+
+        Source: Ren et al. (2025), Thm. 4.1.
+        """
+        return noise
+
+    def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's nodes; dimensions are broadcast.
+
+        A world where a node is measured with an error that is not fed on replaces it.
+        """
+        known = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
+        for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
+            known[node] = self.equation(node, {name: known[name] for name in self.task.inputs(node)}, own)
+        return torch.stack(torch.broadcast_tensors(*(known[node] for node in self.task.nodes)), -1)
+
+    def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
+        """Independent noise, (count, N). A world whose roots are drawn together, from rows of data, replaces it."""
+        return torch.from_numpy(np.stack([self.noise[node].draw(count, stream) for node in self.task.nodes], -1))
+
+    def rewards(self, nodes: Tensor) -> Tensor:
+        """The reward of node values, (..., N) -> (...)."""
+        return self.task.reward(nodes[..., [self.task.nodes.index(name) for name in self.task.reward.names]])
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[r | a], (..., k) -> (...): the mean over the same draws for every action and seed. Worlds with a closed form replace it."""
+        if self._common is None:
+            self._common = self.noise_rows(self.draws, np.random.default_rng(20_251_121))
+        flat, chunk = actions.reshape(-1, actions.shape[-1]).double(), max(1, CHUNK * 50 // self.draws)
+        means = [self.rewards(self.simulate(part[:, None, :], self._common)).mean(-1) for part in flat.split(chunk)]
+        return torch.cat(means).reshape(actions.shape[:-1])
+
+    @property
+    def bounds(self) -> Tensor:
+        """(2, k), lower and upper bounds of the actions: the form that BoTorch's test functions have."""
+        return torch.stack([self.task.box.lower, self.task.box.upper])
+
+    def evaluate_true(self, actions: Tensor) -> Tensor:
+        """E[r | a], (..., k) -> (...): the form that BoTorch's test functions have."""
+        return self.expected(actions)
+
+    def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
+        """Random numbers that depend on the world's seed, what they are for, and an index."""
+        return np.random.default_rng(np.random.SeedSequence((self.seed, purpose, index)))
+
+    def experiments(self, actions: Tensor, noise: Tensor) -> Table:
+        """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""
+        values = torch.cat([actions, self.simulate(actions, noise)], -1)
+        altered = torch.zeros_like(values, dtype=torch.bool)
+        altered[:, : actions.shape[-1]] = True
+        return Table((*self.task.actions, *self.task.nodes), values, altered)
+
+    def random_actions(self, count: int, stream: np.random.Generator) -> Tensor:
+        """Actions drawn uniformly within bounds and limits, (count, k)."""
+        found: list[Tensor] = []
+        while sum(map(len, found)) < count:
+            unit = torch.from_numpy(stream.uniform(size=(count, len(self.task.actions))))
+            tried = self.task.box.lower + unit * self.task.box.width
+            found.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
+        return torch.cat(found)[:count]
+
+    def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
+        """Rows under random actions with the noise (n, N) behind them: the start design, or other rows."""
+        stream, count = (self.stream(1), max(50, self.initial // 4)) if held_out else (self.stream(0), self.initial)
+        actions = self.random_actions(count, stream)
+        noise = self.noise_rows(count, stream)
+        return self.experiments(actions, noise), noise
+
+    def observations(self) -> Table:
+        """The start design."""
+        return self.explained()[0]
+
+    def held_out(self) -> Table:
+        """Other rows under random actions."""
+        return self.explained(held_out=True)[0]
+
+    def count(self) -> int:
+        """How many rounds."""
+        return self.rounds
+
+    def situation(self, index: int) -> Foresight:
+        """What to try in a round; nothing is seen beforehand."""
+        if not 0 <= index < self.rounds:
+            raise IndexError(f"expected a round in 0 ... {self.rounds - 1}; got {index}")
+        return Foresight(str(index), {}, self.task.box.bounds())
+
+    def respond(self, situation: Situation, decision: Decision) -> Table:
+        """What follows from the action of a decision, one row; several where it holds a batch of actions.
+
+        Raises:
+            ValueError: if the decision sets no action, or one outside its bounds.
+        """
+        actions = self._actions(decision)
+        return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(situation.identity))))
+
+    def optimum(self, situation: Situation) -> float:  # noqa: ARG002
+        """The largest expected reward."""
+        return self.optimal_value
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """``expected`` reward of what is tried and of what would be ``recommended``, the ``optimum``, the recommendation's ``regret``.
+
+        ``start`` is the best expected reward of the start design.
+        """
+        if self._start is None:
+            self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
+        tried = float(self.expected(self._actions(decision)).mean())
+        kept = decision.recommendation
+        value = tried if kept is None else float(self.expected(self._values(kept)).mean())
+        return {"expected": tried, "recommended": value, "optimum": self.optimal_value, "regret": self.optimal_value - value, "start": self._start}
+
+    def _actions(self, decision: Decision) -> Tensor:
+        if decision.alteration is None:
+            raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got none ({decision.status}: {decision.reason})")
+        actions = self._values(decision.alteration)
+        for each in actions:
+            self.task.check_action(each)
+        return actions
+
+    def _values(self, alteration: Alteration) -> Tensor:
+        """The actions of an alteration in the task's order, (q, k)."""
+        if set(alteration.names) != set(self.task.actions):
+            raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got {alteration}")
+        order = [alteration.names.index(name) for name in self.task.actions]
+        return alteration.values.double().reshape(-1, len(order))[:, order]
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, equations' noise, ranges, the optimum, and the fingerprint of the start design."""
+        table = self.observations()
+        laws = {node: {"weights": list(law.weights), "means": list(law.means), "deviations": list(law.deviations)} for node, law in self.noise.items()}
+        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(table.names, table.values.T, strict=True)}
+        return {
+            "world": type(self).__name__,
+            "rows": len(table),
+            "rounds": self.rounds,
+            **self.task.to_plain(),
+            "noise": laws,
+            "ranges": ranges,
+            "optimum": self.optimal_value,
+            "fingerprint": table.fingerprint(),
+        }

@@ -1,0 +1,1 @@
+"""Episodes of the past: the simulated sepsis cohort and MIMIC-III."""

@@ -1,0 +1,110 @@
+"""MIMIC-III sepsis patients, from the four-hour table of the public pipelines.
+
+AI-Clinician's ``mimic-table.csv`` (a step of four hours a row, 10 to 20 steps around the onset) and its Python
+successors write the same columns. The data are licensed to individuals and do not come with this package. The table
+is checked before anything else happens; what is left out is counted and told.
+
+Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at least 10).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.data.decision import Decision, Hindsight, Situation
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.reading import TableError, table_file
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.episodes.splits import split as split_patients
+from rehearsal_torch.problems.episodes.stays import COLUMNS, DOSES, data_card, read_stays
+from rehearsal_torch.problems.problem import Problem
+
+CAUTION = "Observational data: recommendations rest on the model and on the assumption that nothing hidden drove both treatment and outcome."
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+
+
+class Mimic(Problem):
+    """Patients of a four-hour table, split by patient.
+
+    Args:
+        path: The table, .csv or .csv.gz.
+        seed: Decides the split.
+        least: Shortest episode, in steps.
+        longest: Longest episode; what lies behind is dropped.
+        horizon: If set, situations are the first so many steps of those episodes that have as many.
+        split: Whose episodes the situations are: "train", "validation" or "test".
+        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or are recorded, late. No remedy for
+            SOFA's scoring the dose of its own step: in the simulated cohort it makes more patients worse off (docs/sharp_bits.md).
+        age_unit: "days" as AI-Clinician has it, or "years".
+
+    Raises:
+        TableError: if there is no such file, or the table has faults; all are listed.
+        ValueError: if no situation is left, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None,
+        seed: int = 0,
+        least: int = 10,
+        longest: int = 20,
+        horizon: int | None = None,
+        split: str = "test",
+        action_lag: int = 0,
+        age_unit: str = "days",
+    ) -> None:
+        if split not in SHARES:
+            raise ValueError(f"expected split train, validation or test; got {split!r}")
+        self.path, self.split = _file(path), split
+        frame = table_file(self.path)
+        # A table with holes is refused; one whose holes were filled says so in columns such as GCS_obs, 1 where measured.
+        self.missing = {name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns}
+        self.stays = read_stays(frame, source=str(self.path), least=least, longest=longest, action_lag=action_lag, age_unit=age_unit)
+        if not self.stays.episodes:
+            raise ValueError(f"{self.path}: no episode of at least {least} steps is left ({dict(self.stays.drops)}): lower `least`")
+        self.splits = split_patients(self.stays.patients, SHARES, seed)
+        wanted = [self.stays.episodes[place] for place in self.splits[split]]
+        if horizon is not None:
+            wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
+        self.chosen: list[Episode] = wanted
+        if not wanted:
+            raise ValueError(f"{self.path}: no episode of split {split!r} has {horizon} steps: lower `horizon`")
+
+    def observations(self) -> Table:
+        """Transitions of the training patients, in the table's units."""
+        return self._transitions("train")
+
+    def held_out(self) -> Table:
+        """Transitions of the validation patients."""
+        return self._transitions("validation")
+
+    def count(self) -> int:
+        """How many episodes are decided for."""
+        return len(self.chosen)
+
+    def situation(self, index: int) -> Hindsight:
+        """Episode number `index` of the split, in hindsight."""
+        return Hindsight(self.chosen[index])
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Nothing: nobody knows what would have become of a patient of the past."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, ranges, missing values, drops, levels, splits, source and caution."""
+        levels = DoseLevels(DOSES)
+        levels.solve(self.observations().columns(DOSES))
+        return data_card(self.stays, self.splits, source=str(self.path.name), caution=CAUTION, levels=levels, missing=self.missing or None)
+
+    def _transitions(self, split: str) -> Table:
+        return transitions([self.stays.episodes[place] for place in self.splits[split]])
+
+
+def _file(path: str | Path | None) -> Path:
+    if path is None:
+        raise TableError("no table is named: set path=mimic-table.csv (the four-hour table of a public MIMIC-III sepsis pipeline)")
+    file = Path(path)
+    if not file.is_file():
+        raise TableError(f"there is no file {file}: check path=, which is relative to the folder the command is typed in")
+    return file

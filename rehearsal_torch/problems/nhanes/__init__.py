@@ -1,0 +1,1 @@
+"""The NHANES glucose model: a data generator fitted to public survey data."""

@@ -1,0 +1,238 @@
+"""The typed structural generator of the NHANES benchmark.
+
+Each variable follows its parents in the influence graph. A variable v >= 0 with parents p obeys
+
+    v = clip(exp(f(p) + e) - 1),
+
+f a boosted sum of trees fitted to log(1 + v), e drawn from what f leaves over, and the clip keeps v within the support
+that was observed. The six context variables are roots: each is drawn from its own frequencies (``independent``), or
+one after the other, each given those before it (``chain``: boosted classifiers, and the same equation for income). The
+noises of the two outcomes are drawn with joint ranks (``paired``) or apart.
+
+A generator is a folder of two files: numbers in ``weights.safetensors``, everything else in ``card.yaml``, which bears
+the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
+
+Source: Du et al. (2026), App. E.4; the chain and the joint ranks are ours.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES
+from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualLaw
+from rehearsal_torch.problems.nhanes.trees import BoostedTrees
+
+Array = NDArray[np.float64]
+FORMAT = 1
+SHIPPED = Path(__file__).parent / "generators" / "nhanes"
+LARGEST = 2**28
+_FILES = ("weights.safetensors", "card.yaml")
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """An empirical categorical.
+
+    Attributes:
+        values: (K,), rising.
+        shares: (K,), summing to 1.
+    """
+
+    values: Array
+    shares: Array
+
+    def __post_init__(self) -> None:
+        if self.values.shape != self.shares.shape or self.values.ndim != 1 or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
+            raise ValueError("frequencies: expected values and shares of one length that sum to 1; the file is damaged")
+
+    def quantile(self, uniform: Array) -> Array:
+        """Values of uniform numbers, (...) -> (...)."""
+        return self.values[np.clip(np.searchsorted(np.cumsum(self.shares), uniform, side="right"), 0, len(self.values) - 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """P(v = values_j | parents) = softmax_j of boosted trees.
+
+    Attributes:
+        values: (K,), the classes.
+        scores: K sums of trees; K - 1 where the first class has the score 0.
+    """
+
+    values: Array
+    scores: tuple[BoostedTrees, ...]
+
+    def quantile(self, columns: list[Array], uniform: Array) -> Array:
+        """Classes of uniform numbers, given columns of the parents."""
+        raw = [score(columns) for score in self.scores]
+        raw = [np.zeros_like(raw[0]), *raw] if len(raw) < len(self.values) else raw
+        odds = np.exp(np.stack(raw) - np.max(raw, 0))
+        rising = np.cumsum(odds, 0) / odds.sum(0)
+        return self.values[np.clip((rising <= uniform).sum(0), 0, len(self.values) - 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class LogEquation:
+    """v = clip(exp(f(parents) + e) - 1).
+
+    Attributes:
+        trees: f.
+        noise: The law of e.
+        support: The least and the largest v.
+    """
+
+    trees: BoostedTrees
+    noise: ResidualLaw
+    support: tuple[float, float]
+
+    def quantile(self, columns: list[Array], uniform: Array) -> Array:
+        """Values of uniform numbers, given columns of the parents."""
+        return np.clip(np.expm1(self.trees(columns) + self.noise.quantile(uniform)), *self.support)
+
+    def rank_of(self, columns: list[Array], bound: float) -> Array:
+        """P(v <= bound | parents) for a bound inside the support, given columns of the parents."""
+        return self.noise.below(np.log1p(bound) - self.trees(columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Generator:
+    """The fitted generator.
+
+    Attributes:
+        roots: Context variable to its frequencies.
+        chain: Context variables but the first, each to its law given those before it.
+        equations: Every other variable to its equation.
+        ranks: How the noises of the two outcomes move together.
+        card: What it was fitted to, how well it fits, and the [1 %, 99 %] interval of each actionable variable.
+    """
+
+    roots: Mapping[str, Frequencies]
+    chain: Mapping[str, Classifier | LogEquation]
+    equations: Mapping[str, LogEquation]
+    ranks: PairedRanks
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+    def contexts(self, uniform: Array, chain: bool = False) -> dict[str, Array]:
+        """Context variables of uniform numbers (6, n), each (n, 1)."""
+        found: dict[str, Array] = {}
+        for name, own in zip(CONTEXT, uniform[..., None], strict=True):
+            law = self.chain[name] if chain and name in self.chain else self.roots[name]
+            found[name] = law.quantile(own) if isinstance(law, Frequencies) else law.quantile([found[before] for before in found], own)
+        return found
+
+    def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
+        """Variables before the outcomes: those given as they are, others from their equations.
+
+        Args:
+            given: The context, and what was set; each (R, 1) or (1, 1).
+            uniform: Variable to uniform numbers, (R, 1) or (1, M); those neither given nor named here are left out.
+        """
+        found = dict(given)
+        for name in INNER:
+            if name not in found and name in uniform:
+                found[name] = self.equations[name].quantile([found[parent] for parent in PARENTS[name]], uniform[name])
+        return found
+
+    def outcomes(self, found: Mapping[str, Array], first: Array, second: Array, paired: bool = True) -> dict[str, Array]:
+        """The outcomes that follow, from two uniform numbers each."""
+        parts = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
+        return {name: self.equations[name].quantile([found[parent] for parent in PARENTS[name]], own) for name, own in zip(OUTCOMES, parts, strict=True)}
+
+    def desired(self, found: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True) -> Array:
+        """P(HbA1c <= bound and FPG <= bound | everything before them): the outcomes' noise is integrated out exactly."""
+        ranks = [self.equations[name].rank_of([found[parent] for parent in PARENTS[name]], bound) for name, bound in zip(OUTCOMES, bounds, strict=True)]
+        return self.ranks.below(*ranks) if paired else ranks[0] * ranks[1]
+
+    def draw(self, count: int, stream: np.random.Generator, chain: bool = False, paired: bool = True) -> Array:
+        """Rows of all variables when nothing is set, (count, 17)."""
+        uniform = stream.random((count, len(VARIABLES))).T
+        found = self.inner(self.contexts(uniform[: len(CONTEXT)], chain), dict(zip(INNER, uniform[len(CONTEXT) : -2, :, None], strict=True)))
+        found |= self.outcomes(found, uniform[-2][:, None], uniform[-1][:, None], paired)
+        return np.concatenate([found[name] for name in VARIABLES], 1)
+
+    def save(self, folder: Path) -> None:
+        """Writes the two files."""
+        arrays: dict[str, NDArray] = {"ranks.edges": self.ranks.edges, "ranks.shares": self.ranks.shares}
+        for name, root in self.roots.items():
+            arrays |= {f"roots.{name}.values": root.values, f"roots.{name}.shares": root.shares}
+        for part, laws in (("chain", self.chain), ("equations", self.equations)):
+            for name, law in laws.items():
+                if isinstance(law, Classifier):
+                    arrays[f"{part}.{name}.values"] = law.values
+                    for place, score in enumerate(law.scores):
+                        arrays |= {f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()}
+                else:
+                    arrays |= {f"{part}.{name}.means": law.noise.means, f"{part}.{name}.support": np.asarray(law.support)}
+                    arrays |= {f"{part}.{name}.0.{key}": value for key, value in law.trees.arrays().items()}
+        content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
+        write_bytes(folder / _FILES[0], content)
+        card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **self.card}
+        write_text(folder / _FILES[1], yaml.safe_dump(card, sort_keys=False, allow_unicode=True, width=140))
+
+    @classmethod
+    def load(cls, folder: Path = SHIPPED) -> "Generator":
+        """Reads a folder that `save` wrote; nothing is unpickled.
+
+        Raises:
+            ValueError: if a file is missing, was changed after it was written, or holds no generator.
+        """
+        missing = [name for name in _FILES if not (folder / name).is_file()]
+        if missing:
+            raise ValueError(f"{folder}: there is no {' and no '.join(missing)}: give a folder that `scripts/prepare.py nhanes` wrote as <out>/generator")
+        if (folder / _FILES[0]).stat().st_size > LARGEST:
+            raise ValueError(f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the generator again")
+        content = (folder / _FILES[0]).read_bytes()
+        try:
+            card = read_yaml(folder / _FILES[1])
+        except PlainFileError as error:
+            raise ValueError(f"{error}: prepare the generator again") from error
+        if not isinstance(card, dict) or card.get("format") != FORMAT:
+            raise ValueError(f"{folder / _FILES[1]}: expected a card of format {FORMAT}: prepare the generator again")
+        if hashlib.sha256(content).hexdigest() != card.get("sha256"):
+            raise ValueError(f"{folder / _FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): prepare the generator again")
+        try:
+            return _read(load(content), card)
+        except SafetensorError as error:
+            raise ValueError(f"{folder / _FILES[0]} is no safetensors file ({error}): prepare the generator again") from error
+        except (KeyError, IndexError) as error:
+            raise ValueError(f"{folder / _FILES[0]} lacks {error}: prepare the generator again") from error
+
+
+def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
+    def law(part: str, name: str, width: int) -> Classifier | LogEquation:
+        trees: list[BoostedTrees] = []
+        while f"{part}.{name}.{len(trees)}.feature" in arrays:
+            prefix = f"{part}.{name}.{len(trees)}."
+            trees.append(BoostedTrees.of({key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}, width))
+        if f"{part}.{name}.values" in arrays:
+            values = arrays[f"{part}.{name}.values"]
+            if not 0 <= len(values) - len(trees) <= 1:
+                raise ValueError(f"{name}: expected a sum of trees for each of {len(values)} classes; got {len(trees)}; the file is damaged")
+            return Classifier(values, tuple(trees))
+        lower, upper = arrays[f"{part}.{name}.support"].tolist()
+        return LogEquation(trees[0], ResidualLaw(arrays[f"{part}.{name}.means"]), (lower, upper))
+
+    equations: dict[str, LogEquation] = {}
+    for name in (*INNER, *OUTCOMES):
+        found = law("equations", name, len(PARENTS[name]))
+        if not isinstance(found, LogEquation):
+            raise ValueError(f"{name}: expected an equation, not classes; the file is damaged")
+        equations[name] = found
+    return Generator(
+        {name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"]) for name in CONTEXT},
+        {name: law("chain", name, place + 1) for place, name in enumerate(CONTEXT[1:])},
+        equations,
+        PairedRanks(arrays["ranks.edges"], arrays["ranks.shares"]),
+        card,
+    )

@@ -1,0 +1,238 @@
+"""NHANES 2011-2018: the CDC's modules, merged by participant to complete cases.
+
+Ten modules a cycle are joined by SEQN. Codes that stand for "refused" and "don't know" are missing. Blood pressure is
+the first reading; in 2017-2018 the oscillometric module stands in for the cuff's, under other names. A diastolic
+pressure of 0 is a reading, a day of diet counts whatever its recall status. Adults are 20 or older.
+
+SAS writes zero in a way that pandas reads as 5.4e-79; such numbers are zero again here.
+
+Source: Du et al. (2026), App. E.4; the CDC's codebooks of 2011-2018.
+
+The variables of the NHANES benchmark: where they come from, what may be set, and who influences whom.
+
+Context variables influence everything behind them. BMI influences diet, blood pressure, lipids and both outcomes;
+calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic pressure, total
+cholesterol and HDL influence both outcomes. Nothing follows carbohydrates or diastolic pressure.
+
+Source: Du et al. (2026), App. E.4 (variables, influence relations); the CDC's codebooks of 2011-2018 (names and codes).
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+CONTEXT = ("Age", "Sex", "Race", "FamilyHx_Diabetes", "Education", "Income_Ratio")
+ACTIONABLE = ("BMI", "CalIntake", "CarbIntake", "FiberIntake", "Sedentary_min")
+PHYSIOLOGICAL = ("SBP", "DBP", "TotalCholesterol", "HDL")
+OUTCOMES = ("HbA1c", "FPG")
+INNER = ACTIONABLE + PHYSIOLOGICAL
+VARIABLES = CONTEXT + INNER + OUTCOMES
+UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "Age": "years, 80 and more are 80",
+        "Sex": "1 male, 2 female",
+        "Race": "RIDRETH3: 1 Mexican American, 2 other Hispanic, 3 white, 4 black, 6 Asian, 7 other (3-7 non-Hispanic)",
+        "FamilyHx_Diabetes": "1 a close relative has diabetes, 0 none",
+        "Education": "1 below 9th grade ... 5 college graduate",
+        "Income_Ratio": "family income to poverty level, 5 and more are 5",
+        "BMI": "kg/m2",
+        "CalIntake": "kcal a day",
+        "CarbIntake": "g a day",
+        "FiberIntake": "g a day",
+        "Sedentary_min": "minutes a day",
+        "SBP": "mmHg",
+        "DBP": "mmHg",
+        "TotalCholesterol": "mg/dL",
+        "HDL": "mg/dL",
+        "HbA1c": "%",
+        "FPG": "mg/dL",
+    }
+)
+_TO_OUTCOMES = (*CONTEXT, "BMI", "CalIntake", "FiberIntake", "Sedentary_min", "SBP", "TotalCholesterol", "HDL")
+PARENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "BMI": CONTEXT,
+        "CalIntake": (*CONTEXT, "BMI"),
+        "CarbIntake": (*CONTEXT, "BMI", "CalIntake"),
+        "FiberIntake": (*CONTEXT, "BMI", "CalIntake"),
+        "Sedentary_min": CONTEXT,
+        "SBP": (*CONTEXT, "BMI"),
+        "DBP": (*CONTEXT, "BMI"),
+        "TotalCholesterol": (*CONTEXT, "BMI", "CalIntake"),
+        "HDL": (*CONTEXT, "BMI", "CalIntake"),
+        "HbA1c": _TO_OUTCOMES,
+        "FPG": _TO_OUTCOMES,
+    }
+)
+DESIRED: Mapping[str, tuple[None, float]] = MappingProxyType({"HbA1c": (None, 5.7), "FPG": (None, 100.0)})
+
+
+def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
+    """Who influences whom.
+
+    Args:
+        paired: Whether the outcomes' noises move together, which joins the outcomes by a bi-directional edge.
+        chain: Whether the context variables depend on each other, which makes them one clique.
+    """
+    bidirected = ([OUTCOMES] if paired else []) + ([CONTEXT] if chain else [])
+    return RehearsalGraph.of(PARENTS, bidirected)
+
+
+CYCLES: Mapping[str, str] = MappingProxyType({"G": "2011-2012", "H": "2013-2014", "I": "2015-2016", "J": "2017-2018"})
+PUBLISHED = Path(__file__).parent / "generators" / "nhanes_modules.yaml"
+ADULT = 20
+# Variable to its module, column, and the codes that are no values.
+_SOURCES: Mapping[str, tuple[str, str, tuple[int, ...]]] = MappingProxyType(
+    {
+        "Age": ("DEMO", "RIDAGEYR", ()),
+        "Sex": ("DEMO", "RIAGENDR", ()),
+        "Race": ("DEMO", "RIDRETH3", ()),
+        "FamilyHx_Diabetes": ("MCQ", "MCQ300C", (7, 9)),
+        "Education": ("DEMO", "DMDEDUC2", (7, 9)),
+        "Income_Ratio": ("DEMO", "INDFMPIR", ()),
+        "BMI": ("BMX", "BMXBMI", ()),
+        "CalIntake": ("DR1TOT", "DR1TKCAL", ()),
+        "CarbIntake": ("DR1TOT", "DR1TCARB", ()),
+        "FiberIntake": ("DR1TOT", "DR1TFIBE", ()),
+        "Sedentary_min": ("PAQ", "PAD680", (7777, 9999)),
+        "SBP": ("BPX", "BPXSY1", ()),
+        "DBP": ("BPX", "BPXDI1", ()),
+        "TotalCholesterol": ("TCHOL", "LBXTC", ()),
+        "HDL": ("HDL", "LBDHDD", ()),
+        "HbA1c": ("GHB", "LBXGH", ()),
+        "FPG": ("GLU", "LBXGLU", ()),
+    }
+)
+_OSCILLOMETRIC = {"SBP": ("BPXO", "BPXOSY1", ()), "DBP": ("BPXO", "BPXODI1", ())}
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Complete cases, and how they came to be so few.
+
+    Attributes:
+        cases: A row a participant: SEQN, cycle, and the 17 variables.
+        attrition: What was required, and how many participants are left, by cycle and in all.
+        unlike: Modules whose values are not those that were published when this was written.
+    """
+
+    cases: pd.DataFrame
+    attrition: pd.DataFrame
+    unlike: tuple[str, ...]
+
+
+def columns_of(cycle: str) -> dict[str, list[str]]:
+    """Module to the columns that are needed of it in a cycle, G ... J."""
+    found: dict[str, list[str]] = {}
+    for module, column, _ in _sources(cycle).values():
+        found.setdefault(module, []).append(column)
+    return found
+
+
+def module_names() -> list[str]:
+    """The 40 modules, such as DEMO_G."""
+    return [f"{module}_{cycle}" for cycle in CYCLES for module in columns_of(cycle)]
+
+
+def merged(source: Path) -> Cohort:
+    """The complete cases of a folder of modules.
+
+    Args:
+        source: A folder with the 40 modules, such as DEMO_G.XPT; whether names are in capitals does not matter.
+
+    Raises:
+        ValueError: if the folder or a module is missing or cannot be read, or no participant is complete; all faults are listed.
+    """
+    files = _files(source)
+    frames, faults, unlike = [], [], []
+    published = yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))
+    for cycle in CYCLES:
+        modules = {}
+        for module, columns in columns_of(cycle).items():
+            name = f"{module}_{cycle}"
+            try:
+                modules[module] = read_module(files[name], columns)
+            except ValueError as error:
+                faults.append(str(error))
+                continue
+            if fingerprint(modules[module]) != published[name]["sha256"]:
+                unlike.append(name)
+        if not faults:
+            frames.append(_joined(modules, cycle))
+    if faults:
+        raise ValueError("; ".join(faults))
+    everyone = pd.concat(frames, ignore_index=True)
+    steps = [
+        ("participants", pd.Series(True, index=everyone.index)),
+        (f"aged {ADULT} or more", everyone["Age"] >= ADULT),
+        ("HbA1c and FPG measured", everyone[list(OUTCOMES)].notna().all(axis=1)),
+    ]
+    steps += [(f"{name} known", everyone[name].notna()) for name in VARIABLES if name not in ("Age", *OUTCOMES)]
+    left, rows = pd.Series(True, index=everyone.index), []
+    for text, kept in steps:
+        left &= kept
+        counts = everyone.loc[left, "cycle"].value_counts()
+        rows.append({"required": text, **{years: int(counts.get(years, 0)) for years in CYCLES.values()}, "left": int(left.sum())})
+    if not left.any():
+        raise ValueError(f"{source}: no participant is complete; are these NHANES modules of {', '.join(CYCLES.values())}?")
+    return Cohort(everyone[left].reset_index(drop=True), pd.DataFrame(rows), tuple(unlike))
+
+
+def read_module(path: Path, columns: list[str]) -> pd.DataFrame:
+    """SEQN and some columns of a module, in the order of SEQN.
+
+    Raises:
+        ValueError: if the file is no SAS transport file, lacks a column, or names a participant twice.
+    """
+    try:
+        frame = pd.read_sas(path, format="xport")
+    except Exception as error:  # pandas raises whatever its parser stumbles over
+        raise ValueError(f"{path.name} cannot be read as a SAS transport file ({error}): fetch it again") from error
+    missing = [column for column in ("SEQN", *columns) if column not in frame.columns]
+    if missing:
+        raise ValueError(f"{path.name} has no column {', '.join(missing)}: is it the CDC's module of that name?")
+    frame = frame[["SEQN", *columns]].astype(float).sort_values("SEQN", ignore_index=True)
+    if frame["SEQN"].duplicated().any():
+        raise ValueError(f"{path.name} names {int(frame['SEQN'].duplicated().sum())} participants twice: fetch it again")
+    return frame.mask(frame.abs() < 1e-70, 0.0)
+
+
+def fingerprint(frame: pd.DataFrame) -> str:
+    """SHA-256 of a module's needed columns, whatever else the file holds."""
+    values = frame.to_numpy(np.float64)
+    values = np.where(np.isnan(values), -1e300, values)
+    return hashlib.sha256("\0".join(frame.columns).encode() + np.ascontiguousarray(values, dtype="<f8").tobytes()).hexdigest()
+
+
+def _sources(cycle: str) -> dict[str, tuple[str, str, tuple[int, ...]]]:
+    return {**_SOURCES, **(_OSCILLOMETRIC if cycle == "J" else {})}
+
+
+def _files(source: Path) -> dict[str, Path]:
+    if not source.is_dir():
+        raise ValueError(f"{source}: there is no such folder: give the folder with the CDC's modules, or add download=true to fetch them")
+    there = {path.name.upper(): path for path in sorted(source.iterdir()) if path.is_file()}
+    missing = [name for name in module_names() if f"{name}.XPT" not in there]
+    if missing:
+        raise ValueError(f"{source}: {len(missing)} of {len(module_names())} modules are missing ({', '.join(missing)}): add download=true to fetch them")
+    return {name: there[f"{name}.XPT"] for name in module_names()}
+
+
+def _joined(modules: Mapping[str, pd.DataFrame], cycle: str) -> pd.DataFrame:
+    whole = modules["DEMO"]
+    for module, frame in modules.items():
+        if module != "DEMO":
+            whole = whole.merge(frame, on="SEQN", how="left", validate="one_to_one")
+    found = pd.DataFrame({"SEQN": whole["SEQN"].astype(int), "cycle": CYCLES[cycle]})
+    for name, (_, column, codes) in _sources(cycle).items():
+        found[name] = whole[column].mask(whole[column].isin(codes))
+    found["FamilyHx_Diabetes"] = found["FamilyHx_Diabetes"].map({1.0: 1.0, 2.0: 0.0})
+    return found

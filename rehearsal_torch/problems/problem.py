@@ -1,0 +1,114 @@
+"""Problems and worlds: where situations come from, and what becomes of decisions.
+
+A problem has observations to learn from, situations to decide in, and a score for a decision. A world also answers:
+it says what follows a decision, and knows the best achievable value. A data set is a problem (nobody answers an
+episode of the past); a simulator is a world.
+
+Rehearsal problems: observations, contexts, and a task that says who plays which part.
+
+A simulator is one (`RehearsalWorld`), a user's own table another: methods ask for the task alone.
+
+Source: Du et al. (2026), Sec. 2.1 and 3.1.
+
+Problems of causal Bayesian optimisation: where experiments come from.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import Decision, Situation
+from rehearsal_torch.data.question import Columns, Question
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+Kind = Literal["rehearse", "optimise", "look_back"]
+
+
+class Problem(ABC):
+    """Observations, situations and scores.
+
+    Attributes:
+        kind: What is asked: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next, round by round) or
+            ``look_back`` (what should have been done in an episode).
+    """
+
+    kind: Kind = "look_back"
+
+    @abstractmethod
+    def observations(self) -> Table:
+        """What a surrogate is fitted to."""
+
+    @abstractmethod
+    def held_out(self) -> Table:
+        """Observations for early stopping and held-out likelihoods; not used to fit."""
+
+    def question(self) -> Question:
+        """What a surrogate must have been fitted for, to decide here; by default the columns of the observations."""
+        return Columns(self.observations().names)
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many situations there are; a problem without end says how many it is asked for."""
+
+    @abstractmethod
+    def situation(self, index: int) -> Situation:
+        """Situation number `index`, 0 ... count - 1: the same at every call and in every process.
+
+        Raises:
+            IndexError: if there is no such situation.
+        """
+
+    @abstractmethod
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+        """What the problem's own yardstick says of a decision, name to number."""
+
+    @abstractmethod
+    def card(self) -> Mapping[str, Any]:
+        """A plain description for people and for `card.yaml`: sizes, ranges, missingness, source, fingerprint."""
+
+
+class World(Problem, ABC):
+    """A problem that answers."""
+
+    @abstractmethod
+    def respond(self, situation: Situation, decision: Decision) -> Table:
+        """The row(s) that follow a decision, altered cells marked."""
+
+    @abstractmethod
+    def optimum(self, situation: Situation) -> float:
+        """The best achievable score in a situation."""
+
+
+class RehearsalProblem(Problem, ABC):
+    """A problem in foresight.
+
+    Attributes:
+        task: Who plays which part.
+        hypotheses: Graphs that a method is told of where it is not told the true one; empty where nothing is left open.
+    """
+
+    kind: Kind = "rehearse"
+    task: RehearsalTask
+    hypotheses: tuple[RehearsalGraph, ...] = ()
+
+    def question(self) -> Question:
+        """The task."""
+        return self.task
+
+
+class CausalProblem(Problem):
+    """A problem with a causal task; situation t is the question what to try in round t.
+
+    Attributes:
+        task: Who follows from whom, what may be set, what is wanted.
+    """
+
+    kind: Kind = "optimise"
+    task: CausalTask
+
+    def question(self) -> Question:
+        """The task."""
+        return self.task

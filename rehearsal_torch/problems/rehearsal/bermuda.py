@@ -1,0 +1,218 @@
+"""The reef of Bermuda: calcification under altered water chemistry.
+
+Light, temperature and salinity are seen; dissolved inorganic carbon (DIC), total alkalinity (TA), aragonite saturation
+(Omega), chlorophyll (Chla) and nutrients (Nut) may be set within [-1, 1]; net ecosystem calcification (NEC) is to come out in
+[0.5, 2], all in standardised units. The equations are regressions on measurements (see `bermuda_regression`), shipped as
+figures. Authors have simulated different Bermudas with them, whose best achievable probabilities differ widely:
+
+    preset      noise                    intercept              context and roots              best of one variable
+    qwz23       sd .1                    kept                   Light, Nut uniform; equations  .838
+    aaai        variance .05             dropped                as qwz23                       .526
+    icml        a variance a variable    dropped                independent normal             .838
+    neurips24   as icml                  region shifted by it   independent normal             .838
+    icml_code   variance .02             region shifted by it   independent normal             .684
+    cme         variance .02             dropped                independent normal             .684
+    fitted      residual sd              kept                   normal roots; equations        .281
+
+"Independent" means that Temp is not computed from Light, nor Sal from Temp, in observations and contexts alike; their edges stay in
+the graph, as in those papers.
+
+Source: Qin et al. (2023) and released code (qwz23); Qin et al. (2025) (aaai); Qin et al. (2025b) (icml; icml_code is its released
+script); Du et al. (2024), released code (neurips24); Du et al. (2026), App. E.1 (cme: its noise is inferred from its no-action value).
+
+The Bermuda reef's equations, fitted to its measurements.
+
+Every column is standardised over its own complete rows; each variable is then regressed by least squares on the variables
+that influence it, over the rows in which all of them are measured. Net ecosystem calcification (NEC) is measured in 46 of the
+95 rows, so that its equation, and only its, has an intercept.
+
+Source: Courtney et al. (2017) (measurements, Bermuda); Aglietti et al. (2020) and Qin et al. (2023) (graph). Released codes
+divide by the standard deviation with n - 1 (Qin et al., 2023 and 2025) or n (Du et al., 2024; Qin et al., 2025b).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+PARENTS: dict[str, tuple[str, ...]] = {
+    "Light": (),
+    "Temp": ("Light",),
+    "Sal": ("Temp",),
+    "DIC": ("Sal",),
+    "TA": ("Sal",),
+    "Omega": ("Sal", "DIC", "Temp", "TA"),
+    "Nut": (),
+    "Chla": ("Nut", "Light", "Temp"),
+    "pHsw": ("Sal", "DIC", "Temp", "TA"),
+    "CO2": ("Sal", "TA", "DIC", "Temp"),
+    "NEC": ("Nut", "Light", "pHsw", "Omega", "Chla", "CO2", "Temp"),
+}
+COLUMNS = {"Nut": "Nutrients_PC1"}
+
+
+def refit(path: str | Path) -> dict[str, Any]:
+    """The equations of a table of measurements, for both standardisations.
+
+    Args:
+        path: A CSV with a column for each variable; empty cells are missing.
+
+    Returns:
+        ``n - 1`` and ``n``, each with ``weights`` (child to parent to coefficient), ``intercepts``, ``residuals`` (standard
+        deviation by maximum likelihood), ``rows`` (of each equation) and ``ranges`` (of the roots).
+
+    Raises:
+        ValueError: if a column is missing.
+    """
+    import pandas as pd
+
+    table = pd.read_csv(path)
+    missing = [COLUMNS.get(name, name) for name in PARENTS if COLUMNS.get(name, name) not in table.columns]
+    if missing:
+        raise ValueError(f"{path}: no column {missing}; it has {list(table.columns)}")
+    raw = table[[COLUMNS.get(name, name) for name in PARENTS]].set_axis(list(PARENTS), axis=1).astype(float)
+    return {label: _fitted((raw - raw.mean()) / raw.std(ddof=less)) for label, less in (("n - 1", 1), ("n", 0))}
+
+
+def _fitted(table: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
+    for child, parents in PARENTS.items():
+        rows = table[[child, *parents]].dropna().to_numpy()
+        if not parents:
+            found["ranges"][child] = [float(rows.min()), float(rows.max())]
+            continue
+        design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
+        solution = np.linalg.lstsq(design, rows[:, 0], rcond=None)[0]
+        found["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
+        # Over complete columns the intercept is zero but for rounding.
+        found["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
+        found["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
+        found["rows"][child] = len(rows)
+    return found
+
+
+CONTEXT = ("Light", "Temp", "Sal")
+ACTIONABLE = ("DIC", "TA", "Omega", "Chla", "Nut")
+# Variances in the order Light, Temp, Sal, DIC, TA, Omega, Nut, Chla, pHsw, CO2, NEC.
+ELEVEN = dict(zip(PARENTS, (1.2e-2, 1.6e-2, 1.6e-2, 1.0e-2, 2.0e-2, 1.6e-2, 1.6e-2, 1.8e-2, 1e-3, 1.6e-3, 1.5e-2), strict=True))
+
+
+# The edges that data alone cannot turn; they form a tree.
+TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
+
+
+def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
+    """The true graph and the four others that imply the same independences: the tree's edges all point away from one of its five variables.
+
+    Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background knowledge).
+    """
+    found = []
+    for root in dict.fromkeys(name for edge in TREE for name in edge):
+        turned: dict[str, str] = {}
+        waiting = [root]
+        for name in waiting:
+            near = [other for edge in TREE if name in edge for other in edge if other not in (name, *waiting)]
+            turned |= dict.fromkeys(near, name)
+            waiting += near
+        kept = {child: [parent for parent in parents if (parent, child) not in TREE] for child, parents in PARENTS.items()}
+        found.append(RehearsalGraph.of({child: [*parents, *([turned[child]] if child in turned else [])] for child, parents in kept.items()}))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One author's Bermuda.
+
+    Attributes:
+        fit: Which standardisation the equations come from: "n - 1" or "n".
+        variances: Of each variable's noise; None for the residuals' (and 1 for roots).
+        intercept: "kept", "dropped", or "shifted": taken from the region instead.
+        uniform: Whether Light and Nut are uniform over their range in the measurements.
+        independent: Whether the context variables are drawn independently.
+    """
+
+    fit: str
+    variances: Mapping[str, float] | None
+    intercept: str
+    uniform: bool
+    independent: bool
+
+
+PRESETS = {
+    "qwz23": Preset("n - 1", dict.fromkeys(PARENTS, 0.1**2), "kept", uniform=True, independent=False),
+    "aaai": Preset("n - 1", dict.fromkeys(PARENTS, 0.05), "dropped", uniform=True, independent=False),
+    "icml": Preset("n", ELEVEN, "dropped", uniform=False, independent=True),
+    "neurips24": Preset("n", ELEVEN, "shifted", uniform=False, independent=True),
+    "icml_code": Preset("n", dict.fromkeys(PARENTS, 0.02), "shifted", uniform=False, independent=True),
+    "cme": Preset("n", dict.fromkeys(PARENTS, 0.02), "dropped", uniform=False, independent=True),
+    "fitted": Preset("n - 1", None, "kept", uniform=False, independent=False),
+}
+
+
+class Bermuda(LinearWorld):
+    """The reef.
+
+    Args:
+        preset: Whose Bermuda: one of `PRESETS`.
+        candidates: Sets of variables that may be set together; None for each of the five by itself.
+        rows: N, observations in all.
+        contexts: How many situations there are.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+
+    Attributes:
+        hypotheses: The five graphs that observations cannot tell apart.
+
+    Raises:
+        ValueError: for an unknown preset.
+    """
+
+    def __init__(
+        self,
+        preset: str = "cme",
+        candidates: Sequence[Sequence[str]] | None = None,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
+        if preset not in PRESETS:
+            raise ValueError(f"unknown Bermuda {preset!r}: choose one of {', '.join(PRESETS)}")
+        chosen, fit = PRESETS[preset], figures()[PRESETS[preset].fit]
+        intercept = fit["intercepts"]["NEC"]
+        shift = -intercept if chosen.intercept == "shifted" else 0.0
+        region = Polytope.of({"NEC": (0.5 + shift, 2.0 + shift)})
+        box = Box.of({name: (-1.0, 1.0) for name in ACTIONABLE})
+        sets = tuple(tuple(names) for names in candidates) if candidates else ()
+        task = RehearsalTask(RehearsalGraph.of(PARENTS), CONTEXT, box, region, sets)
+        variances = chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS}
+        names = task.graph.names
+        law = LinearLaw(
+            names,
+            {child: weights for child, weights in fit["weights"].items() if not (chosen.independent and child in CONTEXT)},
+            torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64)),
+            {"NEC": intercept} if chosen.intercept == "kept" else {},
+            {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
+        )
+        self.preset, self.hypotheses = preset, bermuda_graphs()
+        super().__init__(task, law, rows, contexts, seed, validation)
+
+    def source(self) -> str:
+        """The preset, and where the equations come from."""
+        return f"Bermuda, preset {self.preset}: {figures()['source']}"
+
+
+def figures() -> dict[str, Any]:
+    """The shipped equations: ``source``, ``n - 1`` and ``n`` (see `bermuda_regression.refit`)."""
+    return dict(json.loads(files("rehearsal_torch.problems.rehearsal").joinpath("bermuda.json").read_text(encoding="utf-8")))

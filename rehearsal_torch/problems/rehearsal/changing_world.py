@@ -1,0 +1,205 @@
+"""Worlds that change: at round t another law holds than at round t - 1.
+
+    observations ~ the world of round 0;     situation t, what follows a decision in it, and its oracle: the world of round t.
+
+A decision that was right may become wrong without a sign of it in what is merely observed. Rounds come in order; the index of
+a situation is its round.
+
+Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d).
+
+Two stores: one follows the other's price, until it does not.
+
+    price     = .3 season + e_1                                       may be set within [-4, 4]
+    rival     = .3 season + f_t price + e_2                           the second store's price
+    advert    = .2 season + e_3                                       may be set within [-2, 2]
+    customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    are to come out in [.8, 1.6]
+
+At first f = 1: whoever raises the price is followed, and wins .6 customers a step. From round `change` on f falls to 0, at
+once or over `fading` rounds: whoever raises the price loses .6. The noises e_1 and e_2 are jointly normal such that price and
+rival have the same joint law *whatever f is*: prices move together as before, and only what is set tells the difference.
+
+Three graphs are told: price <-> rival (true throughout, with changing parameters of its altered part), price -> rival (true at
+first) and rival -> price (in effect after the change: the same observations, and nothing follows from setting the price).
+
+Source: Qin et al. (2023), Sec. 2 (the two stores of Fig. 2d); the figures are ours.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from functools import lru_cache
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.problem import RehearsalProblem, World
+from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+
+class ChangingWorld(World, RehearsalProblem):
+    """A world for every round; all have the same task.
+
+    Args:
+        contexts: How many rounds there are.
+
+    Attributes:
+        seed: Decides observations and contexts; `at` makes its worlds with it.
+
+    Raises:
+        ValueError: if there is none.
+    """
+
+    seed: int = 0
+
+    def __init__(self, contexts: int) -> None:
+        if contexts < 1:
+            raise ValueError(f"expected at least 1 round; got contexts={contexts}")
+        self.contexts = contexts
+        self.task = self.at(0).task
+
+    @abstractmethod
+    def at(self, index: int) -> RehearsalWorld:
+        """The world of a round, 0 ... contexts - 1; the same object where nothing has changed."""
+
+    def reseeded(self, seed: int) -> Self:
+        """The same world with another seed, hence with other observations, contexts and noise; it changes in the same rounds."""
+        made = copy(self)
+        made.seed = seed
+        return made
+
+    def desired(self, outcomes: Tensor) -> Tensor:
+        """Whether outcomes (..., |Y|) are desired, (...) bool."""
+        return self.at(0).desired(outcomes)
+
+    def observations(self) -> Table:
+        """Rows of the first round's world."""
+        return self.at(0).observations()
+
+    def held_out(self) -> Table:
+        """Other rows of the first round's world."""
+        return self.at(0).held_out()
+
+    def count(self) -> int:
+        """How many rounds."""
+        return self.contexts
+
+    def situation(self, index: int) -> Foresight:
+        """The context of a round."""
+        if not 0 <= index < self.contexts:
+            raise IndexError(f"expected a round in 0 ... {self.contexts - 1}; got {index}")
+        return self.at(index).situation(index)
+
+    def respond(self, situation: Situation, decision: Decision) -> Table:
+        """The row that follows a decision in its round."""
+        return self._of(situation).respond(situation, decision)
+
+    def optimum(self, situation: Situation) -> float:
+        """The oracle of the round."""
+        return self._of(situation).optimum(situation)
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+        """The scores of `RehearsalWorld.score`, in the round."""
+        return self._of(situation).score(situation, decision)
+
+    def card(self) -> Mapping[str, Any]:
+        """The card of the first round's world, under this world's name."""
+        return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.contexts}
+
+    def _of(self, situation: Situation) -> RehearsalWorld:
+        if not isinstance(situation, Foresight):
+            raise TypeError(f"expected a Foresight; got a {type(situation).__name__}")
+        return self.at(int(situation.identity))
+
+
+PARENTS = {"price": ("season",), "rival": ("season",), "advert": ("season",), "customers": ("season", "price", "rival", "advert")}
+CLIQUE = ("price", "rival")
+SEASON, PRICE, LEFT, ADVERT, CUSTOMERS = 0.25, 0.04, 0.01, 0.04, 0.0225  # Variances; `LEFT` is the rival's given the price.
+
+
+def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
+    """price <-> rival, price -> rival, rival -> price."""
+    both = RehearsalGraph.of(PARENTS, [CLIQUE])
+    follows = RehearsalGraph.of({**PARENTS, "rival": ("season", "price")})
+    leads = RehearsalGraph.of({**PARENTS, "price": ("season", "rival")})
+    return both, follows, leads
+
+
+class FollowedStore(LinearWorld):
+    """The stores while f stays as it is.
+
+    Args:
+        follows: f, between 0 and 1.
+        rows: N, observations in all.
+        contexts: How many situations there are.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+
+    Raises:
+        ValueError: if f is out of its range.
+    """
+
+    def __init__(self, follows: float = 1.0, rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0) -> None:
+        if not 0 <= follows <= 1:
+            raise ValueError(f"expected follows in [0, 1]; got {follows}")
+        self.follows, self.hypotheses = follows, two_stores_graphs()
+        weights = {
+            "price": {"season": 0.3},
+            # The rival's own share of the season makes up for what reaches it through the price.
+            "rival": {"season": 0.3 + 0.3 * (1.0 - follows), "price": follows},
+            "advert": {"season": 0.2},
+            "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
+        }
+        covariance = torch.diag(torch.tensor([SEASON, PRICE, LEFT + (1 - follows) ** 2 * PRICE, ADVERT, CUSTOMERS], dtype=torch.float64))
+        covariance[1, 2] = covariance[2, 1] = (1 - follows) * PRICE
+        box = Box.of({"price": (-4.0, 4.0), "advert": (-2.0, 2.0)})
+        task = RehearsalTask(self.hypotheses[0], ("season",), box, Polytope.of({"customers": (0.8, 1.6)}))
+        super().__init__(task, LinearLaw(("season", *PARENTS), weights, covariance), rows, contexts, seed, validation)
+
+    def source(self) -> str:
+        """The paper's example."""
+        return f"after Qin et al. (2023), Fig. 2d: the second store follows by {self.follows:g}"
+
+
+class TwoStores(ChangingWorld):
+    """The stores, round by round.
+
+    Args:
+        change: The first round in which the second store follows less; None for never.
+        fading: Over how many rounds it stops following; 0 for at once.
+        rows: N, observations in all.
+        contexts: How many rounds there are.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+
+    Raises:
+        ValueError: if a round is negative.
+    """
+
+    def __init__(self, change: int | None = 50, fading: int = 0, rows: int = 10, contexts: int = 100, seed: int = 0, validation: float = 0.0) -> None:
+        if (change is not None and change < 0) or fading < 0:
+            raise ValueError(f"expected change >= 0 and fading >= 0; got {change} and {fading}")
+        self.change, self.fading, self.rows, self.seed, self.validation = change, fading, rows, seed, validation
+        self.hypotheses = two_stores_graphs()
+        super().__init__(contexts)
+
+    def follows(self, index: int) -> float:
+        """f at a round."""
+        if self.change is None or index < self.change:
+            return 1.0
+        return max(0.0, 1.0 - (index - self.change + 1) / self.fading) if self.fading else 0.0
+
+    def at(self, index: int) -> FollowedStore:
+        """The stores at a round."""
+        return self._made(self.follows(index))
+
+    @lru_cache(maxsize=64)  # noqa: B019  a few worlds, as long-lived as this one
+    def _made(self, follows: float) -> FollowedStore:
+        return FollowedStore(follows, self.rows, self.contexts, self.seed, self.validation)

@@ -1,0 +1,261 @@
+"""Worlds with linear structural equations: exact probabilities and exact oracles.
+
+Given context and alteration the outcomes are normal (see `linear_law`), so that P(Y in S | x, z) is a difference of normal
+distribution functions or a quadrature over slices of S; uniform roots that are not seen are integrated out by Gauss-Legendre
+nodes. P is log-concave in z (Prekopa): with one outcome it grows as the mean comes nearer to the middle of the interval, hence
+the oracle is the corner-to-corner line of the box stopped where the mean is nearest; with two it is found on grids.
+
+With drift, row i of N comes about at round i + 1 and every situation at round N + 1.
+
+Source: Qin et al. (2025b), Alg. 2 (one outcome); Prekopa (1971); Du et al. (2024), Sec. 5 (drift).
+
+Linear structural equations with normal noise.
+
+Each variable is
+
+    v_i = b_i + sum_j w_ij v_j + e_i,     e ~ N(0, Sigma),
+
+with uniform roots where a world has them. Given a context x and an alteration z, whose variables lose their equations,
+
+    Y = A x + B z + c_0 + C e,
+
+e the noise of what is neither context nor altered. The context stands before everything else and its noise is independent
+of the rest, so that seeing it says nothing more. Coefficients may drift from round to round.
+
+Source: Qin et al. (2023), Eq. 5-6 (without c_0); Du et al. (2024), Sec. 2 (drift).
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.problems.causal.optimum import highest
+from rehearsal_torch.problems.rehearsal.gaussian_region import Disc, interval, legendre, probability_in
+from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What is added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi (t + phase) / period)."""
+
+    parent: str
+    child: str
+    height: float
+    period: float
+    phase: float = 0.0
+
+    def at(self, rounds: Tensor) -> Tensor:
+        """The addition at rounds t, (...) -> (...)."""
+        return self.height * torch.sin(2 * math.pi * (rounds + self.phase) / self.period)
+
+
+@dataclass(frozen=True)
+class Response:
+    """How outcomes depend on context, alteration and noise.
+
+    Attributes:
+        context: A, (|Y|, |X|).
+        action: B, (|Y|, k).
+        constant: c_0, (|Y|,).
+        noise: C, (|Y|, d), zero for contexts and altered variables.
+    """
+
+    context: Tensor
+    action: Tensor
+    constant: Tensor
+    noise: Tensor
+
+
+@dataclass(frozen=True)
+class LinearLaw:
+    """The equations of d variables in a causal order.
+
+    Attributes:
+        names: The d variables, causes first.
+        weights: Child to parent to coefficient.
+        covariance: Sigma, (d, d); the row and column of a uniform root are not used.
+        intercepts: b, variable to number; 0 where none is named.
+        uniform: Uniform root to (lower, upper).
+        drift: How coefficients move.
+
+    Raises:
+        ValueError: if a coefficient runs against the order, a variance is not positive, or a uniform variable has parents.
+    """
+
+    names: tuple[str, ...]
+    weights: Mapping[str, Mapping[str, float]]
+    covariance: Tensor
+    intercepts: Mapping[str, float] = field(default_factory=dict)
+    uniform: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    drift: tuple[Drift, ...] = ()
+
+    def __post_init__(self) -> None:
+        place = {name: index for index, name in enumerate(self.names)}
+        for child, parents in self.weights.items():
+            late = [parent for parent in parents if place[parent] >= place[child]]
+            if late:
+                raise ValueError(f"{child}: its causes {late} must stand before it in {list(self.names)}")
+        rooted = [name for name in self.uniform if self.weights.get(name)]
+        if rooted:
+            raise ValueError(f"{rooted} are uniform and may have no causes")
+        if self.covariance.shape != (len(self.names),) * 2 or int(torch.linalg.cholesky_ex(self.covariance).info):
+            raise ValueError(f"expected a positive definite covariance of {len(self.names)} variables")
+        object.__setattr__(self, "weights", {child: dict(parents) for child, parents in self.weights.items()})
+
+    def coefficients(self, round_: float) -> Tensor:
+        """W at a round, (d, d): row child, column parent."""
+        place = {name: index for index, name in enumerate(self.names)}
+        found = torch.zeros(len(self.names), len(self.names), dtype=torch.float64)
+        for child, parents in self.weights.items():
+            for parent, weight in parents.items():
+                found[place[child], place[parent]] = weight
+        for each in self.drift:
+            found[place[each.child], place[each.parent]] += float(each.at(torch.tensor(float(round_), dtype=torch.float64)))
+        return found
+
+    def noises(self, normals: Tensor) -> Tensor:
+        """Noise from standard normal numbers, (n, d) -> (n, d); uniform roots through their quantiles."""
+        noise = normals @ torch.linalg.cholesky(self.covariance).mT
+        for name, (low, high) in self.uniform.items():
+            column = self.names.index(name)
+            noise[:, column] = low + (high - low) * torch.special.ndtr(normals[:, column])
+        return noise
+
+    def solve(self, noise: Tensor, fixed: Mapping[str, Tensor], rounds: Tensor) -> Tensor:
+        """The variables, one after the other: noise (n, d), fixed name to (), rounds (n,) -> (n, d)."""
+        columns: dict[str, Tensor] = {}
+        moving = {(each.child, each.parent): each.at(rounds) for each in self.drift}
+        for name, own in zip(self.names, noise.T, strict=True):
+            if name in fixed:
+                columns[name] = fixed[name].to(noise).expand(len(noise))
+                continue
+            value = own + self.intercepts.get(name, 0.0)
+            for parent, weight in self.weights.get(name, {}).items():
+                value = value + (weight + moving.get((name, parent), 0.0)) * columns[parent]
+            columns[name] = value
+        return torch.stack([columns[name] for name in self.names], -1)
+
+    def response(self, context: Sequence[str], altered: Sequence[str], outcomes: Sequence[str], round_: float = 0.0) -> Response:
+        """Y = A x + B z + c_0 + C e at a round."""
+        place = {name: index for index, name in enumerate(self.names)}
+        seen, cut, wanted = ([place[name] for name in names] for names in (context, altered, outcomes))
+        weights = self.coefficients(round_)
+        weights[[*seen, *cut]] = 0.0
+        reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[wanted]
+        free = torch.tensor([index not in {*seen, *cut} for index in range(len(self.names))])
+        intercepts = torch.tensor([self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64)
+        noise = reach * free
+        return Response(reach[:, seen], reach[:, cut], noise @ intercepts, noise)
+
+
+UNIFORM_NODES = 24
+
+
+class LinearWorld(RehearsalWorld):
+    """A world of linear equations.
+
+    Args:
+        task: Who plays which part.
+        law: The equations; their variables are those of the task's graph.
+        rows: N, observations in all.
+        contexts: How many situations there are.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+        disc: What is wanted, where it is a disc and the task's region a polygon inside it.
+
+    Raises:
+        ValueError: if the law's variables are not the graph's, or contexts share noise with other variables.
+    """
+
+    def __init__(
+        self, task: RehearsalTask, law: LinearLaw, rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0, disc: Disc | None = None
+    ) -> None:
+        super().__init__(task, rows, contexts, seed, validation, disc)
+        if set(law.names) != set(task.graph.names):
+            raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(law.names)}")
+        seen = positions(law.names, task.context)
+        rest = [place for place in range(len(law.names)) if place not in seen]
+        if bool((law.covariance[seen][:, rest] != 0).any()):
+            raise ValueError("the noise of context variables must be independent of the rest: seeing it would say something of the rest's noise")
+        self.law = law
+        weights = {child: dict(parents) for child, parents in law.weights.items()}
+        uniform = {name: list(bounds) for name, bounds in law.uniform.items()}
+        variances = dict(zip(law.names, law.covariance.diagonal().tolist(), strict=True))
+        pairs = [(one, other) for place, one in enumerate(law.names) for other in law.names[place + 1 :]]
+        shared = {f"{one}, {other}": float(law.covariance[law.names.index(one), law.names.index(other)]) for one, other in pairs}
+        equations = {"weights": weights, "intercepts": dict(law.intercepts), "uniform": uniform, "drift": [asdict(each) for each in law.drift]}
+        noise = {"variances": {name: value for name, value in variances.items() if name not in law.uniform}}
+        covariances = {"covariances": {pair: value for pair, value in shared.items() if value}}
+        self.facts = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
+
+    @abstractmethod
+    def source(self) -> str:
+        """Where the equations and figures come from."""
+
+    def draw(self, count: int, stream: np.random.Generator) -> Table:
+        """The `count` rows that end at round N."""
+        normals = torch.from_numpy(stream.standard_normal((count, len(self.law.names))))
+        rounds = torch.arange(self.rows - count + 1, self.rows + 1, dtype=torch.float64)
+        return Table.observed(self.law.names, self.law.solve(self.law.noises(normals), {}, rounds))
+
+    def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
+        """Rows after an alteration at round N + 1."""
+        normals = torch.from_numpy(self.stream(3).standard_normal((count, len(self.law.names))))
+        fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
+        rows = self.law.solve(self.law.noises(normals), fixed, torch.full((count,), self.rows + 1.0, dtype=torch.float64))
+        altered = torch.zeros_like(rows, dtype=torch.bool)
+        altered[:, positions(self.law.names, names)] = True
+        return Table(self.law.names, rows, altered)
+
+    def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
+        """Exact to 1e-8: contexts (B, |X|), values (..., B, k) -> (..., B)."""
+        response = self.response(names)
+        mean = contexts @ response.context.mT + values @ response.action.mT + response.constant
+        shifts, weights = self._shifts(response)
+        total = probability_in(self.wanted, mean.unsqueeze(-2) + shifts, self._normal_noise(response)) @ weights
+        return total.clamp(0.0, 1.0)
+
+    def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """In closed form for one outcome, on grids for two."""
+        box = self.task.box.only(names)
+        if len(self.task.outcomes) > 1:
+            return highest(lambda values: self.probability(contexts, names, values), box, len(contexts))
+        response = self.response(names)
+        shifts, weights = self._shifts(response)
+        base = (contexts @ response.context.mT + response.constant + weights @ shifts)[:, 0]
+        slope = response.action[0]
+        start, end = torch.where(slope >= 0, box.lower, box.upper), torch.where(slope >= 0, box.upper, box.lower)
+        low, high = interval(self.task.region)
+        aim = (low + high) / 2 if max(-low, high) < math.inf else (math.inf if high == math.inf else -math.inf)
+        reach = (slope * (end - start)).sum()
+        share = ((aim - base - (slope * start).sum()) / reach.clamp_min(1e-300)).clamp(0.0, 1.0)
+        values = start + share.unsqueeze(-1) * (end - start)
+        return values, self.probability(contexts, names, values)
+
+    def response(self, names: Sequence[str]) -> Response:
+        """How the outcomes of a situation depend on its context and the altered variables."""
+        return self.law.response(self.task.context, names, self.task.outcomes, self.rows + 1.0)
+
+    def _normal_noise(self, response: Response) -> Tensor:
+        normal = torch.tensor([name not in self.law.uniform for name in self.law.names])
+        reach = response.noise * normal
+        return reach @ self.law.covariance @ reach.mT
+
+    def _shifts(self, response: Response) -> tuple[Tensor, Tensor]:
+        """What uniform roots that are not seen add to the outcomes: nodes (n, |Y|) and weights (n,)."""
+        shifts, shares = torch.zeros(1, len(response.noise), dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+        for name, (low, high) in self.law.uniform.items():
+            reach = response.noise[:, self.law.names.index(name)]
+            if bool((reach != 0).any()):
+                nodes, weights = legendre(UNIFORM_NODES)
+                added = (low + (high - low) * nodes).unsqueeze(-1) * reach
+                shifts = (shifts.unsqueeze(1) + added).flatten(0, 1)
+                shares = (shares.unsqueeze(1) * weights).flatten()
+        return shifts, shares

@@ -1,0 +1,168 @@
+"""Market: profit and customers that must not fall, under drift or not.
+
+Raw cost and own price may be set within [-3, 3], each by itself or both. Wanted are profit >= -.3, customers >= -.3, and a sum of
+at least .05. With drift, three coefficients move by sines of the round.
+
+Source: Du et al. (2024), Sec. 5 and released code; the equations: see `linear_market`.
+
+A company's prices: the equations that Manage and Market share.
+
+    competitors' raw cost = 10 cost factor,   raw cost = 10 economic index,
+    competitors' price = .5 raw cost + 1.3 competitors' raw cost,   own price = 2 raw cost + .4 competitors' raw cost,
+    profit = -raw cost + .9 own price,        customers = 1.6 raw cost - .9 own price,
+
+each with normal noise; the cost factor and the economic index are seen, raw cost and own price may be set. Both prices move
+together (a bi-directional edge). The released codes list the variables in two orders but give variances by position, so that
+the same figures fall on different variables:
+
+    order       raw cost   own price   competitors' price   covariance .016 between
+    icml        .03        .06         .06                  raw cost and own price
+    neurips24   .06        .06         .03                  competitors' and own price
+
+In the first, the covariance stands where the graph has no bi-directional edge: a little confounding that no method is told of.
+
+Source: Du et al. (2024), Sec. 5 and released code (neurips24); Qin et al. (2025b), Sec. 5 and released code (icml).
+
+Manage: profit and customers inside a circle.
+
+Raw cost and own price may be set within [-6, 6], both together unless said otherwise; profit and customers are to come to lie within
+1 of (1.2, 1.5). Methods are told a polygon with corners on that circle, since they take convex polytopes; what they reach is scored
+on the circle itself. Its centre would need an own price of 6.33, beyond the box.
+
+Source: Qin et al. (2025b), Sec. 5; the equations: see `linear_market`.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
+from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearLaw, LinearWorld
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+WEIGHTS = {
+    "cost_factor": {},
+    "economic_index": {},
+    "competitor_raw_cost": {"cost_factor": 10.0},
+    "raw_cost": {"economic_index": 10.0},
+    "competitor_pricing": {"raw_cost": 0.5, "competitor_raw_cost": 1.3},
+    "self_pricing": {"raw_cost": 2.0, "competitor_raw_cost": 0.4},
+    "total_profit": {"raw_cost": -1.0, "self_pricing": 0.9},
+    "custom_number": {"raw_cost": 1.6, "self_pricing": -0.9},
+}
+CONTEXT = ("cost_factor", "economic_index")
+ORDERS = {
+    "icml": ("cost_factor", "economic_index", "competitor_raw_cost", "raw_cost", "self_pricing", "competitor_pricing"),
+    "neurips24": ("cost_factor", "economic_index", "competitor_raw_cost", "competitor_pricing", "self_pricing", "raw_cost"),
+}
+VARIANCES = (0.04, 0.04, 0.06, 0.03, 0.06, 0.06)
+SHARED = 0.016  # The covariance of positions 3 and 4, counted from 0.
+
+
+def market_graph() -> RehearsalGraph:
+    """Who influences whom; both prices form a clique."""
+    return RehearsalGraph.of(WEIGHTS, [("competitor_pricing", "self_pricing")])
+
+
+def market_law(order: str, outcomes: tuple[float, float], drift: tuple[Drift, ...] = ()) -> LinearLaw:
+    """The equations.
+
+    Args:
+        order: "icml" or "neurips24".
+        outcomes: Variances of profit and customers.
+        drift: How coefficients move.
+
+    Raises:
+        ValueError: for another order.
+    """
+    if order not in ORDERS:
+        raise ValueError(f"unknown order {order!r}: choose one of {', '.join(ORDERS)}")
+    names, listed = market_graph().names, ORDERS[order]
+    variances = dict(zip((*listed, "total_profit", "custom_number"), (*VARIANCES, *outcomes), strict=True))
+    covariance = torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64))
+    one, other = names.index(listed[3]), names.index(listed[4])
+    covariance[one, other] = covariance[other, one] = SHARED
+    return LinearLaw(names, WEIGHTS, covariance, drift=drift)
+
+
+WANTED = Disc(("total_profit", "custom_number"), (1.2, 1.5), 1.0)
+
+
+class Manage(LinearWorld):
+    """The company that wants to stay inside a circle.
+
+    Args:
+        order: Which released code's order of the variances: "icml" or "neurips24".
+        faces: Of the polygon that methods are told.
+        candidates: Sets of variables that may be set together; None for both together.
+        rows: N, observations in all.
+        contexts: How many situations there are.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+    """
+
+    def __init__(
+        self,
+        order: str = "icml",
+        faces: int = 16,
+        candidates: Sequence[Sequence[str]] | None = None,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
+        self.order = order
+        box = Box.of({"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)})
+        sets = tuple(tuple(names) for names in candidates or (box.names,))
+        task = RehearsalTask(market_graph(), CONTEXT, box, WANTED.polygon(faces), sets)
+        super().__init__(task, market_law(order, (0.04, 0.12)), rows, contexts, seed, validation, WANTED)
+
+    def source(self) -> str:
+        """The paper and the order."""
+        return f"Qin et al. (2025b), Manage, variances in the order of the {self.order} code; desired: within {WANTED.radius} of {WANTED.centre}"
+
+
+DRIFT = (
+    Drift("self_pricing", "custom_number", -0.05, 80.0, 10.0),
+    Drift("raw_cost", "self_pricing", 0.5, 12.0),
+    Drift("raw_cost", "custom_number", 0.1, 80.0, 10.0),
+)
+
+
+class Market(LinearWorld):
+    """The company in a market.
+
+    Args:
+        order: Which released code's order of the variances: "neurips24" or "icml".
+        drift: Whether coefficients move from round to round.
+        candidates: Sets of variables that may be set together; None for each by itself and both.
+        rows: N, observations in all; with drift, the rounds 1 ... N.
+        contexts: How many situations there are; with drift, all at round N + 1.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+    """
+
+    def __init__(
+        self,
+        order: str = "neurips24",
+        drift: bool = False,
+        candidates: Sequence[Sequence[str]] | None = None,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
+        self.order, self.drift = order, drift
+        box = Box.of({"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)})
+        sets = tuple(tuple(names) for names in candidates or (("raw_cost",), ("self_pricing",), box.names))
+        normals = torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
+        region = Polytope(("total_profit", "custom_number"), normals, torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64))
+        task = RehearsalTask(market_graph(), CONTEXT, box, region, sets)
+        super().__init__(task, market_law(order, (0.01, 0.04), DRIFT if drift else ()), rows, contexts, seed, validation)
+
+    def source(self) -> str:
+        """The paper, the order and whether it drifts."""
+        return f"Du et al. (2024), Market, variances in the order of the {self.order} code, {'with' if self.drift else 'without'} drift"

@@ -1,0 +1,114 @@
+"""Ride-hailing: a route that an app recommends, and the traffic on it.
+
+    recommend  = weather - users + e_1                          may be set within [-2, 2]
+    congestion = -weather + 2 users + 3 recommend + e_2         both follow each other: e_1 and e_2 share noise
+    time       = -weather + 4 congestion + e_3
+    discount   = -weather - .5 users + .3 congestion + e_4      may be set within [-2, 2]
+    rating     = .5 + (.2 weather - 3 congestion - time + .2 discount) / 60 + e_5
+
+Weather and the number of users are seen, uniform on [-1, 1]; the rating is to come out in [.8, 1]. Every e has the standard
+deviation .08. Recommendation and congestion form a clique: both have a further noise of variance .008 in common. Without
+altering anything one sees a slope of 3.56 from recommendation to congestion; setting the recommendation moves congestion by 3.
+
+Three graphs are told: recommend -> congestion, congestion -> recommend, and the clique.
+
+`released` puts the common noise where the released code has it: it is added to both columns after everything else was
+computed, and to the one that is not altered, so that it reaches nothing that follows.
+
+Source: Qin et al. (2023), Sec. 6, App. E.1 and released code.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+
+CONTEXT = ("weather", "users")
+CLIQUE = ("recommend", "congestion")
+WEIGHTS = {
+    "weather": {},
+    "users": {},
+    "recommend": {"weather": 1.0, "users": -1.0},
+    "congestion": {"weather": -1.0, "users": 2.0, "recommend": 3.0},
+    "time": {"weather": -1.0, "congestion": 4.0},
+    "discount": {"weather": -1.0, "users": -0.5, "congestion": 0.3},
+    "rating": {"weather": 0.2 / 60, "congestion": -3 / 60, "time": -1 / 60, "discount": 0.2 / 60},
+}
+OWN, SHARED = 0.08**2, 0.008
+
+
+def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
+    """recommend -> congestion; congestion -> recommend; and the clique, which is the truth."""
+    rest = {child: tuple(parents) for child, parents in WEIGHTS.items() if child not in CLIQUE}
+    above = CONTEXT
+    first = RehearsalGraph.of({**rest, "recommend": above, "congestion": (*above, "recommend")})
+    other = RehearsalGraph.of({**rest, "recommend": (*above, "congestion"), "congestion": above})
+    return first, other, RehearsalGraph.of({**rest, "recommend": above, "congestion": above}, [CLIQUE])
+
+
+class RideHailing(LinearWorld):
+    """The route.
+
+    Args:
+        released: Puts the clique's common noise where the released code has it.
+        candidates: Sets of variables that may be set together; None for each of the two by itself.
+        rows: N, observations in all; the paper begins with 10.
+        contexts: How many situations there are.
+        seed: Decides observations and contexts.
+        validation: Share of the N rows that is kept from `observations`.
+
+    Attributes:
+        hypotheses: The three graphs that are told.
+    """
+
+    def __init__(
+        self,
+        released: bool = False,
+        candidates: Sequence[Sequence[str]] | None = None,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
+        self.released = released
+        self.hypotheses = ride_hailing_graphs()
+        box = Box.of({"recommend": (-2.0, 2.0), "discount": (-2.0, 2.0)})
+        sets = tuple(tuple(names) for names in candidates) if candidates else ()
+        task = RehearsalTask(self.hypotheses[-1], CONTEXT, box, Polytope.of({"rating": (0.8, 1.0)}), sets)
+        names = tuple(WEIGHTS)
+        covariance = torch.diag(torch.tensor([1.0, 1.0] + [OWN] * 5, dtype=torch.float64))
+        if not released:
+            both = positions(names, CLIQUE)
+            covariance[both[0], both] += SHARED
+            covariance[both[1], both] += SHARED
+        law = LinearLaw(names, WEIGHTS, covariance, {"rating": 0.5}, dict.fromkeys(CONTEXT, (-1.0, 1.0)))
+        super().__init__(task, law, rows, contexts, seed, validation)
+
+    def source(self) -> str:
+        """The paper, and whose noise."""
+        return f"Qin et al. (2023), App. E.1; the clique's noise {'added afterwards, as in the released code' if self.released else 'is structural'}"
+
+    def draw(self, count: int, stream: np.random.Generator) -> Table:
+        """See `LinearWorld.draw`."""
+        return self._blurred(super().draw(count, stream), stream.standard_normal(count))
+
+    def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
+        """See `LinearWorld.rehearse`."""
+        return self._blurred(super().rehearse(context, names, values, count), self.stream(4).standard_normal(count))
+
+    def _blurred(self, table: Table, normals: np.ndarray) -> Table:
+        if not self.released:
+            return table
+        common = torch.from_numpy(normals * SHARED**0.5)
+        values = table.values.clone()
+        for place in positions(table.names, CLIQUE):
+            values[:, place] += torch.where(table.altered[:, place], torch.zeros_like(common), common)
+        return Table(table.names, values, table.altered)

@@ -1,0 +1,190 @@
+"""Rehearsal worlds: simulators whose true probability of a desired future is known.
+
+A world draws observations from its own law, shows contexts, and knows P(Y in S | x, alteration): exactly or by
+quadrature where it can, else by simulation with common random numbers (the same noise for every action, so that
+differences between actions are not noise). Hence it knows the oracle, the largest such probability over the candidate
+sets, and what happens when nothing is done.
+
+Source: Du et al. (2026), Sec. 4.1 (protocol); the oracles are ours.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.problem import RehearsalProblem, World
+from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
+from rehearsal_torch.spaces.polytope import Polytope
+
+
+class RehearsalWorld(World, RehearsalProblem):
+    """A world in foresight.
+
+    Args:
+        task: Who plays which part.
+        rows: N, observations in all.
+        contexts: How many situations there are.
+        seed: Decides observations and contexts; different seeds have different contexts.
+        validation: Share of the N rows that is kept from `observations` for early stopping, 0 ... 1; with 0, `held_out` draws other rows.
+        wanted: What counts as desired where the task's polytope stands in for it; None for the polytope itself.
+
+    Attributes:
+        facts: What the card says beside sizes, roles and ranges.
+
+    Raises:
+        ValueError: if there are too few rows or contexts, or the share is none.
+    """
+
+    def __init__(self, task: RehearsalTask, rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0, wanted: Disc | None = None) -> None:
+        if rows < 10 or contexts < 1:
+            raise ValueError(f"expected at least 10 rows and 1 context; got {rows} and {contexts}")
+        if not 0 <= validation < 1:
+            raise ValueError(f"expected a validation share in [0, 1); got {validation}")
+        self.task, self.rows, self.contexts, self.seed, self.validation = task, rows, contexts, seed, validation
+        self.wanted: Polytope | Disc = task.region if wanted is None else wanted
+        self.facts: dict[str, Any] = {}
+        self._known: dict[tuple[float, ...], tuple[float, float]] = {}
+
+    def desired(self, outcomes: Tensor) -> Tensor:
+        """Whether outcomes (..., |Y|) are desired, (...) bool: what `probability` is the probability of."""
+        return self.wanted.contains(outcomes)
+
+    @abstractmethod
+    def draw(self, count: int, stream: np.random.Generator) -> Table:
+        """Rows as they come about when nothing is altered; every variable of the task's graph is a column."""
+
+    @abstractmethod
+    def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
+        """What follows an alteration in one context: `count` rows with fixed noise (the same at every call), altered cells marked.
+
+        Args:
+            context: (|X|,), in the task's order.
+            names: The k altered variables; may be empty.
+            values: (k,).
+            count: How many rows.
+        """
+
+    @abstractmethod
+    def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
+        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); names may be empty, k = 0."""
+
+    @abstractmethod
+    def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), to within .003."""
+
+    def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
+        """Random numbers that depend on the world's seed, what they are for, and an index."""
+        return np.random.default_rng(np.random.SeedSequence((self.seed, purpose, index)))
+
+    def reseeded(self, seed: int) -> Self:
+        """The same world with another seed, hence with other observations, contexts and noise."""
+        made = copy(self)
+        made.seed, made._known = seed, {}
+        return made
+
+    def observations(self) -> Table:
+        """N rows, without those kept for validation."""
+        whole = self._drawn()
+        keep = len(whole) - int(self.validation * len(whole))
+        return Table(whole.names, whole.values[:keep], whole.altered[:keep])
+
+    def held_out(self) -> Table:
+        """The rows kept for validation; other rows of the same law where none were kept."""
+        if not self.validation:
+            return self.draw(max(self.rows // 4, 50), self.stream(1))
+        whole = self._drawn()
+        keep = len(whole) - int(self.validation * len(whole))
+        return Table(whole.names, whole.values[keep:], whole.altered[keep:])
+
+    @lru_cache(maxsize=1)  # noqa: B019  one table, as long-lived as the world
+    def _drawn(self) -> Table:
+        return self.draw(self.rows, self.stream(0))
+
+    def count(self) -> int:
+        """How many situations."""
+        return self.contexts
+
+    def situation(self, index: int) -> Foresight:
+        """A context from the observational law."""
+        if not 0 <= index < self.contexts:
+            raise IndexError(f"expected a situation in 0 ... {self.contexts - 1}; got {index}")
+        row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
+        return Foresight(str(index), dict(zip(self.task.context, row, strict=True)), self.task.box.bounds())
+
+    def given(self, situations: Sequence[Foresight]) -> Tensor:
+        """The contexts of situations, (B, |X|)."""
+        return self.task.given(situations)
+
+    def optimum(self, situation: Situation) -> float:
+        """The largest probability over the candidate sets and doing nothing."""
+        return self._references(_foresight(situation))[1]
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+        """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the oracle's gain was reached.
+
+        The oracle may do nothing. The share is not a number where there is next to nothing to gain.
+
+        Raises:
+            ValueError: if the decision sets what may not be set, or sets it outside its bounds.
+        """
+        _foresight(situation).check(decision.alteration)
+        context = self.given([_foresight(situation)])
+        nothing, best = self._references(_foresight(situation))
+        reached = nothing
+        if decision.alteration is not None:
+            reached = float(self.probability(context, decision.alteration.names, decision.alteration.values.reshape(1, -1).to(context)))
+        gain = best - nothing
+        return {"probability": reached, "no_action": nothing, "oracle": best, "share": (reached - nothing) / gain if gain > 1e-3 else float("nan")}
+
+    def _references(self, situation: Foresight) -> tuple[float, float]:
+        """What nothing and the oracle reach; computed once a context, since every method is asked about the same ones."""
+        context = self.given([situation])
+        key = tuple(context[0].tolist())
+        if key not in self._known:
+            nothing = float(self.probability(context, (), context.new_empty(1, 0)))
+            self._known[key] = nothing, max(nothing, *(float(self.optimal(context, names)[1]) for names in self.task.candidates))
+        return self._known[key]
+
+    def respond(self, situation: Situation, decision: Decision) -> Table:
+        """One row that follows a decision.
+
+        Raises:
+            ValueError: if the decision sets what may not be set, or sets it outside its bounds.
+        """
+        names = () if decision.alteration is None else decision.alteration.names
+        values = torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
+        foresight = _foresight(situation)
+        foresight.check(decision.alteration)
+        several = self.rehearse(self.given([foresight])[0], names, values, 1 + int(foresight.identity) % 4096)
+        return Table(several.names, several.values[-1:], several.altered[-1:])
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, roles, ranges and the fingerprint of the observations."""
+        table = self.observations()
+        desired = self.desired(table.columns(self.task.outcomes)).double().mean()
+        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(table.names, table.values.T, strict=True)}
+        return {
+            "world": type(self).__name__,
+            "rows": len(table),
+            "contexts": self.contexts,
+            "desired": round(float(desired), 4),
+            **self.task.to_plain(),
+            "ranges": ranges,
+            **self.facts,
+            "fingerprint": table.fingerprint(),
+        }
+
+
+def _foresight(situation: Situation) -> Foresight:
+    if not isinstance(situation, Foresight):
+        raise TypeError(f"expected a Foresight; got a {type(situation).__name__}")
+    return situation

@@ -1,0 +1,108 @@
+"""The report of a run that decides in foresight: what to alter in each case, and what it comes to."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
+from rehearsal_torch.evaluation.rehearsal_rows import in_foresight, judged, row
+from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
+from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
+from rehearsal_torch.reporting import decision_table
+from rehearsal_torch.reporting.figures import online_panels, probability_claims, true_probability
+
+
+def concerns(run: Recorded) -> bool:
+    """Whether a run holds decisions, and all are in foresight."""
+    return bool(run.decisions) and all(in_foresight(one) for one in run.decisions)
+
+
+def tables(run: Recorded) -> str:
+    """The first cases, then each method summed up, for a terminal."""
+    shown = decision_table.cases(run.decisions, f"{len(run.decisions)} decisions in {run.path}; chances of a desired outcome: nothing altered -> as decided")
+    lines = [shown, decision_table.methods(summaries(run), "Summed up")]
+    for name, rows in learnt(run).items():
+        one = online_summary(rows)
+        late = f"true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible {one.late + one.left:.3f}"
+        lines.append(f"{name} learnt from {one.rounds} rounds, of which {one.successes:.0f} succeeded; {late}")
+    return "\n".join(lines)
+
+
+def written(run: Recorded) -> list[Path]:
+    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method; ``rounds.csv``, a row a round, where rounds were learnt from."""
+    lines = [line for name, decided in _groups(run).items() for line in decision_table.per_decision(decided, _dataset(run), name, _seed(run))]
+    sums = [
+        {
+            "method": name,
+            "cases": one.count,
+            "declined": one.idle,
+            "refused": sum(each.get("status") == "refused" for each in _groups(run)[name]),
+            "probability": one.auf.mean,
+            "probability_low": one.auf.low,
+            "probability_high": one.auf.high,
+            "no_action": one.no_action,
+            "oracle": one.oracle,
+            "share": one.share,
+            "claimed": one.claimed,
+            "coverage": one.covered,
+            "intervals": one.intervals,
+            "interval_width": one.width,
+            "seconds_median": one.seconds,
+        }
+        for name, one in summaries(run).items()
+    ]
+    files = [run.path / "table.csv", run.path / "summary.csv"]
+    for path, content in zip(files, (lines, sums), strict=True):
+        path.write_text(decision_table.with_all_columns(content), encoding="utf-8")
+    rounds = [one for rows in learnt(run).values() for one in rows]
+    if rounds:
+        files.append(run.path / "rounds.csv")
+        files[-1].write_text(as_csv(rounds, COLUMNS), encoding="utf-8")
+    return files
+
+
+def figures(run: Recorded) -> dict[str, Figure]:
+    """File name to figure, where the world knows the truth; to be called within `drawing`."""
+    scored = {name: [one for one in decided if judged(one)] for name, decided in _groups(run).items()}
+    scored = {name: decided for name, decided in scored.items() if decided}
+    if not scored:
+        return {}
+    found = {"probability": true_probability.draw(scored)}
+    rows = {name: [row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None] for name, decided in scored.items()}
+    claims = {name: some for name, some in rows.items() if any(each["estimate"] == each["estimate"] for each in some)}
+    rounds = learnt(run)
+    if rounds:
+        found["rounds"] = online_panels.draw({_dataset(run): rounds})
+    return found | ({"calibration": probability_claims.draw(claims)} if claims else {})
+
+
+def summaries(run: Recorded) -> dict[str, MethodSummary]:
+    """Method to what it came to."""
+    return {
+        name: summed([row(_dataset(run), name, _seed(run), one) for one in decided], sum(one.get("alteration") is None for one in decided))
+        for name, decided in _groups(run).items()
+    }
+
+
+def learnt(run: Recorded) -> dict[str, list[Row]]:
+    """Method to the rows of its rounds, where rounds were learnt from."""
+    tau = str(run.config.get("search", {}).get("tau", ""))
+    found = {name: [online_row(_dataset(run), name, tau, _seed(run), one) for one in decided if online(one)] for name, decided in _groups(run).items()}
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _groups(run: Recorded) -> dict[str, list[Decided]]:
+    """Decisions by what decided: the decision chosen, or the search where the run does not say."""
+    found: dict[str, list[Decided]] = {}
+    for one in run.decisions:
+        found.setdefault(run.choices.get("decision", search_of(one)), []).append(one)
+    return found
+
+
+def _dataset(run: Recorded) -> str:
+    return run.choices.get("dataset", "data")
+
+
+def _seed(run: Recorded) -> int:
+    return int(run.config.get("seed", 0))

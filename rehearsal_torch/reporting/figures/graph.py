@@ -1,0 +1,196 @@
+"""Rehearsal graphs, drawn: context, intermediate variables and outcomes from left to right.
+
+Directed edges are black, bi-directional ones are coloured, dashed and have two heads. What may be altered has a thick frame. Given altered
+variables, the alteration graph is drawn: they are filled, and no arrow goes into them. Given probabilities of edges, lines are the
+thicker the more probable they are.
+
+Source: Qin et al. (2023), Fig. 2 and 6, for what is shown; edges are drawn one by one instead of into plates.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from matplotlib.path import Path
+
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.reporting.figures.graph_layout import Layout, layout
+from rehearsal_torch.reporting.style import BLACK, SKY, VERMILION, drawing, save
+
+# In inches, like the axes.
+LETTER, HEIGHT, GAP, ROW, TITLE = 0.095, 0.34, 0.85, 0.6, 0.36
+TITLES = {"X": "X: context", "Z": "Z: intermediate", "Y": "Y: outcomes", "": ""}
+
+
+def draw_graph(
+    graph: RehearsalGraph,
+    folder: str | FilePath,
+    name: str = "graph",
+    context: Sequence[str] = (),
+    alterable: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
+    altered: Sequence[str] = (),
+    probabilities: Mapping[tuple[str, str, str], float] | None = None,
+) -> list[FilePath]:
+    """Writes ``name.png`` and ``name.svg``.
+
+    Args:
+        graph: Who influences whom.
+        folder: Where to; made if missing.
+        name: The files' name without ending.
+        context: X.
+        alterable: What may be altered.
+        outcomes: Y.
+        altered: What is altered now; the alteration graph is drawn.
+        probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines alike.
+
+    Returns:
+        The two files.
+
+    Raises:
+        ValueError: if a part names an unknown variable.
+    """
+    with drawing():
+        return save(graph_figure(graph, context, alterable, outcomes, altered, probabilities), FilePath(folder), name)
+
+
+def graph_figure(
+    graph: RehearsalGraph,
+    context: Sequence[str] = (),
+    alterable: Sequence[str] = (),
+    outcomes: Sequence[str] = (),
+    altered: Sequence[str] = (),
+    probabilities: Mapping[tuple[str, str, str], float] | None = None,
+) -> Figure:
+    """The figure alone, for a notebook; see `draw_graph`."""
+    if unknown := sorted(set(alterable) - set(graph.names)):
+        raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
+    # The places of the graph are kept, so that a graph and its alteration graphs can be compared.
+    placed, shown = layout(graph, context, outcomes), graph.altered(altered)
+    spots = _spots(placed)
+    figure = Figure(figsize=(spots.wide, spots.high))
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, spots.wide), ylim=(0, spots.high))
+    axes.axis("off")
+    _bands(axes, placed, spots)
+    ends = _ends(placed, shown)
+    for line, edges in (("->", shown.edges), ("<->", shown.bidirected)):
+        for one, other in edges:
+            first, second = (one, other) if line == "->" else (min(one, other), max(one, other))
+            share = 1.0 if probabilities is None else probabilities.get((first, line, second), 0.0)
+            # The hidden cause of a bow is drawn beside its arrow.
+            bow = {"posA": spots.centres[one], "posB": spots.centres[other], "connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
+            path = _within(placed, spots, one, other) if placed.column[one] >= placed.column[other] else _across(placed, spots, one, other, ends[one, other])
+            axes.add_patch(
+                FancyArrowPatch(
+                    **(bow if line == "<->" and (one, other) in shown.bows else {"path": path}),
+                    arrowstyle="-|>" if line == "->" else "<|-|>",
+                    mutation_scale=10,
+                    linewidth=0.4 + 0.8 * share,
+                    linestyle="-" if line == "->" else (0, (4, 2)),
+                    color=BLACK if line == "->" else VERMILION,
+                    alpha=0.3 + 0.55 * share,
+                    capstyle="butt",
+                    zorder=2,
+                )
+            )
+    for variable in graph.names:
+        _box(axes, variable, spots.centres[variable], spots.widths[variable], thick=variable in alterable, filled=variable in altered)
+    return figure
+
+
+@dataclass(frozen=True)
+class _Spots:
+    """Places in inches: boxes' centres and widths, the columns' left and right ends, and the figure's size."""
+
+    centres: dict[str, tuple[float, float]]
+    widths: dict[str, float]
+    columns: list[tuple[float, float]]
+    wide: float
+    high: float
+
+    def level(self, height: float) -> float:
+        """The layout's height in inches."""
+        return (self.high - TITLE) / 2 + ROW * height
+
+
+def _spots(placed: Layout) -> _Spots:
+    widths = {name: LETTER * len(name) + 0.28 for name in placed.column}
+    columns, left = [], 0.4
+    for place in range(max(placed.column.values()) + 1):
+        wide = max(widths[name] for name in placed.column if placed.column[name] == place)
+        columns.append((left, left + wide))
+        left += wide + GAP
+    spots = _Spots({}, widths, columns, left - GAP + 0.4, ROW * placed.span + 0.25 + TITLE)
+    for name, place in placed.column.items():
+        spots.centres[name] = (sum(columns[place]) / 2, spots.level(placed.height[name]))
+    return spots
+
+
+def _ends(placed: Layout, shown: RehearsalGraph) -> dict[tuple[str, str], float]:
+    """How far from its target's middle each edge ends, in inches: edges that come from different places end apart, in the order in which they come."""
+    found = {}
+    for target in shown.names:
+        sources = [one for one, other in shown.edges if other == target and placed.column[one] < placed.column[target]]
+        before = placed.column[target] - 1
+        sources.sort(key=lambda name: placed.height[name] if placed.column[name] == before else placed.passing[name, before])
+        step = min(0.08, 0.22 / max(len(sources) - 1, 1))
+        found.update({(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)})
+    return found
+
+
+def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> Path:
+    """A smooth path to the right, level where it passes a column."""
+    (x, y), points, codes = spots.centres[one], [], [Path.MOVETO]
+    points.append((x + spots.widths[one] / 2, y))
+    goals = [(*spots.columns[place], spots.level(placed.passing[one, place])) for place in range(placed.column[one] + 1, placed.column[other])]
+    x, y = spots.centres[other]
+    goals.append((x - spots.widths[other] / 2, x - spots.widths[other] / 2, y + end))
+    for left, right, level in goals:
+        x, y = points[-1]
+        middle = (x + left) / 2
+        points += [(middle, y), (middle, level), (left, level)]
+        codes += [Path.CURVE4] * 3
+        if right > left:
+            points.append((right, level))
+            codes.append(Path.LINETO)
+    return Path(points, codes)
+
+
+def _within(placed: Layout, spots: _Spots, one: str, other: str) -> Path:
+    """A path between boxes of one column, or back to an earlier one: straight between neighbours, else round the boxes between."""
+    (x, y), (right, level) = spots.centres[one], spots.centres[other]
+    if placed.column[one] == placed.column[other] and abs(abs(placed.height[one] - placed.height[other]) - 1) < 1e-6:
+        half = HEIGHT / 2 if level > y else -HEIGHT / 2
+        return Path([(x, y + half), (right, level - half)], [Path.MOVETO, Path.LINETO])
+    start, end = (x + spots.widths[one] / 2, y), (right + spots.widths[other] / 2, level)
+    out = max(start[0], end[0]) + 0.35
+    return Path([start, (out, y), (out, level), end], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+
+
+def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
+    """A shaded band and a title for every tier."""
+    for label, first, last in placed.tiers:
+        if label:
+            left, right = spots.columns[first][0] - 0.25, spots.columns[last][1] + 0.25
+            axes.add_patch(Rectangle((left, 0.08), right - left, spots.high - 0.16, facecolor="#F2F2F2", edgecolor="none", zorder=0))
+            title = TITLES[label] if right - left > 1.4 else label
+            axes.text((left + right) / 2, spots.high - TITLE / 2 - 0.05, title, ha="center", va="center", fontsize=10, color="#555555")
+
+
+def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool, filled: bool) -> None:
+    box = FancyBboxPatch(
+        (centre[0] - width / 2, centre[1] - HEIGHT / 2),
+        width,
+        HEIGHT,
+        boxstyle="round,pad=0,rounding_size=0.12",
+        facecolor=SKY if filled else "white",
+        edgecolor=BLACK,
+        linewidth=2.0 if thick else 0.9,
+        zorder=3,
+    )
+    axes.add_patch(box)
+    axes.text(*centre, name, ha="center", va="center_baseline", fontsize=10.5, zorder=4)

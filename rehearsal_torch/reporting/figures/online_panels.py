@@ -1,0 +1,88 @@
+"""Rounds that learn from each other, round by round: successes, true probability, information, bounds.
+
+A line is the mean over repeats, its band one standard deviation to either side. Where there is a single repeat there is no band.
+
+Source: Qin et al. (2023), Fig. 4.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rehearsal_torch.evaluation.online_rows import Row, by_repeat
+from rehearsal_torch.reporting.style import BLACK, COLOURS, DASHES, panels
+
+Groups = Mapping[str, Sequence[Row]]
+
+
+def draw(worlds: Mapping[str, Groups], bounded: Mapping[str, str] | None = None) -> Figure:
+    """A line of four panels a world; to be called within `drawing`.
+
+    Args:
+        worlds: World to label (a method or a tau) to rows.
+        bounded: World to the label whose bounds are shown; None for the first that has some.
+    """
+    figure, grid = panels(len(worlds), 4, width=4.0, height=3.2)
+    # A label looks the same in every world.
+    places = {label: place for place, label in enumerate(dict.fromkeys(label for groups in worlds.values() for label in groups))}
+    for line, (world, groups) in zip(grid, worlds.items(), strict=True):
+        _world(line, world, groups, (bounded or {}).get(world), places)
+    handles = {label: handle for line in grid for axes in line[:2] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(len(handles), 1))
+    return figure
+
+
+def by_round(rows: Sequence[Row], key: str, *, summed: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and standard deviation over repeats, round by round, as far as all repeats go.
+
+    Args:
+        rows: Of one label.
+        key: Which column.
+        summed: Adds up over rounds first.
+
+    Returns:
+        Rounds, means, deviations (0 for one repeat), (n,) each.
+    """
+    repeats = list(by_repeat(rows).values())
+    length = min(len(repeat) for repeat in repeats)
+    values = np.array([[row[key] for row in repeat[:length]] for repeat in repeats], dtype=float)
+    values = values.cumsum(-1) if summed else values
+    return np.arange(1, length + 1), values.mean(0), values.std(0, ddof=1) if len(values) > 1 else np.zeros(length)
+
+
+def _world(line: Sequence[Axes], world: str, groups: Groups, bounded: str | None, places: Mapping[str, int]) -> None:
+    panels_ = (("success", "Successes so far", True), ("p_true", "True probability of success", False), ("information", "Information (nats)", False))
+    for axes, (key, label, summed) in zip(line, panels_, strict=False):
+        for name, rows in groups.items():
+            rounds, means, deviations = by_round(rows, key, summed=summed)
+            if np.isnan(means).all():
+                continue
+            colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
+            axes.plot(rounds, means, color=colour, linestyle=dash, label=name)
+            axes.fill_between(rounds, means - deviations, means + deviations, color=colour, alpha=0.15, linewidth=0)
+        axes.set(xlabel="Round", ylabel=label, title=world.replace("_", " "))
+    every = [row for rows in groups.values() for row in rows]
+    rounds, best, _ = by_round(next(iter(groups.values())), "oracle")
+    line[0].plot(rounds, best.cumsum(), color=BLACK, linewidth=1.0, label="best possible")
+    line[1].plot(rounds, best, color=BLACK, linewidth=1.0)
+    line[1].set_ylim(-0.02, 1.02)
+    if all(np.isnan(row["information"]) for row in every):
+        line[2].set_visible(False)
+    _bounds(line[3], groups, bounded)
+
+
+def _bounds(axes: Axes, groups: Groups, bounded: str | None) -> None:
+    known = [name for name, rows in groups.items() if not np.isnan(by_round(rows, "lower")[1]).all()]
+    name = bounded if bounded in known else next(iter(known), None)
+    if name is None:
+        axes.set_visible(False)
+        return
+    rows = groups[name]
+    rounds, true, _ = by_round(rows, "p_true")
+    lower, upper = by_round(rows, "lower")[1], by_round(rows, "upper")[1]
+    axes.fill_between(rounds, lower, upper, color=COLOURS[0], alpha=0.25, linewidth=0, label="bound")
+    axes.plot(rounds, true, color=COLOURS[1], label="truth")
+    axes.set(xlabel="Round", ylabel="Probability of success", ylim=(-0.02, 1.02), title=f"Bounds, {name}")
+    axes.legend(loc="lower right")

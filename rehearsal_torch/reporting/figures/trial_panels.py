@@ -1,0 +1,73 @@
+"""Trials round by round: the best so far, the average, and the regret of what is recommended.
+
+A line is the mean over seeds, its band one standard error to either side; the horizontal line is the exact optimum. The regret stands
+on a logarithmic scale, floored at a thousandth of the optimum's distance from the start design.
+
+Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 (best expected reward by round); the regret is ours.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rehearsal_torch.evaluation.trial_rows import Row, by_seed
+from rehearsal_torch.reporting.style import BLACK, COLOURS, DASHES, panels
+
+Groups = Mapping[str, Sequence[Row]]
+FLOOR = 1e-3
+
+
+def draw(problems: Mapping[str, Groups]) -> Figure:
+    """A line of three panels a problem; to be called within `drawing`.
+
+    Args:
+        problems: Problem to method to rows.
+    """
+    figure, grid = panels(len(problems), 3, width=4.4, height=3.1)
+    # A method looks the same on every problem.
+    places = {method: place for place, method in enumerate(dict.fromkeys(method for groups in problems.values() for method in groups))}
+    for line, (problem, groups) in zip(grid, problems.items(), strict=True):
+        _problem(line, problem, groups, places)
+    handles = {label: handle for line in grid for handle, label in zip(*line[0].get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(max(len(handles), 1), 8))
+    return figure
+
+
+def by_round(rows: Sequence[Row], key: str, *, running: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and standard error over seeds, round by round, as far as all seeds go.
+
+    Args:
+        rows: Of one method on one problem.
+        key: Which column.
+        running: Takes the mean over the rounds so far.
+
+    Returns:
+        Rounds, means, standard errors (0 for one seed), (n,) each.
+    """
+    runs = list(by_seed(rows).values())
+    length = min(len(run) for run in runs)
+    values = np.array([[row[key] for row in run[:length]] for run in runs], dtype=float)
+    values = values.cumsum(-1) / np.arange(1, length + 1) if running else values
+    errors = values.std(0, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.zeros(length)
+    return np.arange(1, length + 1), values.mean(0), errors
+
+
+def _problem(line: Sequence[Axes], problem: str, groups: Groups, places: Mapping[str, int]) -> None:
+    best, average, regret = line
+    some = next(iter(groups.values()))[0]
+    optimum, start = some["optimum"], np.mean([row["start"] for rows in groups.values() for row in rows])
+    least = FLOOR * max(optimum - start, 1e-12)
+    for name, rows in groups.items():
+        colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
+        for axes, key, running in ((best, "best_expected", False), (average, "expected", True)):
+            rounds, means, errors = by_round(rows, key, running=running)
+            axes.plot(rounds, means, label=name, color=colour, linestyle=dash)
+            axes.fill_between(rounds, means - errors, means + errors, color=colour, alpha=0.15, linewidth=0)
+        rounds, means, _ = by_round(rows, "recommended_expected")
+        regret.plot(rounds, np.maximum(optimum - means, least), color=colour, linestyle=dash)
+    for axes, label in ((best, "Best E[reward] so far"), (average, "Average E[reward]")):
+        axes.axhline(optimum, color=BLACK, linewidth=1.0, label="optimum" if axes is best else None)
+        axes.set(xlabel="Round", ylabel=label, title=problem)
+    regret.set(xlabel="Round", ylabel="Regret of the recommended action", yscale="log", title=problem)

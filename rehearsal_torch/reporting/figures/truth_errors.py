@@ -1,0 +1,60 @@
+"""What the truth says of a learnt model: errors of counterfactual states, and what recommended sequences really bring.
+
+The root-mean-square error of each feature's counterfactual course is shown as a share of the error of a prediction with
+fresh noise, that is, of the same model without abduction; beside it, the error one makes by taking the observed course
+for the counterfactual one, as if the treatment did nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.reporting.style import BLUE, VERMILION, panels
+
+Rows = Sequence[Mapping[str, str]]
+_REFERENCE = "fresh noise"
+_SHOWN = (("learnt", BLUE, "o", "learnt model"), ("observed course", VERMILION, "s", "observed course, unchanged"))
+
+
+def means(rows: Rows) -> dict[tuple[str, str, str, str], Interval]:
+    """(sequence, quantity, feature, estimator) to the mean over patients."""
+    found: dict[tuple[str, str, str, str], list[float]] = {}
+    for row in rows:
+        found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(number(row["value"]))
+    return {key: mean_interval(values) for key, values in found.items()}
+
+
+def draw(rows: Rows) -> Figure:
+    """A panel for each kind of sequence; a point a feature.
+
+    Args:
+        rows: Rows of ``truth.csv``.
+    """
+    told = {key: mean for key, mean in means(rows).items() if key[1] == "rmse"}
+    sequences = list(dict.fromkeys(key[0] for key in told))
+    figure, [line] = panels(1, len(sequences), width=4.8, height=3.8)
+    for axes, sequence in zip(line, sequences, strict=True):
+        features = list(dict.fromkeys(key[2] for key in told if key[0] == sequence))
+        for estimator, colour, marker, label in _SHOWN:
+            share = [_share(told, sequence, feature, estimator) for feature in features]
+            axes.plot(share, range(len(features)), marker, color=colour, label=label)
+        axes.set_yticks(range(len(features)), features)
+        axes.set(xlabel="Mean RMSE (% of fresh noise's)", title=f"Treatment: {sequence}")
+        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+    figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def markdown(rows: Rows) -> list[str]:
+    """The means as a table, in the features' units."""
+    lines = ["| treatment | quantity | feature | says | mean | patients |", "|---|---|---|---|---|---|"]
+    return lines + [f"| {' | '.join(key)} | {mean} | {mean.count} |" for key, mean in means(rows).items()]
+
+
+def _share(told: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str) -> float:
+    """In percent; NaN without a reference."""
+    own, reference = (told.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
+    return 100 * own.mean / reference.mean if own is not None and reference is not None and reference.mean > 0 else np.nan

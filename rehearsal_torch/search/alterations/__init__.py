@@ -1,0 +1,1 @@
+"""Searches over alterations of continuous variables (rehearsal)."""

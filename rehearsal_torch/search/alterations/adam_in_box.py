@@ -1,0 +1,134 @@
+"""Adam inside a box.
+
+An action z in [l, h] is written as
+
+    z = (h + l) / 2 + (h - l) / 2 tanh(lambda),
+
+so that lambda is free, and Adam makes an objective with fixed noise large in lambda. Among the steps that improve the
+objective the one whose draws fall into the region most often is kept: objective and probability differ. The steps get
+shorter along a half cosine.
+
+First many points of the box are looked at, and Adam starts from the best of them, with some of the draws; then it goes on
+from the best that it found with all draws, for those sets that come near the best set. All situations share each step; one
+whose objective has stopped improving leaves the batch.
+
+Source: Qin et al. (2025), Alg. 1 (their rates are 0.01 to 1 by data set, and there is one start near the middle).
+"""
+
+import math
+import time
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.objectives.centre_distance import CHOOSE, CentreDistance, CentreDistances
+from rehearsal_torch.objectives.objective import gradient
+from rehearsal_torch.search.search import ManySearch, chosen
+
+
+class TanhDescent(ManySearch[CentreDistances]):
+    """Adam over lambda, from several starts.
+
+    Args:
+        rate: Adam's first step in lambda.
+        steps: At most how many.
+        patience: Steps without an improvement after which a start is given up.
+        starts: From how many points each situation starts.
+        looked: How many points are looked at to find them.
+        glance: With how many draws, there and in the first descent.
+        near: A set whose share of desired draws is smaller than that of the best by more than this is not followed further.
+        together: How many situations at once.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(
+        self,
+        rate: float = 0.1,
+        steps: int = 100,
+        patience: int = 20,
+        starts: int = 2,
+        looked: int = 64,
+        glance: int = 250,
+        near: float = 0.1,
+        together: int = 16,
+    ) -> None:
+        if min(rate, near) <= 0 or min(steps, patience, starts, glance, together) < 1 or looked < starts:
+            given = f"rate={rate}, steps={steps}, patience={patience}, starts={starts}, looked={looked}, glance={glance}, near={near}, together={together}"
+            raise ValueError(f"expected positive numbers and looked >= starts; got {given}")
+        self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
+        self.begin, self.looked, self.glance, self.together = starts, looked, glance, together
+
+    def many(self, objective: CentreDistances) -> list[Decision]:
+        """The best set and action for each situation."""
+        began = time.perf_counter()
+        sets = objective.distances()
+        actions = [self.coarse(one) for one in sets]
+        values = ranked(torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=True)]))
+        best = values.amax(0)
+        for place, one in enumerate(sets):
+            promising = torch.nonzero(values[place] >= best - self.near).squeeze(-1)
+            if not len(promising):
+                continue
+            finer = self.descend(one, actions[place].unsqueeze(0), None, promising, self.rate / 4, max(self.steps // 2, 1))[0]
+            reached = ranked(one.share(finer, CHOOSE))
+            better = reached >= values[place]
+            actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
+            values[place] = torch.where(better, reached, values[place])
+        return chosen(objective, actions, values, "tanh_descent", began, declines=self.declines)
+
+    def coarse(self, objective: CentreDistance) -> Tensor:
+        """The best actions of one set by some of the draws, (B, k)."""
+        points = objective.starts(self.looked)
+        with torch.no_grad():
+            first, _ = objective.looked_at(points, self.glance)
+        places = ranked(first).topk(min(self.begin, len(points)), 0).indices
+        starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
+        everywhere = torch.arange(starts.shape[1], device=starts.device)
+        found = self.descend(objective, starts, self.glance, everywhere, self.rate, self.steps)
+        winner = ranked(objective.share(found, CHOOSE)).argmax(0)
+        return found[winner, everywhere]
+
+    def descend(self, objective: CentreDistance, starts: Tensor, draws: int | None, which: Tensor, rate: float, steps: int) -> Tensor:
+        """Adam from starts (R, B, k) to the best action of each, (R, B, k).
+
+        Args:
+            objective: What is made large.
+            starts: Where from.
+            draws: With how many draws; None for all.
+            which: The situations in which it moves; elsewhere the starts come back.
+            rate: The first step in lambda.
+            steps: At most how many.
+        """
+        lower, upper = objective.lower.to(starts), objective.upper.to(starts)
+        middle, half = (upper + lower) / 2, (upper - lower) / 2
+        unit = torch.where(half > 0, half, torch.ones_like(half))
+        free = torch.atanh(((starts - middle) / unit).clamp(-0.995, 0.995))
+        mean, square = torch.zeros_like(free), torch.zeros_like(free)
+        best_value, best_share = free.new_full(free.shape[:-1], -math.inf), free.new_full(free.shape[:-1], -1.0)
+        answer, waited = starts.clone(), torch.zeros_like(best_value)
+        left = which
+        for step in range(steps):
+            at = free[:, left].detach().requires_grad_(True)
+            actions = middle[left] + half[left] * torch.tanh(at)
+            value, share = objective.looked_at(actions, draws, left)
+            slope = gradient(value, at).nan_to_num(0.0, 0.0, 0.0)
+            value, actions = value.detach(), actions.detach()
+            better = value > best_value[:, left] + 1e-6 * value.abs()
+            kept = better & (share >= best_share[:, left])
+            best_value[:, left] = torch.where(better, value, best_value[:, left])
+            best_share[:, left] = torch.where(kept, share, best_share[:, left])
+            answer[:, left] = torch.where(kept.unsqueeze(-1), actions, answer[:, left])
+            waited[:, left] = torch.where(better, torch.zeros_like(value), waited[:, left] + 1)
+            mean[:, left] = 0.9 * mean[:, left] + 0.1 * slope
+            square[:, left] = 0.999 * square[:, left] + 0.001 * slope.square()
+            length = rate * (1 + math.cos(math.pi * step / steps)) / 2
+            move = mean[:, left] / (1 - 0.9 ** (step + 1)) / ((square[:, left] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12)
+            free[:, left] = at.detach() + length * move
+            left = left[(waited[:, left] < self.patience).any(0)]
+            if not len(left):
+                break
+        return answer

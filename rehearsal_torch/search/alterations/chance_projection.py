@@ -1,0 +1,50 @@
+"""The cheapest alteration that qualifies.
+
+For each candidate set and situation one convex quadratic program is solved, the box inside it; the set with the least cost
+wins. Where no set qualifies, the alteration with the most probable success is taken instead (or nothing is altered), which
+says so.
+
+Source: Du et al. (2024), Alg. 1 (which leaves such rounds alone).
+"""
+
+import time
+
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.objectives.chance_cost import ChanceCosts
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.search.search import ManySearch, chosen
+
+
+class CheapestAlteration(ManySearch[ChanceCosts]):
+    """The least cost under the chance constraint.
+
+    Args:
+        otherwise: Makes the most probable alteration where none qualifies; None alters nothing there.
+        together: How many situations at once.
+    """
+
+    def __init__(self, otherwise: ProjectionNewton | None = None, together: int = 1000) -> None:
+        self.otherwise, self.together = otherwise, together
+
+    @torch.no_grad()
+    def many(self, objective: ChanceCosts) -> list[Decision]:
+        """The cheapest set and action for each situation.
+
+        A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the trace says ``qualifies: false``.
+        """
+        began = time.perf_counter()
+        sets = objective.costs()
+        found = [one.cheapest() for one in sets]
+        actions = [each.points for each in found]
+        none = torch.full_like(actions[0][:, 0], -torch.inf)
+        values = torch.stack([torch.where(each.feasible, -one.cost(each.points), none) for one, each in zip(sets, found, strict=True)])
+        stuck = (values == -torch.inf).all(0)
+        if self.otherwise is not None and bool(stuck.any()):
+            for row, one in enumerate(sets):
+                best = self.otherwise.best(one.success)
+                actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
+                values[row] = torch.where(stuck, self.otherwise.worth(one.success, best), values[row])
+        return chosen(objective, actions, ranked(values), "cheapest_alteration", began, declines=self.declines)

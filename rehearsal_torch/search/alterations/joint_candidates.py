@@ -1,0 +1,179 @@
+"""Candidate alterations of several variables that are probable enough to succeed.
+
+The z with at least m of n scenarios desired form a set without structure, and to find one point of it is hard (Thm. 6). What is found here:
+
+1. the most probable z of a relaxation in which every row g' z - h of the scenarios is normal with the scenarios' mean and deviation at the
+   middle of the box, prod_r Phi((h_r - g_r' z) / s_r): its logarithm is concave, so that ascent finds its largest value; it is where
+   the sweeps and the programs begin;
+2. mixed-integer programs, one after the other over some hundred scenarios, half of those that the earlier ones satisfied dropped at random, so that
+   each answers for others;
+3. through each of these that qualifies, lines along the axes and in directions drawn at random: on a line the qualifying points are
+   intervals, found exactly, and their ends and middles are candidates too.
+
+Every candidate is validated by scenarios that no program and no sweep has seen. There may be others; nothing found proves nothing.
+
+Source: Qin et al. (2023), Thm. 6 and App. B.2 (the program, dropping for diversity, validation); the relaxation and the lines are ours.
+
+Budgets: what an alteration may cost at most.
+
+Setting the variables of a set to z costs sum_i w_i |z_i - r_i|, w_i the price of a unit and r_i the value at which nothing is spent. An
+alteration is affordable where that is at most the budget: a polytope, for one variable an interval.
+
+Source: Du et al. (2024), Sec. 3 (costs of alterations, there a sum of squares); the limit beside tau is ours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
+from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, line_sweeps, meet
+from rehearsal_torch.search.alterations.mixed_integer import solve
+
+ROOM = 1e-9
+
+
+@dataclass(frozen=True)
+class AlterationBudget:
+    """What alterations may cost.
+
+    Attributes:
+        limit: The most that may be spent.
+        costs: The price of a unit, variable to a non-negative number; 1 where none is given.
+        reference: Where nothing is spent, variable to value; 0 where none is given.
+
+    Raises:
+        ValueError: if the limit or a price is negative.
+    """
+
+    limit: float
+    costs: Mapping[str, float] = field(default_factory=dict)
+    reference: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        negative = [name for name, cost in self.costs.items() if cost < 0]
+        if self.limit < 0 or negative:
+            raise ValueError(f"expected a limit and costs of at least 0; got limit={self.limit} and negative costs for {negative}")
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
+        """A budget of plain data, {limit, costs, reference}, the last two optional.
+
+        Raises:
+            ValueError: if the limit is missing, or something else is named.
+        """
+        strange = sorted(set(plain) - {"limit", "costs", "reference"})
+        if strange or "limit" not in plain:
+            raise ValueError(f"a budget has a limit, and optionally costs and a reference; got {sorted(plain)}")
+        return cls(float(plain["limit"]), dict(plain.get("costs") or {}), dict(plain.get("reference") or {}))
+
+    def cost(self, names: Sequence[str], actions: Tensor) -> Tensor:
+        """What actions cost, (..., k) -> (...)."""
+        prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
+        origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
+        return (prices * (actions - origin).abs()).sum(-1)
+
+    def affordable(self, names: Sequence[str], actions: Tensor) -> Tensor:
+        """Whether actions are within the limit, (..., k) -> (...) bool."""
+        prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
+        origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
+        # A cost is a difference of actions, and as exact as these are.
+        exact = 4 * torch.finfo(actions.dtype).eps * (prices * (actions.abs() + origin.abs())).sum(-1)
+        return self.cost(names, actions) <= self.limit * (1 + ROOM) + exact
+
+    def reach(self, name: str) -> tuple[float, float]:
+        """The interval of one variable, altered alone."""
+        price, origin = float(self.costs.get(name, 1.0)), float(self.reference.get(name, 0.0))
+        width = self.limit / price if price > 0 else torch.inf
+        return origin - width, origin + width
+
+
+def joint_candidates(
+    objective: CountObjective, index: int, tau: float, programs: int = 3, scenarios: int = 100, nodes: int = 200, seconds: float = 10.0, lines: int = 4
+) -> Tensor:
+    """Alterations that qualify in one situation, (m, k); m may be 0.
+
+    Args:
+        objective: The k altered variables.
+        index: Which of its situations.
+        tau: The share of scenarios that must be desired, in both samples.
+        programs: How many programs are solved.
+        scenarios: How many scenarios each holds.
+        nodes: At most how many nodes of a tree are looked at.
+        seconds: At most how long a program runs; its best alteration so far is kept.
+        lines: How many directions beside the axes.
+    """
+    seek, choose = objective.seek.one(index), objective.choose.one(index)
+    origin = objective.origin[index]
+    lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
+    begin = relaxed(seek, lower, upper)
+    stream = torch.Generator().manual_seed(0)
+    found = [begin, line_sweeps(seek, lower[None], upper[None], begin[None, None], 3)[0][0, 0]]
+    found += programmed(seek, lower, upper, found[-1], programs, scenarios, nodes, seconds, stream)
+    good = [each for each in found if qualifies(seek, choose, each[None], tau)[0]]
+    width = len(lower)
+    reach = (upper - lower).cpu()
+    directions = torch.cat([torch.eye(width, dtype=torch.float64), torch.randn(lines, width, dtype=torch.float64, generator=stream) * reach]).to(lower)
+    points = [point for each in good for direction in directions for point in along(seek, choose, lower, upper, each, direction, tau)]
+    whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)
+    return origin + whole[qualifies(seek, choose, whole, tau)]
+
+
+def qualifies(seek: Scenarios, choose: Scenarios, actions: Tensor, tau: float) -> Tensor:
+    """Whether enough scenarios of both samples are desired, (m, k) -> (m,) bool."""
+    each = actions.unsqueeze(-2)
+    return torch.stack([part.share(each).squeeze(-1) >= tau for part in (seek, choose)]).all(0)
+
+
+def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60) -> Tensor:
+    """The most probable alteration of the log-concave relaxation, (k,)."""
+    gains, room = scenarios.gains.mean(0), scenarios.room[:, 0].mean(0)
+    middle, width = (lower + upper) / 2, upper - lower
+    spread = (scenarios.room[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-300)
+    best, value, length = middle, torch.special.log_ndtr((room - gains @ middle) / spread).sum(), 0.5
+    for _ in range(steps):
+        slack = (room - gains @ best) / spread
+        hazard = torch.exp(-slack.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(slack))
+        uphill = -(hazard / spread) @ gains * width
+        moved = torch.minimum(torch.maximum(best + length * width * uphill / uphill.norm().clamp_min(1e-300), lower), upper)
+        other = torch.special.log_ndtr((room - gains @ moved) / spread).sum()
+        best, value, length = (moved, other, length * 1.3) if other > value else (best, value, length / 2)
+    return best
+
+
+def programmed(
+    scenarios: Scenarios, lower: Tensor, upper: Tensor, begin: Tensor, programs: int, count: int, nodes: int, seconds: float, stream: torch.Generator
+) -> list[Tensor]:
+    """Answers of programs that each give up some scenarios that an earlier one satisfied; at most `programs`."""
+    rest, answers = torch.arange(len(scenarios.gains), device=scenarios.gains.device), []
+    box = (lower.cpu().numpy(), upper.cpu().numpy())
+    for _ in range(programs):
+        part = scenarios.some(rest[:count])
+        known = int(part.desired(begin[None]).sum())
+        solution = solve(part.gains.cpu().numpy(), part.room[:, 0].cpu().numpy(), *box, known, nodes, seconds, 0.01)
+        if solution.action is not None:
+            answer = torch.from_numpy(np.asarray(solution.action)).to(begin)
+            answers.append(torch.minimum(torch.maximum(answer, lower), upper))
+        satisfied = part.desired(answers[-1][None] if answers else begin[None])[:, 0]
+        dropped = satisfied & (torch.rand(len(satisfied), generator=stream) < 0.5).to(satisfied.device)
+        rest = torch.cat([rest[:count][~dropped], rest[count:]])
+    return answers
+
+
+def along(seek: Scenarios, choose: Scenarios, lower: Tensor, upper: Tensor, point: Tensor, direction: Tensor, tau: float) -> list[Tensor]:
+    """On the line through a point: ends and middles of the pieces that qualify, each (k,)."""
+    moves = direction != 0
+    one, other = ((end - point)[moves] / direction[moves] for end in (lower, upper))
+    first, last = torch.minimum(one, other).amax().clamp_max(0.0), torch.maximum(one, other).amin().clamp_min(0.0)
+    unions = []
+    for part in (seek, choose):
+        left, right = intervals(part.gains @ direction, part.room - (part.gains @ point).unsqueeze(-2), first[None], last[None])
+        unions.append(Cover.of(left[:, 0], right[:, 0]).at_least(math.ceil(tau * len(left) - 1e-9)).to(point))
+    both = meet(*unions)
+    steps = torch.cat([both[:, 0], both[:, 1], both.mean(-1)])
+    return list(torch.minimum(torch.maximum(point + steps.unsqueeze(-1) * direction, lower), upper))

@@ -1,0 +1,156 @@
+"""Which alterations are probable enough to succeed.
+
+Of the scenarios of both samples, the one that is searched and the one that validates, at least a share tau must be desired. For one
+variable the points of which that is true are unions of closed intervals, found exactly on each sample and met (Alg. 1 and 3); from
+several variables come points that programs, sweeps and lines find (`joint_candidates`). Beside them stands the most probable point of
+each set, which says how far from tau a set stays.
+
+Source: Qin et al. (2023), Sec. 4.2, Alg. 1 and 3, App. B.2.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.objectives.success_probability import SuccessProbability
+from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
+from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates
+
+
+@dataclass(frozen=True)
+class Programs:
+    """How candidates of several variables are looked for.
+
+    Attributes:
+        count: How many mixed-integer programs.
+        scenarios: How many scenarios each holds.
+        nodes: At most how many nodes of a tree are looked at.
+        seconds: At most how long a program runs.
+    """
+
+    count: int
+    scenarios: int
+    nodes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points of one set.
+
+    Attributes:
+        points: (m, k), the most probable first; m may be 0.
+        share: The share of validating scenarios that the most probable affordable point reaches, whether it qualifies or not; -1 where the
+            budget allows none.
+    """
+
+    points: Tensor
+    share: float
+
+
+@dataclass(frozen=True)
+class Qualifying:
+    """Alterations that qualify.
+
+    Attributes:
+        tau: The share of desired scenarios that is asked for.
+        pool: How many points are given at most.
+        budget: What an alteration may cost; None for anything.
+        programs: How candidates of several variables are looked for.
+    """
+
+    tau: float
+    pool: int
+    budget: AlterationBudget | None
+    programs: Programs
+
+    def points(self, one: SuccessProbability, index: int) -> Points:
+        """Those of one set in one situation."""
+        if len(one.names) == 1:
+            covers = self._covers(one, index)
+            pieces = meet(*(cover.at_least(self._least(count)) for cover, count in covers)).to(one.lower)
+            return self._first(one, index, one.origin[index] + spread(pieces, self.pool).unsqueeze(-1), self._deepest(one, index, covers[0][0]))
+        how = self.programs
+        found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, how.seconds)
+        return self._first(one, index, self._affordable(one, found), self.best(one, index).points)
+
+    def pieces(self, one: SuccessProbability, index: int) -> Tensor:
+        """The values of a set of one variable that qualify in one situation: disjoint closed intervals (p, 2)."""
+        return one.origin[index] + meet(*(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))).to(one.lower)
+
+    def best(self, one: SuccessProbability, index: int) -> Points:
+        """The most probable point that sweeps find in one set, affordable, in one situation, (1, k); (0, k) where there is none."""
+        if len(one.names) == 1:
+            found = self._deepest(one, index, self._covers(one, index)[0][0])
+            found = found if len(found) else self.anywhere(one, index)[:1]
+        else:
+            whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500)[[index]])]
+            found = torch.cat(whole)
+            found = found[one.share_of(index, found, validating=False).argsort(descending=True)[:1]] if len(found) else found
+        return Points(found, float(one.share_of(index, found).max()) if len(found) else -1.0)
+
+    def anywhere(self, one: SuccessProbability, index: int) -> Tensor:
+        """Affordable points all over the box, (m, k)."""
+        if len(one.names) > 1:
+            return self._affordable(one, one.starts(self.pool)[:, index])
+        lower, upper = self._bounds(one, index)
+        if not bool(lower <= upper):
+            return one.lower.new_empty(0, 1)
+        return one.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
+
+    def _covers(self, one: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
+        """The intervals of both samples, counted from the origin, and how many scenarios there are."""
+        lower, upper = self._bounds(one, index)
+        found = []
+        for part in (one.seek, one.choose):
+            left, right = intervals(part.gains[..., 0], part.room[:, [index]], lower, upper)
+            found.append((Cover.of(left[:, 0], right[:, 0]), len(left)))
+        return found
+
+    def _least(self, count: int) -> int:
+        return math.ceil(self.tau * count - 1e-9)
+
+    def _deepest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:
+        point, count = cover.deepest()
+        return one.origin[index] + one.lower.new_tensor([[point]] if count else []).reshape(-1, 1)
+
+    def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
+        """What one variable may be set to, counted from the origin, (1,) each; lower > upper where the budget leaves nothing."""
+        lower, upper, origin = one.lower[index], one.upper[index], one.origin[index]
+        if self.budget is not None:
+            first, last = self.budget.reach(one.names[0])
+            lower, upper = lower.clamp_min(first), upper.clamp_max(last)
+        return lower - origin, upper - origin
+
+    def _affordable(self, one: SuccessProbability, points: Tensor) -> Tensor:
+        return points if self.budget is None else points[self.budget.affordable(one.names, points)]
+
+    def _first(self, one: SuccessProbability, index: int, points: Tensor, best: Tensor) -> Points:
+        """The points behind the most probable one where that qualifies too, and how far that reaches."""
+        if not len(best):
+            return Points(points, float(one.share_of(index, points).max()) if len(points) else -1.0)
+        reached = one.share_of(index, best)
+        fits = bool(reached[0] >= self.tau) and bool(one.share_of(index, best, validating=False)[0] >= self.tau)
+        kept = apart(points, best, self.pool - 1, one.upper[index] - one.lower[index]) if len(one.names) > 1 else points[: self.pool - 1]
+        return Points(torch.cat([best, kept]) if fits else points[: self.pool], float(reached[0]))
+
+
+def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
+    """At most `count` of some points, each in turn the one that lies furthest from those before it, in units of the box.
+
+    Args:
+        points: (m, k).
+        begin: Points that stand before the first, (b, k).
+        count: How many.
+        width: The box's sides, (k,).
+    """
+    unit = torch.where(width > 0, width, torch.ones_like(width))
+    near = torch.cdist(points / unit, begin / unit).amin(-1) if len(points) else points.new_empty(0)
+    chosen: list[int] = []
+    for _ in range(min(count, len(points))):
+        chosen.append(int(near.argmax()))
+        near = torch.minimum(near, ((points - points[chosen[-1]]) / unit).norm(dim=-1))
+        near[chosen[-1]] = -1.0
+    return points[chosen]

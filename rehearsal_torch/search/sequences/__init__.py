@@ -1,0 +1,1 @@
+"""Searches over action sequences with at most k changes (episodes)."""

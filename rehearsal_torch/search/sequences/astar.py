@@ -1,0 +1,234 @@
+"""A* over counterfactual action sequences.
+
+Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the reward still to
+come. A* expands the open node of largest f; once no open node's f exceeds the best complete sequence, that sequence is
+optimal. With the bounds of `lipschitz_bound`, h is consistent, and f never rises along a path.
+
+As published, anchors of all time steps are pooled, h looks one step ahead (Eq. 11), every path is followed to its end
+node by node. The defaults do less for the same answer: anchors belong to their time step; a node whose remaining path
+is fixed is a leaf, whose value one rollout gives; a child is bounded from the anchors at its own time (its own Eq. 11
+maximum is only taken, child by child, when it is expanded); nodes are expanded in batches; a greedy sequence prunes
+from the start.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E).
+"""
+
+import heapq
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import final
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.sequences.baselines import climb, nothing_open
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
+from rehearsal_torch.search.sequences.lipschitz_bound import Anchors, LipschitzBound, MonteCarlo, value_constants
+
+
+@final
+class AStar(Search[CounterfactualReturn]):
+    """Optimal sequences by A* with Lipschitz bounds at anchors.
+
+    Args:
+        anchors: How anchor states are chosen; 100 Monte Carlo sequences where left out.
+        pooled: Use the anchors of all time steps at each (as published), instead of a time step's own.
+        exact: Take exact values where the remaining path is fixed, instead of bounds (as published).
+        lookahead: Bound each child by Eq. 11 (as published), instead of by the anchors at its own time.
+        batch: Most nodes expanded at once; 1 is strictly best first (as published).
+        incumbent: Start from the greedy sequence, instead of from the observed one (as published).
+        constants: Gives sharper constants K_t (T - 1,) for an episode, valid wherever its search and anchors come, or None.
+        time_limit_s: Seconds after which the best sequence so far is returned with its gap; None for no limit.
+        node_limit: The same for nodes expanded.
+
+    Raises:
+        ValueError: if the batch is below 1.
+    """
+
+    def __init__(
+        self,
+        anchors: Anchors | None = None,
+        pooled: bool = False,
+        exact: bool = True,
+        lookahead: bool = False,
+        batch: int = 256,
+        incumbent: bool = True,
+        constants: Callable[[CounterfactualReturn], Tensor | None] | None = None,
+        time_limit_s: float | None = None,
+        node_limit: int | None = None,
+    ) -> None:
+        if batch < 1:
+            raise ValueError(f"expected a batch of at least 1 node; got {batch}")
+        self.anchors = MonteCarlo() if anchors is None else anchors
+        self.pooled, self.exact, self.lookahead, self.batch, self.incumbent = pooled, exact, lookahead, batch, incumbent
+        self.constants, self.time_limit_s, self.node_limit = constants, time_limit_s, node_limit
+
+    @classmethod
+    def published(cls, anchors: Anchors | None = None, time_limit_s: float | None = None, node_limit: int | None = None) -> "AStar":
+        """The algorithm as in the paper: pooled anchors, Eq. 11 for each child, one node at a time, no shortcuts."""
+        return cls(anchors, True, False, True, 1, False, None, time_limit_s, node_limit)
+
+    def __call__(self, objective: CounterfactualReturn) -> Decision:
+        """The optimal sequence, or the best so far with its gap.
+
+        Raises:
+            UnboundedError: if the course or the reward knows no Lipschitz constant.
+        """
+        return self.improve(objective, objective.observed)
+
+    @torch.no_grad()
+    def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
+        """The same, from a sequence that is known already, (H,) long: the answer is at least as good, and less has to be expanded.
+
+        Raises:
+            UnboundedError: if the course or the reward knows no Lipschitz constant.
+            ValueError: if the sequence makes more than k changes.
+        """
+        made = int((known != objective.observed).sum())
+        if made > objective.changes:
+            raise ValueError(f"expected a sequence with at most {objective.changes} changes; got one with {made}")
+        began, effort = clock.perf_counter(), Effort()
+        deadline = None if self.time_limit_s is None else began + self.time_limit_s
+        lipschitz = value_constants(objective, None if self.constants is None else self.constants(objective))
+        if nothing_open(objective):
+            return sequence_decision(objective, objective.observed, effort, clock.perf_counter() - began, search="astar", gap=0.0, anchors=0, distances=0)
+        process = CounterfactualProcess(objective, effort)
+        start = climb(process) if self.incumbent else objective.observed
+        if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
+            start = known
+        effort.expanded = effort.generated = 0
+        chosen = self.anchors(process, lipschitz)
+        if self.pooled:
+            chosen = [torch.unique(torch.cat(chosen), dim=0)] * process.horizon
+        else:
+            chosen = [torch.cat([process.course.states[time : time + 1], states]) for time, states in enumerate(chosen)]
+        bound = LipschitzBound(process, chosen, lipschitz, self.exact, deadline)
+        frontier = _Frontier(bound, start, self.lookahead)
+        stopped = self._run(frontier, effort, deadline)
+        gap = 0.0 if not stopped else frontier.top() - frontier.value
+        size = len(chosen[0]) if self.pooled else sum(len(states) for states in chosen)
+        return sequence_decision(
+            objective,
+            frontier.sequence,
+            effort,
+            clock.perf_counter() - began,
+            search="astar",
+            gap=gap,
+            reason=stopped,
+            anchors=size,
+            distances=bound.distances,
+            root_bound=frontier.root,
+        )
+
+    def _run(self, frontier: "_Frontier", effort: Effort, deadline: float | None) -> str:
+        """Expands until nothing open can be better; otherwise says which limit ended it."""
+        while frontier.top() > frontier.value + frontier.tolerance:
+            if self.node_limit is not None and effort.expanded >= self.node_limit:
+                return f"stopped after node_limit={self.node_limit} expanded nodes"
+            if deadline is not None and clock.perf_counter() > deadline:
+                return f"stopped after time_limit_s={self.time_limit_s}"
+            frontier.expand(self.batch if self.node_limit is None else min(self.batch, self.node_limit - effort.expanded))
+        return ""
+
+
+@dataclass
+class _Block:
+    """Open nodes of one time and one number of changes, by falling f."""
+
+    time: int
+    spent: int
+    f: Tensor
+    states: Tensor
+    totals: Tensor
+    sequences: Tensor
+
+    def split(self, size: int) -> tuple["_Block", "_Block"]:
+        """The first `size` nodes, and the rest."""
+        parts = (slice(0, size), slice(size, None))
+        first, rest = (_Block(self.time, self.spent, self.f[part], self.states[part], self.totals[part], self.sequences[part]) for part in parts)
+        return first, rest
+
+
+class _Frontier:
+    """The open nodes and the best complete sequence."""
+
+    def __init__(self, bound: LipschitzBound, sequence: Tensor, lookahead: bool) -> None:
+        process = bound.process
+        self.bound, self.process, self.lookahead = bound, process, lookahead
+        objective = process.objective
+        self.sequence = sequence
+        self.value = float(objective(sequence)) if bool((sequence != objective.observed).any()) else objective.outcome()
+        # Optimal means: up to this much, a thousand times above the rounding of the bounds.
+        self.tolerance = objective.rounding(1e-9, 1.0 + float(objective.rewards(objective.course.states).abs().sum()))
+        self._heap: list[tuple[float, int, _Block]] = []
+        self._order = count()
+        start = process.start
+        self.root = float(self._bounded(start, 0, 0))
+        self._push(_Block(0, 0, start.new_full((1,), self.root), start, start.new_zeros(1), objective.observed.to(torch.int16).unsqueeze(0)))
+
+    def top(self) -> float:
+        """The largest f of an open node; minus infinity if none is open."""
+        return -self._heap[0][0] if self._heap else -torch.inf
+
+    def expand(self, size: int) -> None:
+        """Expands the best open nodes, at most `size` of them, all of one time and number of changes."""
+        block = heapq.heappop(self._heap)[2]
+        # Whatever lies above the incumbent has to be expanded sooner or later; the rest is dropped.
+        block = block.split(int((block.f > self.value + self.tolerance).sum()))[0]
+        block, rest = block.split(size)
+        self._push(rest)
+        process, time, spent = self.process, block.time, block.spent
+        process.effort.expanded += len(block.f)
+        if time == process.horizon - 1:
+            last, action = process.final(block.states, torch.full_like(block.totals, spent))
+            self._offer(block.totals + last, block.sequences, action if time < block.sequences.shape[-1] else None)
+            return
+        rewards, other = process.rewards(block.states), process.others[time]
+        kept = block.totals + process.kept(rewards, time)
+        self._receive(time + 1, spent, block.f, process.keep(block.states, time), kept, block.sequences)
+        if spent < process.changes and len(other):
+            states = process.branch(block.states, time).flatten(0, 1)
+            totals = (block.totals.unsqueeze(-1) + process.changed(rewards, time)).flatten()
+            sequences = block.sequences.repeat_interleave(len(other), 0)
+            sequences[:, time] = other.to(sequences).repeat(len(block.f))
+            self._receive(time + 1, spent + 1, block.f.repeat_interleave(len(other)), states, totals, sequences)
+
+    def _receive(self, time: int, spent: int, parents: Tensor, states: Tensor, totals: Tensor, sequences: Tensor) -> None:
+        """Takes in children: leaves are compared with the incumbent, others are bounded and put into the queue."""
+        self.process.effort.generated += len(states)
+        if self.bound.fixed(time, spent) and time == self.process.horizon - 1:
+            last, action = self.process.final(states, torch.full_like(totals, spent))
+            self._offer(totals + last, sequences, action if time < sequences.shape[-1] else None)
+            return
+        if self.bound.fixed(time, spent):
+            # A rollout costs more than the distances to the anchors: only leaves that these do not rule out are rolled out.
+            able = totals + self.bound.interpolated(states, time, [spent])[:, 0] > self.value + self.tolerance
+            if able.any():
+                self._offer(totals[able] + self.process.to_go(states[able], time), sequences[able], None)
+            return
+        f = ranked(torch.minimum(parents, totals + self._bounded(states, time, spent)))
+        order = f.argsort(descending=True)[: int((f > self.value + self.tolerance).sum())]
+        self._push(_Block(time, spent, f[order], states[order], totals[order], sequences[order]))
+
+    def _bounded(self, states: Tensor, time: int, spent: int) -> Tensor:
+        return (self.bound.ahead if self.lookahead else self.bound.at)(states, time, [spent])[:, 0]
+
+    def _offer(self, values: Tensor, sequences: Tensor, last: Tensor | None) -> None:
+        """Complete sequences, (n,) and (n, H), with the last action where it counts: keeps the best."""
+        values = ranked(values)
+        best = int(values.argmax())
+        # Better by more than rounding, so that a change without effect is not taken for an improvement.
+        if float(values[best]) > self.value + 1e-3 * self.tolerance:
+            self.value, self.sequence = float(values[best]), sequences[best].long()
+            if last is not None:
+                self.sequence[-1] = last[best]
+
+    def _push(self, block: _Block) -> None:
+        if len(block.f):
+            heapq.heappush(self._heap, (-float(block.f[0]), next(self._order), block))

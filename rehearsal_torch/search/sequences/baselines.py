@@ -1,0 +1,195 @@
+"""Random changes: what picking at random would have come to.
+
+Each of `count` sequences changes min(k, open steps) time steps, chosen uniformly, to other actions, chosen uniformly;
+the best of them is the answer, even where doing what was done is better. With the default of one sequence this is the
+plain baseline, and its mean over episodes is usually a loss.
+
+Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+
+Single changes: every neighbour of a sequence at once.
+
+Given a sequence a' and the states x_t that it leads to, the return with the action at time t replaced by b is
+
+    sum_{r < t} R(x_r, a'_r) + R(x_t, b) + (reward-to-go under a' from F_t(x_t, b)).
+
+All H * A of them are rolled out in one growing batch: step t adds A states to those already on their way.
+
+Greedy changes: the best single change, again and again.
+
+Starting from the observed actions, each round looks at every sequence that differs from the current one at one time
+step and from the observed one in at most k, and moves to the best of them while that is an improvement. A step that
+was changed in an earlier round may be changed once more, or put back, when that pays. Nothing is proven: the answer is
+a local optimum, though where actions hardly interact it is close to the best.
+
+Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+
+Top k: the k best single changes, made together.
+
+Each single change is judged as if it were the only one; the k best at k different time steps, as far as they are
+improvements, are then made at once. That ignores how changes interact, and how the best action at one step depends on
+another change. (Taking the k best pairs of time and action without asking for different time steps would often spend
+several changes on one step, and is weaker still.)
+
+Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+"""
+
+import time as clock
+from typing import final
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import UNDEFINED, ranked
+from rehearsal_torch.data.table import stream
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
+
+
+@torch.no_grad()
+def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
+    """Returns after one replacement.
+
+    Args:
+        process: The episode's process, which counts the evaluations.
+        sequence: a', (H,) long.
+
+    Returns:
+        (H, A): the return with the action at time t replaced by a; -inf where that is neither the observed action
+        nor one that it may be changed to, and at steps that are not open to change.
+    """
+    objective = process.objective
+    course, H, A = process.course, len(sequence), objective.actions
+    state, prefix = process.start, process.start.new_zeros(())
+    moving, totals = state[:0], state[:0, 0]
+    for time in range(objective.horizon):
+        rewards = process.rewards(torch.cat([moving, state]))
+        own = rewards[:, sequence[time]] if process.acts else rewards[:, 0]
+        totals = totals + own[:-1]
+        if time < H:
+            totals = torch.cat([totals, prefix + rewards[-1].expand(A)])
+        prefix = prefix + own[-1]
+        if time == objective.horizon - 1:
+            break
+        process.effort.network_evaluations += len(moving) + A
+        branched = course.branch(state, time)[0]
+        moving = torch.cat([course.step(moving, time, sequence[time]) if len(moving) else moving, branched])
+        state = branched[sequence[time]].unsqueeze(0)
+    values = ranked(totals.view(H, A))
+    kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
+    open_ = objective.choices.any(-1, keepdim=True)
+    return torch.where(objective.choices | (kept & open_), values, torch.full_like(values, -torch.inf))
+
+
+@final
+class GreedyChanges(Search[CounterfactualReturn]):
+    """Adds the best single change until none helps or k are made."""
+
+    def __call__(self, objective: CounterfactualReturn) -> Decision:
+        """A local optimum; its gap is unknown unless nothing may be changed."""
+        began, effort = clock.perf_counter(), Effort()
+        sequence = climb(CounterfactualProcess(objective, effort))
+        gap = 0.0 if nothing_open(objective) else None
+        return sequence_decision(objective, sequence, effort, clock.perf_counter() - began, search="greedy_changes", gap=gap)
+
+
+def climb(process: CounterfactualProcess) -> Tensor:
+    """The greedy sequence, (H,) long; each round expands the current sequence and generates its neighbours."""
+    objective = process.objective
+    observed = objective.observed
+    sequence, value = observed, objective.outcome()
+    if nothing_open(objective):
+        return sequence
+    actions = torch.arange(objective.actions, device=observed.device)
+    while True:
+        values = single_changes(process, sequence)
+        process.effort.expanded += 1
+        process.effort.generated += int(torch.isfinite(values).sum())
+        differs = sequence != observed
+        after = differs.sum() - differs.long().unsqueeze(-1) + (actions != observed.unsqueeze(-1)).long()
+        values = values.masked_fill(after > objective.changes, -torch.inf)
+        best = int(values.argmax())
+        # Strictly better by more than rounding, so that the climb ends.
+        if not float(values.flatten()[best]) > value + objective.rounding(1e-12, max(1.0, abs(value))):
+            return sequence
+        value = float(values.flatten()[best])
+        sequence = sequence.clone()
+        sequence[best // len(actions)] = best % len(actions)
+
+
+def nothing_open(objective: CounterfactualReturn) -> bool:
+    """Whether the observed sequence is the only one: no change allowed, no open step, or no other action."""
+    return objective.changes == 0 or objective.actions == 1 or not len(objective.open)
+
+
+@final
+class TopK(Search[CounterfactualReturn]):
+    """Makes the k best single changes at k different time steps; keeps the observed actions where the sum of them is worse."""
+
+    def __call__(self, objective: CounterfactualReturn) -> Decision:
+        """The changed sequence; its gap is unknown unless nothing may be changed."""
+        began, effort = clock.perf_counter(), Effort()
+        sequence, gap = objective.observed, 0.0 if nothing_open(objective) else None
+        if gap is None:
+            values = single_changes(CounterfactualProcess(objective, effort), sequence)
+            effort.expanded, effort.generated = 1, int(values.isfinite().sum())
+            best, action = values.max(-1)
+            times = best.topk(min(objective.changes, len(best))).indices
+            # Better by more than rounding, so that a change without effect is not taken for an improvement.
+            least = objective.outcome() + objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
+            times = times[best[times] > least]
+            together = sequence.clone()
+            together[times] = action[times]
+            sequence = together if float(objective(together)) > least else sequence
+        return sequence_decision(objective, sequence, effort, clock.perf_counter() - began, search="top_k", gap=gap)
+
+
+@final
+class RandomChanges(Search[CounterfactualReturn]):
+    """The best of `count` random sequences.
+
+    Args:
+        count: How many sequences are drawn.
+        seed: With the episode's identity, fixes the draws.
+
+    Raises:
+        ValueError: if count is below 1.
+    """
+
+    declines = False  # what picking at random comes to, losses included
+
+    def __init__(self, count: int = 1, seed: int = 0) -> None:
+        if count < 1:
+            raise ValueError(f"expected at least 1 sequence; got count={count}")
+        self.count, self.seed = count, seed
+
+    @torch.no_grad()
+    def __call__(self, objective: CounterfactualReturn) -> Decision:
+        """The best draw; its gap is unknown unless nothing may be changed."""
+        began, effort, observed = clock.perf_counter(), Effort(), objective.observed
+        if nothing_open(objective):
+            return sequence_decision(objective, observed, effort, clock.perf_counter() - began, search="random_changes", gap=0.0, draws=self.count)
+        draws = stream(self.seed, objective.situation.identity)
+        free = objective.open
+        order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
+        times = free[order[:, : objective.changes]].to(observed.device)
+        sequences = observed.repeat(self.count, 1)
+        sequences.scatter_(1, times, _others(objective, times, draws))
+        effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
+        values = ranked(objective(sequences))
+        drawn, reason = sequences[int(values.argmax())], ""
+        if not bool(values.isfinite().any()):
+            drawn, reason = observed, f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done"
+        spent = clock.perf_counter() - began
+        return sequence_decision(objective, drawn, effort, spent, search="random_changes", gap=None, reason=reason, declines=self.declines, draws=self.count)
+
+
+def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:
+    """For each time step, one of the actions that its own may be changed to, (n, k) long -> (n, k) long."""
+    choices = objective.choices[times]
+    if int(choices.sum(-1).min()) == objective.actions - 1:
+        # Adding 1 ... A - 1 modulo A reaches each other action once, so the draw is uniform over them.
+        shift = torch.randint(1, objective.actions, times.shape, generator=draws).to(times.device)
+        return (objective.observed[times] + shift) % objective.actions
+    return torch.multinomial(choices.flatten(0, 1).to(torch.float64).cpu(), 1, generator=draws).view(times.shape).to(times.device)

@@ -1,0 +1,189 @@
+"""The tree of `branch_and_bound`: paths on which some changes have been made, best bound first.
+
+Source: ours.
+"""
+
+import heapq
+import time as clock
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.mechanisms.trajectory import CurvedCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
+from rehearsal_torch.search.sequences.decision_process import Effort
+from rehearsal_torch.search.sequences.event_sets import EventSets, SetModel
+from rehearsal_torch.search.sequences.gain_bound import gain_bound
+
+QUICK = 2_000
+"""Sets searched for before the model is made again for the events that are left."""
+SHRUNK = 0.9
+"""The model is made again when at most this share of its events is left."""
+BEAM = 32
+"""Sets of the model that are rolled out for the incumbent."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends or bounds the search; see `branch_and_bound`."""
+
+    leaves: int
+    pool: int
+    looseness: float
+    deadline: float | None
+    nodes: int | None
+
+
+@dataclass(order=True)
+class _Node:
+    """A path with changes made, ordered by falling bound (`rank` is minus the bound, as a gain over the observed return)."""
+
+    rank: float
+    tie: int
+    path: Tensor = field(compare=False)
+    kept: Tensor = field(compare=False)
+    gain: float = field(compare=False)
+    left: int = field(compare=False)
+    after: int = field(compare=False)
+
+
+class EventTree:
+    """Open nodes, the incumbent, and the count of what was done.
+
+    Args:
+        objective: The episode; its course bounds its curvature, and its reward is linear.
+        effort: Where work is counted.
+        limits: When to stop.
+    """
+
+    def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
+        assert isinstance(objective.course, CurvedCourse)
+        assert isinstance(objective.reward, LinearReward)
+        self.effort, self.limits, self.observed = effort, limits, objective.outcome()
+        self.open, self.choices = objective.open.tolist(), objective.choices
+        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(objective.course.states)
+        self.course, self.gradient = objective.course, gradient
+        self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
+        self.best, self.sequence = 0.0, objective.observed
+        self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0
+        self._ties, self._given_up = count(), -torch.inf
+        left = min(objective.changes, len(self.open))
+        self._heap = [_Node(-torch.inf, next(self._ties), self.course.states, objective.observed, 0.0, left, -1)] if left else []
+
+    @property
+    def bound(self) -> float:
+        """The most that any set of changes can gain over the observed return; infinite where the root's model says nothing."""
+        return torch.inf if not self.modelled else max(self.best, self.root)
+
+    def gap(self) -> float:
+        """How far, at most, the optimum lies above the incumbent; 0 within the tolerance."""
+        bound = max(self._given_up, -self._heap[0].rank if self._heap else -torch.inf)
+        return bound - self.best if bound > self.best + self.tolerance else 0.0
+
+    def run(self) -> str:
+        """Expands nodes until none can be better; otherwise says which limit ended it."""
+        while self._heap and -self._heap[0].rank > self.best + self.tolerance:
+            if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
+                return f"stopped after node_limit={self.limits.nodes} expanded nodes"
+            if self.limits.deadline is not None and clock.perf_counter() > self.limits.deadline and self.recentred:
+                return "stopped after time_limit_s"
+            self._expand(heapq.heappop(self._heap))
+            if self.loose:
+                return ""
+        return "" if self.gap() == 0 else f"gave up nodes beyond pool={self.limits.pool}"
+
+    def _expand(self, node: _Node) -> None:
+        times = [time for time in self.open if time > node.after]
+        events = change_events(self.course, self.gradient, node.path, node.kept, times, self.effort, self.choices)
+        events = replace(events, gains=ranked(events.gains))
+        left, first = min(node.left, len(times)), not self.recentred
+        self.recentred += 1
+        self.effort.expanded += 1
+        self.effort.generated += len(events.gains)
+        if not left:
+            return
+        place = int(events.gains.argmax())
+        sequence = node.kept.clone()
+        sequence[events.times[place]] = events.actions[place]
+        self._offer(node.gain + float(events.gains[place]), sequence)
+        if left == 1:
+            self.root = max(0.0, float(events.gains[place])) if first else self.root
+            return
+        bound = gain_bound(self.course, self.gradient, events, left)
+        if not bound.finite:
+            if first:
+                self.loose = "the curvature on the ball of reachable states has no finite bound"
+            self._branch(node, events, torch.full_like(events.gains, torch.inf))
+            return
+        model = SetModel(bound, events.times)
+        if first:
+            self.root, self.modelled = max(0.0, float(model.sieve(torch.inf)[1].max())), True
+        self._roll_out(node, events, model.promising(BEAM))
+        size = max(self.best, float(events.gains.abs().max()))
+        if first and self.root > self.limits.looseness * size + self.tolerance:
+            self.loose = f"its bound of the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} times the largest gain or loss, {size:.6g}"
+            return
+        events, model = self._sieve(node, events, model)
+        found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
+        self.effort.expanded += found.grown
+        before = len(bound.gains)
+        while not found.complete and len(events.gains) <= SHRUNK * before:
+            before = len(events.gains)
+            events, model = self._sieve(node, events, SetModel(gain_bound(self.course, self.gradient, events, left), events.times))
+            found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
+            self.effort.expanded += found.grown
+        if not found.complete:
+            found = model.search(self._threshold(node), self.limits.leaves)
+            self.effort.expanded += found.grown
+        if found.complete:
+            self._close(node, events, found)
+        else:
+            self._branch(node, events, found.firsts)
+
+    def _threshold(self, node: _Node) -> float:
+        """The gain over the node's path that a better set needs."""
+        return self.best + self.tolerance - node.gain
+
+    def _sieve(self, node: _Node, events: ChangeEvents, model: SetModel) -> tuple[ChangeEvents, SetModel]:
+        """The events that may still be part of a better set, and their model."""
+        while len(events.gains):
+            kept, _ = model.sieve(self._threshold(node))
+            if len(kept) == len(events.gains):
+                break
+            events, model = events.only(kept), SetModel(model.bound.only(kept), events.times[kept])
+        return events, model
+
+    def _close(self, node: _Node, events: ChangeEvents, found: EventSets) -> None:
+        """Rolls out all sets that may be better, best bound first."""
+        for part in found.bounds.argsort(descending=True).split(1024):
+            if len(part) and float(found.bounds[part[0]]) > self._threshold(node):
+                self._roll_out(node, events, found.sets[part])
+
+    def _roll_out(self, node: _Node, events: ChangeEvents, sets: Tensor) -> None:
+        gains, sequences = roll_out(self.course, self.gradient, events, sets, self.effort)
+        self.effort.generated += len(sets)
+        self.rolled_out += len(sets)
+        place = int(gains.argmax())
+        self._offer(node.gain + float(gains[place]), sequences[place])
+
+    def _offer(self, gain: float, sequence: Tensor) -> None:
+        """Takes a sequence that is better by more than rounding."""
+        if gain > self.best + 1e-3 * self.tolerance:
+            self.best, self.sequence = gain, sequence
+
+    def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor) -> None:
+        """One child for each event that may be the first of a better set of two or more."""
+        for place in (bounds > self._threshold(node)).nonzero()[:, 0].tolist():
+            kept, time = node.kept.clone(), int(events.times[place])
+            kept[time] = events.actions[place]
+            rank = max(node.rank, -(node.gain + float(bounds[place])))
+            gain = node.gain + float(events.gains[place])
+            heapq.heappush(self._heap, _Node(rank, next(self._ties), node.path + events.effects[place], kept, gain, node.left - 1, time))
+        if len(self._heap) > self.limits.pool:
+            kept_nodes = heapq.nsmallest(self.limits.pool, self._heap)
+            self._given_up = max(self._given_up, -min(set_.rank for set_ in self._heap if set_ > kept_nodes[-1]))
+            self._heap = kept_nodes

@@ -1,0 +1,228 @@
+"""The counterfactual decision process, in batches.
+
+Given an observed episode and a limit of k changes, a node (x, l, t) is a state x at time t on a path that has made l
+changes so far. Keeping the observed action leads to (F_t(x, a_t), l, t + 1); each of the other actions, where l < k
+and step t is open, leads to (F_t(x, a), l + 1, t + 1). Once no change is left or no open step ahead, the rest of the
+path is fixed, and its reward J_t(x) is found by one rollout under the observed actions.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-8; the exact reward-to-go is ours.
+
+Answers of the searches over action sequences.
+
+Whatever searched, the answer is an action sequence, judged by the same objective in the same way: its return, the
+observed return, and how much work it took. The effective branching factor b of a search that expanded N nodes of
+an episode of T steps solves
+
+    N = 1 + b + b^2 + ... + b^T.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Estimate, action_name
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.spaces.box import Alteration
+
+
+@dataclass
+class Effort:
+    """What a search has spent.
+
+    Attributes:
+        expanded: Nodes taken from the queue and expanded.
+        generated: Nodes made.
+        network_evaluations: Single steps F_t(x, a) computed.
+    """
+
+    expanded: int = 0
+    generated: int = 0
+    network_evaluations: int = 0
+
+
+def sequence_decision(
+    objective: CounterfactualReturn,
+    actions: Tensor,
+    effort: Effort,
+    seconds: float,
+    *,
+    search: str,
+    gap: float | None,
+    reason: str = "",
+    declines: bool = True,
+    **trace: object,
+) -> Decision:
+    """The decision that stands for an action sequence.
+
+    Args:
+        objective: What was searched; its `forward` gives the value that is reported.
+        actions: The best sequence found, (H,) long.
+        effort: What the search has spent.
+        seconds: Wall-clock time of the search.
+        search: The search's name.
+        gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None where nothing is known.
+        reason: What the reader must know.
+        declines: Whether a sequence that is no better than the observed one by the model's own estimate is given up; otherwise it bears a warning.
+        trace: Further plain values.
+    """
+    observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
+    changed = (sequence != observed).nonzero()[:, 0].tolist()
+    outcome = objective.outcome()
+    value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
+    finite = math.isfinite(value)
+    if changed and not finite:
+        changed, reason = [], f"the best sequence found has the return {value}: the model has no number for it"
+    elif changed and not value > outcome:
+        said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        if declines:
+            changed, value, reason = [], outcome, reason or said
+        else:
+            warnings = (*warnings, said)
+    quiet = "" if changed else "no change of at most k actions is better than what was done"
+    found = {
+        "search": search,
+        **asdict(effort),
+        "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
+        "gap": gap,
+        "proven": gap == 0.0,
+    }
+    names = tuple(action_name(time) for time in changed)
+    return Decision(
+        Alteration(names, sequence[changed]) if changed else None,
+        value,
+        status="recommended" if changed else "no_action" if finite else "refused",
+        estimate=_return(value),
+        baseline=_return(outcome),
+        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True)) if changed else {},
+        warnings=warnings,
+        reason=reason or quiet,
+        trace={**found, **trace},
+        seconds=seconds,
+    )
+
+
+def _return(value: float) -> Estimate | None:
+    return Estimate(value, "return of the episode") if math.isfinite(value) else None
+
+
+def branching_factor(nodes: int, horizon: int) -> float:
+    """b with nodes = 1 + b + ... + b^horizon, at least 1; by bisection to 1e-12."""
+    if nodes <= horizon + 1:
+        return 1.0
+    powers = torch.arange(horizon + 1, dtype=torch.float64)
+    low, high = 1.0, float(nodes)
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if float((middle**powers).sum()) < nodes else (low, middle)
+    return (low + high) / 2
+
+
+ROWS = 1024  # rows of a network evaluation: few enough that the hidden layer stays in the processor's cache
+
+# A reward that lies so many times its own range from zero is counted from a baseline in float32.
+OFFSET = 100.0
+
+
+class CounterfactualProcess:
+    """Steps and rewards of one episode's search tree; every network evaluation is counted.
+
+    Args:
+        objective: The episode, its reward and its limit of changes.
+        effort: Where evaluations are counted.
+        dtype: Precision of states and rewards; float32 only where the course offers it, else the course's own.
+
+    Attributes:
+        baseline: What is left out of the reward of each step, in the reward's unit: 0, but in float32 that of the observed states where it is so large
+            that differences would be rounded away.
+    """
+
+    def __init__(self, objective: CounterfactualReturn, effort: Effort, dtype: torch.dtype = torch.float64) -> None:
+        self.objective, self.effort = objective, effort
+        course = objective.course
+        self.course = course.to(dtype) if isinstance(course, LocationScaleCourse) and course.states.dtype != dtype else course
+        self.horizon, self.changes, self.acts = objective.horizon, objective.changes, objective.reward.acts
+        self.others = [objective.alternatives(time) for time in range(len(objective.observed))]
+        free = [time for time, other in enumerate(self.others) if len(other)]
+        self.last = free[-1] if free and self.changes else -1
+        self.baseline = 0.0
+        self._affine = self._linear()
+
+    @property
+    def start(self) -> Tensor:
+        """s_0, (1, D)."""
+        return self.course.states[:1]
+
+    def rewards(self, states: Tensor) -> Tensor:
+        """R, (n, D) -> (n, A), or (n, 1) where the action plays no part."""
+        if self._affine is None:
+            return self.objective.rewards(states)
+        return torch.addmm(self._affine[1], states, self._affine[0])
+
+    def kept(self, rewards: Tensor, time: int) -> Tensor:
+        """The reward at time t under the observed action, (n, A or 1) -> (n,)."""
+        return rewards[:, self.objective.observed[time]] if self.acts else rewards[:, 0]
+
+    def changed(self, rewards: Tensor, time: int) -> Tensor:
+        """The rewards at time t under the other actions, (n, A or 1) -> (n, A')."""
+        return rewards[:, self.others[time]] if self.acts else rewards.expand(-1, len(self.others[time]))
+
+    def keep(self, states: Tensor, time: int) -> Tensor:
+        """F_t under the observed action, (n, D) -> (n, D)."""
+        self.effort.network_evaluations += len(states)
+        action = self.course.observed[time]
+        if len(states) <= ROWS:
+            return self.course.step(states, time, action)
+        return torch.cat([self.course.step(part, time, action) for part in states.split(ROWS)])
+
+    def branch(self, states: Tensor, time: int) -> Tensor:
+        """F_t under the other actions, (n, D) -> (n, A', D)."""
+        others = self.others[time]
+        self.effort.network_evaluations += len(states) * len(others)
+        rows = max(1, ROWS // max(1, len(others)))
+        if len(states) <= rows:
+            return self.course.branch(states, time, others)
+        return torch.cat([self.course.branch(part, time, others) for part in states.split(rows)])
+
+    def to_go(self, states: Tensor, time: int) -> Tensor:
+        """J_t, the reward from time t on under the observed actions, (n, D) -> (n,)."""
+        return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
+
+    def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
+        """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1.
+
+        The last action moves no state, so that it is chosen for its reward alone.
+        """
+        rewards, time = self.rewards(states), self.horizon - 1
+        best, action = self.kept(rewards, time), self.course.observed[time].expand(len(states))
+        if time > self.last:
+            return best, action
+        other, place = self.changed(rewards, time).max(-1)
+        better = (spent < self.changes) & (other > best)
+        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+
+    def _rollout(self, states: Tensor, time: int) -> Tensor:
+        total = self.kept(self.rewards(states), time)
+        for step in range(time, self.horizon - 1):
+            states = self.keep(states, step)
+            total = total + self.kept(self.rewards(states), step + 1)
+        return total
+
+    def _linear(self) -> tuple[Tensor, Tensor] | None:
+        """Slope (D, 1) and intercept (1,) of a reward that is affine in the course's coordinates: one product a state."""
+        reward, surrogate = self.objective.reward, self.objective.surrogate
+        if not isinstance(reward, LinearReward):
+            return None
+        gradient = reward.gradient(surrogate.names, surrogate.slope())
+        if not torch.isfinite(gradient).all():
+            return None
+        states = self.course.states
+        zero = self.objective.rewards(torch.zeros_like(self.objective.course.states[:1]))
+        usual = float(self.objective.rewards(self.objective.course.states).mean())
+        if states.dtype == torch.float32 and abs(usual) > OFFSET * self.objective.constant:
+            self.baseline = usual
+        return gradient.to(states).unsqueeze(-1), (zero[0] - self.baseline).to(states)

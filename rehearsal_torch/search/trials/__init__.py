@@ -1,0 +1,1 @@
+"""Searches for the next trial (causal Bayesian optimisation)."""

@@ -1,0 +1,147 @@
+"""The action that is worth most to try: a multi-start ascent of the objective, in one tensor.
+
+Many points of the box are screened with some of the draws; the best of them, the visited actions that are believed to be best and the
+maximiser of the posterior mean are the starts. A few quasi-Newton steps of all starts together show which hills are high; the best go
+on to the top.
+
+Everything random comes from the seed and the round's identity.
+
+Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025), Alg. 1, line 6.
+
+What a method would recommend for good: the action with the largest posterior mean of the reward.
+
+    a_r = argmax_a 1/S sum_s r(x(a, u_s)).
+
+What is tried next is chosen for what it may teach as well; the recommendation is not. The climb uses the round's draws; among the
+places it arrives at, and the visited actions, other draws choose, so that the answer is not the one that those draws happened to favour.
+
+Source: Ren et al. (2025), Eq. 3; Frazier (2018), Sec. 4.2.
+"""
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective, round_seed
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.trials.box_ascent import climb
+from rehearsal_torch.spaces.box import Alteration
+
+REWARD = "expected reward of the recommendation"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The action with the largest posterior mean.
+
+    Attributes:
+        action: (k,), in the actions' units.
+        predicted: Its posterior mean reward, by draws that did not choose where to climb.
+        evaluations: Points at which value and slope were computed.
+    """
+
+    action: Tensor
+    predicted: float
+    evaluations: int
+
+
+def recommend(objective: CausalObjective, seed: int, raw: int = 256, starts: int = 12, kept: int = 3, steps: int = 60) -> Recommendation:
+    """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones."""
+    region = objective.region(further=False)
+    width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
+    visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
+
+    def value(actions: Tensor) -> Tensor:
+        return frame.seen(objective.expected(actions))
+
+    def rough(actions: Tensor) -> Tensor:
+        return frame.seen(objective.expected(actions, few))
+
+    with torch.no_grad():
+        spread = region.spread(raw, seed)
+        first = ranked(torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))]))
+    begin = torch.cat([region.unit(visited), spread[first.topk(min(starts - len(visited), raw)).indices]])
+    found = climb(value, region, begin, steps, kept=kept, rough=rough)
+    with torch.no_grad():
+        actions = torch.cat([region.units(found.points[:kept]), visited])
+        values = objective.expected(actions, objective.other)
+    best = best_of_all(values)
+    return Recommendation(actions[best], float(values[best]), found.evaluations)
+
+
+def decided(
+    objective: CausalObjective, action: Tensor, value: float, recommended: Recommendation, search: str, began: float, facts: Mapping[str, Any]
+) -> Decision:
+    """A decision to try an action (k,).
+
+    Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the objective at what is tried),
+    ``believed`` (posterior mean reward of what is tried), ``evaluations``, and `facts`.
+    """
+    with torch.no_grad():
+        believed = float(objective.expected(action.unsqueeze(0), objective.other))
+    names = objective.task.actions
+    trace = {"search": search, "acquisition": value, "believed": believed, "evaluations": recommended.evaluations, **facts}
+    predicted = Estimate(recommended.predicted, REWARD) if math.isfinite(recommended.predicted) else None
+    return Decision(
+        Alteration(names, action.detach().to("cpu", torch.float64)),
+        value,
+        estimate=predicted,
+        recommendation=Alteration(names, recommended.action.detach().to("cpu", torch.float64)),
+        trace=trace,
+        seconds=time.perf_counter() - began,
+    )
+
+
+@final
+class AcquisitionSearch(Search[CausalObjective]):
+    """Screening, then batched L-BFGS-B.
+
+    Args:
+        raw: Points that are screened.
+        starts: R, from how many the ascent begins.
+        incumbents: How many of them are visited actions.
+        glance: Steps after which the starts are compared.
+        kept: How many starts go on.
+        steps: At most so many further steps.
+        seed: With the round's identity, decides the screened points.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(self, raw: int = 512, starts: int = 32, incumbents: int = 4, glance: int = 8, kept: int = 4, steps: int = 100, seed: int = 0) -> None:
+        if min(raw, starts, glance, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
+            given = f"raw={raw}, starts={starts}, incumbents={incumbents}, glance={glance}, kept={kept}, steps={steps}"
+            raise ValueError(f"expected positive numbers and incumbents < starts <= raw; got {given}")
+        self.raw, self.starts, self.incumbents, self.glance, self.kept, self.steps, self.seed = raw, starts, incumbents, glance, kept, steps, seed
+
+    def __call__(self, objective: CausalObjective) -> Decision:
+        """The best candidate found; its action is what is tried."""
+        began = time.perf_counter()
+        seed, width = round_seed(self.seed, objective.situation.identity), len(objective.task.actions)
+        recommended = recommend(objective, seed)
+        region = objective.region()
+        spread = region.spread(self.raw, seed + 1)
+        known = torch.cat([torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)), objective.starts(self.incumbents)])
+        first = spread[ranked(objective.screened(region.units(spread))).topk(self.starts - len(known) + 1).indices]
+        frame = objective.frame
+
+        def value(points: Tensor) -> Tensor:
+            return frame.seen(objective(points))
+
+        def rough(points: Tensor) -> Tensor:
+            return frame.seen(objective.rough(points))
+
+        found = climb(value, region, torch.cat([region.unit(known), first]), self.steps, self.glance, self.kept, rough, sure=1)
+        best, facts = region.units(found.points[0]), dict[str, Any]({"screened": self.raw, "starts": len(known) + len(first)})
+        if objective.further:
+            facts["pushes"] = best[width:].tolist()
+        facts["evaluations"] = found.evaluations + recommended.evaluations
+        return decided(objective, best[:width], frame.units(float(found.values[0])), recommended, "acquisition", began, facts)

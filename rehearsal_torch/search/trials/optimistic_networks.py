@@ -1,0 +1,221 @@
+"""The search for the best action under the best plausible network, with pushes as functions.
+
+Actions (by a sigmoid, in unit coordinates) and the weights of the pushes climb
+
+    1/S sum_s r(x(a, u_s; eta))
+
+together, R restarts as one tensor. Two ways:
+
+    converged   Adam on fixed draws; after a part of the steps only the best restarts go on. Some restarts begin at the visited actions
+                that are believed to be best and at the maximiser of the posterior mean.
+    released    Gradient ascent with a small rate on fresh draws. A restart stops at the first step, after the 10th, at which its moving
+                average *rises*: the stopping criterion of the released code minimises while the ascent maximises, so that most stop within
+                a dozen steps. Kept to see what was published; there is no start at visited actions, as those of the released code are
+                previous solutions with their pushes, which are not kept between rounds here.
+
+Source: Sussex et al. (2023), Alg. 1 and App. B.2; the second way follows their released code.
+
+Pushes as small networks, R of each at once.
+
+    eta_i(w) = 2 sigmoid(v' relu(W w + c) + d + b) - 1,        4 p hidden units for p inputs,
+
+with a leading restart axis on every weight, so that R searches are one tensor. The offset b starts with sigmoid(b) uniform: the
+pushes begin anywhere between the pessimist and the optimist.
+
+Source: Sussex et al. (2023), App. B.2 and released code (width, activation, start of the offset).
+"""
+
+import time
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.data.table import stream
+from rehearsal_torch.objectives.expected_reward import round_seed
+from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.trials.acquisition import decided, recommend
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
+
+HIDDEN = 4
+LEAST = 1e-3
+
+
+class PushNetworks(nn.Module):
+    """eta_i of some nodes, for R restarts.
+
+    Args:
+        inputs: Place of a node to p, how many inputs it has; nodes without a network are left out.
+        restarts: R.
+        draws: Where the first weights come from.
+    """
+
+    def __init__(self, inputs: dict[int, int], restarts: int, draws: torch.Generator) -> None:
+        super().__init__()
+        self.places = {place: index for index, place in enumerate(inputs)}
+        self.weights = nn.ParameterList()
+        for width in inputs.values():
+            hidden = HIDDEN * width
+            offset = (LEAST + (1 - 2 * LEAST) * torch.rand(restarts, dtype=torch.float64, generator=draws)).logit()
+            first = _uniform((restarts, hidden, width), width, draws), _uniform((restarts, hidden), width, draws)
+            last = _uniform((restarts, hidden), hidden, draws), _uniform((restarts,), hidden, draws)
+            self.weights.extend(nn.Parameter(each) for each in (*first, *last, offset))
+
+    def push(self, place: int, scaled: Tensor) -> Tensor:
+        """eta of a node, (R, S, p) -> (R, S)."""
+        start = 5 * self.places[place]
+        inward, threshold, outward, shift, offset = (self.weights[start + index] for index in range(5))
+        middle = torch.relu(torch.einsum("rsp,rhp->rsh", scaled, inward) + threshold.unsqueeze(-2))
+        return 2 * torch.sigmoid(torch.einsum("rsh,rh->rs", middle, outward) + (shift + offset).unsqueeze(-1)) - 1
+
+    @torch.no_grad()
+    def only(self, chosen: Tensor) -> None:
+        """Keeps some restarts, in the order asked for."""
+        for index, each in enumerate(self.weights):
+            self.weights[index] = nn.Parameter(each[chosen].clone())
+
+
+def _uniform(shape: Sequence[int], width: int, draws: torch.Generator) -> Tensor:
+    """Uniform in +-1/sqrt(width), the usual start of a linear layer."""
+    size = max(width, 1) ** -0.5
+    return size * (2 * torch.rand(*shape, dtype=torch.float64, generator=draws) - 1)
+
+
+STOP_RULES = ("converged", "released")
+# The released stopping criterion: its window, the decay of its weights, and its tolerance.
+WINDOW, DECAY, TOLERANCE = 10, 1.0, 1e-5
+# Restarts times draws that are judged in one tensor.
+CHUNK = 32_768
+EDGE = 1e-4
+# Random starts are at least so far from the edge of the unit box.
+INSET = 1e-3
+
+
+@final
+class OptimisticNetworks(Search[Optimism]):
+    """Actions and pushes together.
+
+    Args:
+        restarts: R, how many begin.
+        kept: How many go on; ``converged`` only.
+        glance: Steps after which they are compared; ``converged`` only.
+        steps: At most so many steps.
+        rate: Of Adam, or of the gradient ascent.
+        draws: Draws of the noise in each step of ``released``; ``converged`` uses those of the objective.
+        judged: Draws by which the best is chosen in the end.
+        incumbents: How many restarts begin at visited actions; ``converged`` only.
+        stop_rule: ``converged`` or ``released``.
+        seed: With the round's identity, decides everything random.
+
+    Raises:
+        ValueError: if a number is out of range, or the rule is none of the two.
+    """
+
+    def __init__(
+        self,
+        restarts: int = 48,
+        kept: int = 8,
+        glance: int = 30,
+        steps: int = 150,
+        rate: float = 0.02,
+        draws: int = 32,
+        judged: int = 2000,
+        incumbents: int = 10,
+        stop_rule: str = "converged",
+        seed: int = 0,
+    ) -> None:
+        if min(restarts, kept, steps, draws, judged) < 1 or not 0 <= glance <= steps or not 0 <= incumbents < restarts or rate <= 0:
+            given = f"restarts={restarts}, kept={kept}, glance={glance}, steps={steps}, rate={rate}, draws={draws}, judged={judged}, incumbents={incumbents}"
+            raise ValueError(f"expected positive numbers, glance <= steps and incumbents < restarts; got {given}")
+        if stop_rule not in STOP_RULES:
+            raise ValueError(f"expected stop_rule in {list(STOP_RULES)}; got {stop_rule!r}")
+        self.restarts, self.kept, self.glance, self.steps, self.rate = restarts, kept, glance, steps, rate
+        self.draws, self.judged, self.incumbents, self.stop_rule, self.seed = draws, judged, incumbents, stop_rule, seed
+
+    def __call__(self, objective: Optimism) -> Decision:
+        """The best action, under the pushes that are best for it."""
+        began, identity = time.perf_counter(), objective.situation.identity
+        seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
+        recommended = recommend(objective, seed)
+        region = objective.region()
+        starts = region.into(INSET + (1 - 2 * INSET) * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws))
+        task = objective.network.task
+        widths = {place: len(task.inputs(node)) for place, node in enumerate(task.nodes) if objective.pushes[place] is None}
+        networks = PushNetworks(widths, self.restarts, draws).to(starts.device)
+        if self.stop_rule == "released":
+            free, taken = self._released(objective, region, starts, networks, seed)
+        else:
+            known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])[: max(self.incumbents, 1)]
+            starts[: len(known)] = region.unit(known)
+            free, taken = self._converged(objective, region, starts, networks)
+        actions = region.units(region.into(torch.sigmoid(free)))
+        noise = objective.draw(self.judged, seed + 7)
+        values = _judged(objective, actions, networks, noise)
+        best = best_of_all(values)
+        facts = {"restarts": self.restarts, "steps": taken, "stop_rule": self.stop_rule}
+        return decided(objective, actions[best], float(values[best]), recommended, "optimistic_networks", began, facts)
+
+    def _converged(self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks) -> tuple[Tensor, float]:
+        """Adam with thinning: free coordinates (R', k) of the actions, and how many steps were taken."""
+        free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
+        for most in (self.glance, self.steps - self.glance):
+            ascent = torch.optim.Adam([free, *networks.parameters()], lr=self.rate, maximize=True)
+            for _ in range(most):
+                ascent.zero_grad()
+                _value(objective, region, free, networks, objective.noise).sum().backward()
+                ascent.step()
+                _within(region, free)
+            if len(free) > self.kept:
+                with torch.no_grad():
+                    order = ranked(_value(objective, region, free, networks, objective.noise)).topk(self.kept).indices
+                    free = nn.Parameter(free[order].clone())
+                networks.only(order)
+        return free.detach(), float(self.steps)
+
+    def _released(self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks, seed: int) -> tuple[Tensor, float]:
+        """Gradient ascent that stops at the first rise: free coordinates (R, k), and the mean number of steps."""
+        free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
+        moved = [free, *networks.parameters()]
+        weights = torch.linspace(-DECAY, 0, WINDOW, dtype=torch.float64).exp().to(free)
+        weights = weights / weights.sum()
+        going, taken = torch.ones(len(free), dtype=torch.bool, device=free.device), torch.zeros_like(free[:, 0])
+        seen: list[Tensor] = []
+        for step in range(self.steps):
+            value = _value(objective, region, free, networks, objective.draw(self.draws, seed + 100 + step))
+            slopes = torch.autograd.grad(value.sum(), moved)
+            with torch.no_grad():
+                for each, slope in zip(moved, slopes, strict=True):
+                    each.add_(self.rate * slope * going.reshape(-1, *[1] * (each.ndim - 1)))
+            _within(region, free)
+            taken = taken + going.to(taken)
+            # The criterion is handed the value, and stops where the moving average did not fall by more than its tolerance.
+            seen = [*seen[-WINDOW:], value.detach()]
+            if len(seen) > WINDOW:
+                before, now = (weights @ torch.stack(each) for each in (seen[:-1], seen[1:]))
+                going = going & ~((before - now) / before.abs() < TOLERANCE)
+            if not bool(going.any()):
+                break
+        return free.detach(), float(taken.mean())
+
+
+def _value(objective: Optimism, region: CandidateRegion, free: Tensor, networks: PushNetworks, noise: Tensor) -> Tensor:
+    return objective.frame.seen(objective.optimistic(region.units(torch.sigmoid(free)), networks.push, noise))
+
+
+@torch.no_grad()
+def _within(region: CandidateRegion, free: Tensor) -> None:
+    """Brings actions back within the limits, in place."""
+    if region.limited:
+        free.copy_(region.into(torch.sigmoid(free)).clamp(EDGE, 1 - EDGE).logit())
+
+
+@torch.no_grad()
+def _judged(objective: Optimism, actions: Tensor, networks: PushNetworks, noise: Tensor) -> Tensor:
+    """The value of every restart by other draws, (R, k) -> (R,); the draws are taken in parts."""
+    size = max(1, CHUNK // len(actions))
+    totals = [len(part) * objective.optimistic(actions, networks.push, part) for part in noise.split(size)]
+    return torch.stack(totals).sum(0) / len(noise)

@@ -1,0 +1,57 @@
+"""Actions that are spread over their box whatever has been learnt: what not searching comes to.
+
+Uniform actions are independent from round to round. Sobol actions are the next points of one scrambled sequence: after n experiments
+the (n + 1)-th, so that a run that is taken up again goes on where it was. What is recommended is still the maximiser of the posterior mean:
+these are baselines for the choice of experiments, not for learning from them.
+
+Source: Sobol (1967) and Owen (1998); random search as a baseline: Bergstra and Bengio (2012).
+"""
+
+import time
+from typing import final
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.expected_reward import CausalObjective, round_seed
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.trials.acquisition import decided, recommend
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
+
+LAWS = ("uniform", "sobol")
+
+
+@final
+class SpreadActions(Search[CausalObjective]):
+    """Uniform or Sobol actions.
+
+    Args:
+        law: ``uniform`` or ``sobol``.
+        seed: Decides the actions; uniform ones together with the round's identity.
+
+    Raises:
+        ValueError: if the law is none of the two.
+    """
+
+    def __init__(self, law: str = "uniform", seed: int = 0) -> None:
+        if law not in LAWS:
+            raise ValueError(f"expected law in {list(LAWS)}; got {law!r}")
+        self.law, self.seed = law, seed
+
+    @torch.no_grad()
+    def __call__(self, objective: CausalObjective) -> Decision:
+        """The next action."""
+        began, identity = time.perf_counter(), objective.situation.identity
+        recommended = recommend(objective, round_seed(self.seed, identity))
+        action = self._next(objective, objective.region(further=False), identity)
+        with torch.no_grad():
+            value = float(objective.expected(action.unsqueeze(0)))
+        return decided(objective, action, value, recommended, f"{self.law}_actions", began, {})
+
+    def _next(self, objective: CausalObjective, region: CandidateRegion, identity: str) -> Tensor:
+        if self.law == "uniform":
+            # The first point of a scrambled sequence is uniform over the box; limits keep those within.
+            return region.units(region.spread(1, round_seed(self.seed, f"uniform {identity}"))[0])
+        count = len(objective.visited)
+        return region.units(region.spread(count + 1, round_seed(self.seed, "sobol"))[count])

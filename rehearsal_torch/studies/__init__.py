@@ -1,0 +1,1 @@
+"""Studies: reproductions of published results."""

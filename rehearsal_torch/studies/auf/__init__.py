@@ -1,0 +1,1 @@
+"""The study of kernel-based rehearsal (CME and its baselines)."""

@@ -1,0 +1,73 @@
+"""One job of the study of avoiding undesired futures: fit a method in a world, decide in its contexts, ask the world.
+
+It builds what ``scripts/decide.py`` builds, from the same configuration, and decides through the same loop.
+"""
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from rehearsal_torch.cli.batch_decisions import method_of
+from rehearsal_torch.cli.build import problem_of, settle, surrogate_of, trainer_of
+from rehearsal_torch.evaluation.rehearsal_rows import row
+from rehearsal_torch.loop import rounds
+from rehearsal_torch.studies.record import Job, Outcome
+from rehearsal_torch.training.fit import fit
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What all jobs share.
+
+    Attributes:
+        conf: The folder of configurations.
+        contexts: How many contexts a seed has.
+        extra: Overrides of every job.
+        commit: The commit that the rows come from.
+    """
+
+    conf: Path
+    contexts: int
+    extra: tuple[str, ...] = ()
+    commit: str = ""
+
+
+def done(protocol: Protocol, job: Job) -> Outcome:
+    """Runs a job; an error becomes its line's message, so that the other jobs go on."""
+    try:
+        return _done(protocol, job)
+    except Exception as error:
+        message = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+        return Outcome(job, [], {"state": "failed", "fit_seconds": "", "decisions": 0, "idle": 0, "warned": 0, "commit": protocol.commit, "message": message})
+
+
+def configured(protocol: Protocol, job: Job) -> DictConfig:
+    """The job's configuration."""
+    told = [f"dataset={job.dataset}", f"seed={job.seed}", *job.overrides, f"dataset.contexts={protocol.contexts}", *protocol.extra]
+    with initialize_config_dir(str(protocol.conf.resolve()), version_base="1.3"):
+        return compose("config", ["+experiment=auf", *told])
+
+
+def _done(protocol: Protocol, job: Job) -> Outcome:
+    config = configured(protocol, job)
+    settle(job.seed)
+    method, problem = method_of(config), problem_of(config)
+    surrogate = surrogate_of(config, problem)
+    table, held_out = problem.observations(), problem.held_out()
+    with TemporaryDirectory() as folder:
+        trainer = trainer_of(config, Path(folder))
+        began = time.perf_counter()
+        fit(surrogate, table, trainer, held_out)
+        fit_seconds = time.perf_counter() - began
+    settle(job.seed)
+    made = list(rounds(problem, surrogate, method.objective, method.search, certify=method.certify, seed=job.seed))
+    lines = [json.loads(each.line()) | {"seconds": each.decision.seconds} for each in made]
+    idle = sum(line["alteration"] is None for line in lines)
+    warned = sum(bool(line.get("warnings")) and line["alteration"] is not None for line in lines)
+    told = {"state": "ok", "fit_seconds": fit_seconds, "decisions": len(lines), "idle": idle, "warned": warned, "commit": protocol.commit, "message": ""}
+    return Outcome(job, [row(job.dataset, job.method, job.seed, line) for line in lines], told)

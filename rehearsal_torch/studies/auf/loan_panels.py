@@ -1,0 +1,81 @@
+"""One borrower's loan in three panels: what happens untouched, what two estimators believe of interest rates, what follows.
+
+The middle panel has the truth P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's stability, and the
+single one, which takes P(Y in S | x, A = a) for it. The right panel shows the outcomes at the rates that the two like best.
+
+Source: Du et al. (2026), Fig. 3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import NDArray
+
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION, panels
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What one estimator makes of the rates.
+
+    Attributes:
+        curve: (n,), its estimate at each rate.
+        rate: The rate it likes best.
+        outcomes: (m, 2), repayment and return at that rate.
+        probability: Its true probability of a desired outcome.
+    """
+
+    curve: Array
+    rate: float
+    outcomes: Array
+    probability: float
+
+
+@dataclass(frozen=True)
+class Loan:
+    """What is drawn.
+
+    Attributes:
+        rates: (n,), interest rates.
+        truth: (n,), the true probability at each.
+        untouched: (m, 2), repayment and return with nothing altered.
+        no_action: Its probability of a desired outcome.
+        single: The estimator without adjustment.
+        nested: The one with it.
+    """
+
+    rates: Array
+    truth: Array
+    untouched: Array
+    no_action: float
+    single: Chosen
+    nested: Chosen
+
+
+def draw(loan: Loan) -> Figure:
+    """Three panels; to be called within `drawing`."""
+    figure, [[left, middle, right]] = panels(1, 3, width=4.4, height=4.0)
+    left.plot(*loan.untouched.T, ".", color=BLACK, markersize=2, alpha=0.35)
+    left.set_title(f"Nothing altered: {loan.no_action:.3f} desired")
+    middle.plot(loan.rates, loan.truth, "-", color=BLACK, label="truth")
+    for one, colour, dash, name in ((loan.nested, BLUE, "--", "nested estimate"), (loan.single, VERMILION, "-.", "single estimate")):
+        middle.plot(loan.rates, one.curve, dash, color=colour, label=name)
+        middle.axvline(one.rate, color=colour, linewidth=0.8)
+        right.plot(*one.outcomes.T, ".", color=colour, markersize=2, alpha=0.35)
+    middle.set(xlabel="Interest rate", ylabel="Probability of a desired outcome", ylim=(0, 1.02), title="Which rate is best?")
+    middle.legend(loc="lower left")
+    right.set_title(f"Nested: {loan.nested.probability:.3f} desired, single: {loan.single.probability:.3f}")
+    for axes in (left, right):
+        _region(axes)
+    return figure
+
+
+def _region(axes: Axes) -> None:
+    """The desired corner: repayment from .6 and return from .3 on."""
+    axes.set(xlabel="Repayment", ylabel="Return", xlim=(0.2, 1.05), ylim=(-0.25, 1.3))
+    axes.add_patch(Rectangle((0.6, 0.3), 1, 2, facecolor=GREEN, alpha=0.15, edgecolor=GREEN))

@@ -1,0 +1,1 @@
+"""The study of causal Bayesian optimisation (EXCBO and its baselines)."""

@@ -1,0 +1,1 @@
+"""The study of rehearsal with structural models (QWZ23 and its baselines)."""

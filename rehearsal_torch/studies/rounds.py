@@ -1,0 +1,118 @@
+"""Rounds that learn from each other, played for a study: what ``scripts/decide.py`` does with a configuration, without a run folder.
+
+A study is a list of repeats. Those that are not done are shared among processes; each is written as it comes, and one that failed
+leaves its message and lets the others go on.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, TypeVar
+
+from omegaconf import DictConfig
+
+from rehearsal_torch.cli.batch_decisions import again, method_of
+from rehearsal_torch.cli.build import problem_of, settle, surrogate_of, trainer_of
+from rehearsal_torch.loop import rounds
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.studies.command import say
+from rehearsal_torch.studies.rounds_record import Each, RoundsRecord, Row
+from rehearsal_torch.studies.workers import shared
+from rehearsal_torch.training.fit import fit
+
+Protocol = TypeVar("Protocol")
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Each]):
+    """What came of a repeat.
+
+    Attributes:
+        repeat: Which.
+        rows: A row a round; none where it failed.
+        line: Its line in ``jobs.csv``, but for what the repeat says itself.
+    """
+
+    repeat: Each
+    rows: list[Row] = field(default_factory=list)
+    line: dict[str, Any] = field(default_factory=dict)
+
+
+def outcome(repeat: Each, rows_of: Callable[[], Iterable[Row]], commit: str) -> Outcome[Each]:
+    """Goes through a repeat; an error becomes its line's message.
+
+    Args:
+        repeat: Which.
+        rows_of: Makes its rows.
+        commit: The commit that they come from.
+    """
+    began = time.process_time()
+    try:
+        rows, state, message = list(rows_of()), "ok", ""
+    except Exception as error:
+        rows, state, message = [], "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+    spent = time.process_time() - began
+    return Outcome(repeat, rows, {"state": state, "rounds": len(rows), "seconds": spent, "commit": commit, "message": message})
+
+
+def carried_out(
+    record: RoundsRecord,
+    done: Callable[[Protocol, Each], Outcome[Each]],
+    protocol: Protocol,
+    planned: Sequence[Each],
+    workers: int,
+    deadline: float | None,
+    began: float,
+    told: Callable[[Outcome[Each]], str],
+) -> int:
+    """Does the repeats that are not done.
+
+    Args:
+        record: Where they are kept.
+        done: Does one; a function of a module.
+        protocol: What all repeats share.
+        planned: All repeats.
+        workers: Processes, one thread each.
+        deadline: No repeat begins after it, on `time.monotonic`'s clock; None for none.
+        began: When the command began, on the same clock.
+        told: A few words on one that went well.
+
+    Returns:
+        How many are left.
+    """
+    record.mend()
+    todo = record.todo(planned)
+    say(began, f"{len(todo)} of {len(planned)} repeats to do")
+    for number, each in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
+        record.add(each.repeat, each.rows, each.line)
+        named = f"{number}/{len(todo)}  {' '.join(text for text in each.repeat.key if text)}"
+        good = each.line["state"] == "ok"
+        say(began, f"{named}: {told(each)}, {each.line['seconds']:.1f} s" if good else f"{named} FAILED: {each.line['message']}")
+    return len(record.todo(planned))
+
+
+def played(config: DictConfig, seed: int, prepare: Callable[[Problem], None] | None = None) -> Iterator[dict[str, Any]]:
+    """The line of each round, as it is made, with the processor's seconds of everything since the line before.
+
+    Args:
+        config: The whole configuration.
+        seed: Of world and method.
+        prepare: Looks at the problem, and may change the configuration, before the surrogate is built.
+    """
+    settle(seed)
+    method, problem = method_of(config), problem_of(config)
+    if prepare is not None:
+        prepare(problem)
+    surrogate = surrogate_of(config, problem)
+    with TemporaryDirectory() as folder:
+        fit(surrogate, problem.observations(), trainer_of(config, Path(folder)))
+    settle(seed)
+    made = rounds(problem, surrogate, method.objective, method.search, learn=True, trainer=again(config), certify=method.certify, seed=seed)
+    before = time.process_time()
+    for each in made:
+        now = time.process_time()
+        yield json.loads(each.line()) | {"seconds": now - before}
+        before = time.process_time()

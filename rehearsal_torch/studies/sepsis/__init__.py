@@ -1,0 +1,1 @@
+"""The study of counterfactually optimal action sequences (sepsis)."""

@@ -1,0 +1,1 @@
+"""Surrogates of rehearsal by kernel mean embeddings."""

@@ -1,0 +1,211 @@
+"""Nested kernel ridge regression on random Fourier features of the product kernel.
+
+For frequencies w = (w_x, w_u, w_a), normal with standard deviations 1/s_x, 1/s_u, 1/s_a,
+
+    k_h(h, h') = E_w cos(w'(h - h')) ~ (1/R) sum_r [cos cos + sin sin],   exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
+
+so that the features factorise as the kernel does. With ridge coefficients p_r and q_r of cosines and sines,
+
+    J(a; x) = Re sum_r c_r(x) exp(i w_ar'a),   c_r(x) = (p_r - i q_r) exp(i w_xr'x) E[exp(i w_ur'U) | x] / sqrt(R),
+
+the expectation by ridge regression on landmarks in x. Fitting takes N R^2 work in blocks of rows; a step costs R whatever N.
+The error of a kernel value falls as 1/sqrt(R). An ascent starts from some of the rows, weighted as in the exact estimator by
+their dual coefficients (w_i - psi(h_i)) / (N lambda_h).
+
+Source: Rahimi and Recht (2007), Alg. 1; Du et al. (2026), Tab. 2.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import PIVOTED, SEEN, kernel_errors, landmarks, regressed, said_errors
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
+from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, gaussian, joined, lay_out
+from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
+
+# A factor of that size is kept.
+MOST_FEATURES = 4096
+
+
+class FourierRidge(AlterationValue):
+    """The random-feature estimator.
+
+    Args:
+        first: See `AlterationValue`; there is no sequential form.
+        features: 2 R, cosines and sines together.
+        rank: Landmarks of stage 2 at most.
+        widths: "median", or "leave_one_out" (the best model of a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
+        lambda_h: Ridge of stage 1; N lambda_h is added.
+        lambda_x: Ridge of stage 2.
+        seed: Decides frequencies and subsets.
+
+    Raises:
+        ValueError: if a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[int] = (),
+        features: int = 500,
+        rank: int = 200,
+        widths: str = MEDIAN,
+        fixed: Sequence[float] | None = None,
+        lambda_h: float = LAMBDA,
+        lambda_x: float = LAMBDA,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(first)
+        if features < 2 or rank < 1 or lambda_x <= 0:
+            raise ValueError(f"expected at least 2 features, 1 landmark and a positive lambda_x; got {features}, {rank}, {lambda_x}")
+        bounded("features", features, 2 * MOST_FEATURES, 2)
+        bounded("rank", rank)
+        self.pairs, self.rank, self.lambda_x, self.seed = features // 2, rank, lambda_x, seed
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
+        self.register_fitted("widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total")
+        self.register_fitted("context_centres", "embedding", "kept", "kept_contexts", "kept_covariates", "dual")
+        # An error that was not measured is nan.
+        self.register_fitted("errors", finite=False)
+        self.widths: Tensor
+        self.ridge: Tensor
+        self.frequencies: Tensor
+        self.coefficients: Tensor
+        self.factor: Tensor
+        self.amplitudes: Tensor
+        self.total: Tensor
+        self.context_centres: Tensor
+        self.embedding: Tensor
+        self.errors: Tensor
+        self.kept: Tensor
+        self.kept_contexts: Tensor
+        self.kept_covariates: Tensor
+        self.dual: Tensor
+
+    def sizes(self) -> Sizes:
+        """R pairs of features over d columns; n kept rows of contexts (x), covariates (u) and actions (k); c landmarks of stage 2."""
+        waves = 2 * self.pairs
+        fit: Sizes = {"widths": (3,), "ridge": (1,), "frequencies": (self.pairs, "d"), "coefficients": (waves, 2), "factor": (waves, waves)}
+        kept: Sizes = {"kept": ("n", "k"), "kept_contexts": ("n", "x"), "kept_covariates": ("n", "u"), "dual": ("n",)}
+        covariates = self.kept_covariates.shape[-1]
+        second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
+        return {**fit, "amplitudes": (2,), "total": (waves,), "errors": ("s", 2), **kept, **second}
+
+    def faults(self) -> list[str]:
+        """Sizes, and frequencies over other columns."""
+        found = super().faults()
+        columns = sum(each.shape[-1] for each in (self.kept_contexts, self.kept_covariates, self.kept))
+        if not found and self.frequencies.shape[1] != columns:
+            found.append(f"frequencies: expected the size ({self.pairs}, {columns}); got {tuple(self.frequencies.shape)}")
+        return found
+
+    def solve(self, *examples: Tensor) -> None:
+        """Both stages.
+
+        Raises:
+            ValueError: if there are variables between the alterations.
+        """
+        context, before, between, actions, targets = (each.detach() for each in examples[:5])
+        refuse_between(between)
+        blocks, count, stream = (context, before, actions), len(targets), torch.Generator().manual_seed(self.seed)
+        models = self.choice.models(blocks, targets[:, 0])
+        self.widths, self.ridge = models.widths[0], count * models.ridges
+        rows = joined(blocks, self.widths)
+        self.frequencies = torch.randn(self.pairs, rows.shape[1], generator=stream, dtype=torch.float64).to(rows)
+        found = regressed(count, lambda span: self._waves(rows[span]), lambda span: targets[span], float(self.ridge))
+        self.coefficients, self.factor, self.total = found.theta, found.factor, found.total
+        self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
+        some = torch.randperm(count, generator=stream)[:SEEN].to(rows.device)
+        self.kept_contexts, self.kept_covariates, self.kept = (block[some] for block in blocks)
+        self.dual = (targets[some, 0] - self._waves(rows[some]) @ self.coefficients[:, 0]) / self.ridge
+        errors = [kernel_errors(rows, self._waves, self.seed)]
+        if before.shape[1]:
+            scaled, phases = context / self.widths[0], (before / self.widths[1]) @ self._block(context.shape[1], before.shape[1]).T
+            outer = landmarks(scaled, self.rank, PIVOTED, self.seed)
+            found = regressed(
+                count,
+                lambda span: outer.features(scaled[span]),
+                lambda span: torch.cat([phases[span].cos(), phases[span].sin(), before[span]], -1),
+                count * self.lambda_x,
+            )
+            self.context_centres, self.embedding = outer.centres, torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
+            errors += [errors[0].new_full((2,), float("nan")), kernel_errors(scaled, outer.features, self.seed)]
+        self.errors = torch.stack(errors)
+        lay_out(self)
+
+    def approximation(self) -> dict[str, float]:
+        """How far the features' kernels (of h, and of x) are from the exact ones on a sample: relative Frobenius and mean absolute errors."""
+        return {name: error for name, error in said_errors(self.errors).items() if error == error}
+
+    def prepare(self, contexts: Tensor) -> Prepared:
+        """Pieces: expected waves of (x, U), (B, 2 R), the fit's weights (B, 2 R) of cosines and sines for both targets, expected covariates (B, |U|)."""
+        contexts = contexts.to(self.frequencies)
+        scaled = contexts / self.widths[0]
+        phase = scaled @ self._block(0, contexts.shape[1]).T
+        waves, expected = torch.complex(phase.cos(), phase.sin()), phase.new_empty(len(phase), 0)
+        if self.embedding.numel():
+            told = gaussian(scaled, self.context_centres) @ self.embedding
+            cosine, sine, expected = told.split([self.pairs, self.pairs, told.shape[1] - 2 * self.pairs], -1)
+            waves = waves * torch.complex(cosine, sine)
+        waves = waves / self.pairs**0.5
+        weights = []
+        for column in self.coefficients.T:
+            mixed = waves * torch.complex(*(column * column.new_tensor([1.0, -1.0]).repeat_interleave(self.pairs)).chunk(2))
+            weights.append(torch.cat([mixed.real, -mixed.imag], -1))
+        return Prepared(contexts, (torch.cat([waves.real, waves.imag], -1), *weights, expected))
+
+    def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """(..., B, k) -> (..., B)."""
+        phase = self._phase(actions)
+        return (torch.cat([phase.cos(), phase.sin()], -1) * prepared.pieces[1 + target]).sum(-1)
+
+    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
+        frequencies, (even, odd) = (self._actions_block() / self.widths[2]).to(actions), prepared.pieces[1].to(actions).chunk(2, -1)
+        phase = actions @ frequencies.T
+        cosine, sine = phase.cos(), phase.sin()
+        return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
+
+    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """The posterior in the features' span, (..., B, k) -> (..., B)."""
+        phase, (real, imaginary) = self._phase(actions), prepared.pieces[0].chunk(2, -1)
+        cosine, sine = phase.cos(), phase.sin()
+        features = torch.cat([real * cosine - imaginary * sine, real * sine + imaginary * cosine], -1)
+        solved = torch.linalg.solve_triangular(self.factor, features.reshape(-1, features.shape[-1]).T, upper=False)
+        return (self.amplitudes[target] * self.ridge * solved.square().sum(0).reshape(features.shape[:-1])).sqrt()
+
+    def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """Rows near (x, E[u | x], a) by the features' kernel, at least none, (B, k) -> (B,)."""
+        here = joined((prepared.contexts, prepared.pieces[3], actions.to(prepared.contexts)), self.widths)
+        return (self._waves(here) @ self.total).clamp(min=0)
+
+    def weights(self, prepared: Prepared) -> Tensor:
+        """Dual coefficients times nearness in context and expected covariates, (B, n) for the kept rows."""
+        here = joined((prepared.contexts, prepared.pieces[3]), self.widths[:2])
+        return self.dual * gaussian(here, joined((self.kept_contexts, self.kept_covariates), self.widths[:2]))
+
+    @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """Those of the kept rows."""
+        return self.kept_contexts.shape[-1], self.kept_covariates.shape[-1], self.kept.shape[-1]
+
+    @property
+    def actions(self) -> Tensor:
+        """The actions of at most 500 rows, (n, k)."""
+        return self.kept
+
+    def _waves(self, rows: Tensor) -> Tensor:
+        phase = rows @ self.frequencies.T
+        return torch.cat([phase.cos(), phase.sin()], -1) / self.pairs**0.5
+
+    def _block(self, start: int, width: int) -> Tensor:
+        return self.frequencies[:, start : start + width]
+
+    def _actions_block(self) -> Tensor:
+        return self.frequencies[:, -self.kept.shape[1] :]
+
+    def _phase(self, actions: Tensor) -> Tensor:
+        return (actions.to(self.frequencies) / self.widths[2]) @ self._actions_block().T

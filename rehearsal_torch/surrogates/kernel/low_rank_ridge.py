@@ -1,0 +1,300 @@
+"""Nested kernel ridge regression on landmarks: the Nystroem approximation.
+
+With m landmarks h_j out of the rows the regression function is a sum over landmarks,
+
+    psi(h) = sum_j c_j k_h(h_j, h),   (K_mn K_nm + N lambda_h K_mm) c = K_mn w,
+
+so that J stays a sum of m bumps with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. The last factor comes of ridge regression, on
+landmarks in x, of features of u that are orthonormal in the kernel's space, on landmarks in u. Fitting takes N m^2 work in
+blocks of rows and no N x N matrix; with all rows as landmarks it is the exact estimator.
+
+The variance of J adds to the posterior in the landmarks' span what the span leaves out of the prior variance, so that it
+does not vanish far from all landmarks.
+
+Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and Rasmussen (2005), Sec. 6
+(the variance); Du et al. (2026), Tab. 2.
+
+Pivoted Cholesky factorisation of a Gaussian kernel without its matrix.
+
+    K ~ L L^T,  L of rank m; the next pivot depends on the rows' residual variances d_i = K_ii - sum_j L_ij^2.
+
+The pivots are landmarks; L L^T is the Nystroem approximation with these landmarks. Greedy pivots (the largest d_i) cover the
+data's edge first and keep the largest error small; pivots drawn with probabilities d_i keep the sum of errors near that of
+the best rank-m approximation. Memory is N m, work N m^2.
+
+Source: Fine and Scheinberg (2001); Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al. (2025), Alg. 1 (drawn).
+
+Ridge regression on landmarks, in blocks of rows.
+
+With landmarks Z, K_mm = L L^T and features phi(h) = L^-1 k_m(h), the Nystroem kernel is phi(h)^T phi(h'), and
+
+    theta = (sum_i phi_i phi_i^T + r I)^-1 sum_i phi_i t_i^T,   prediction = theta^T phi(h) = (L^-T theta)^T k_m(h).
+
+No matrix with more than a block of rows times m numbers is formed, except the pivoted factor.
+
+Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
+from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, GaussianBumps, accumulated, gaussian, joined, kernel_rows, lay_out
+from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
+
+SPENT = 1e-10
+
+
+def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+    """Pivots (m,) in order and L (N, m), m <= rank; stops early where no row has a residual above 1e-10.
+
+    Args:
+        rows: (N, d), scaled.
+        rank: The largest m.
+        stream: Draws pivots; None takes them greedily.
+    """
+    rest, factor, pivots = rows.new_ones(len(rows)), rows.new_empty(min(rank, len(rows)), len(rows)), []
+    for j in range(len(factor)):
+        if rest.max() <= SPENT:
+            break
+        pivot = int(rest.argmax() if stream is None else _drawn(rest, stream))
+        column = gaussian(rows, rows[pivot : pivot + 1])[:, 0] - factor[:j, pivot] @ factor[:j]
+        factor[j] = column / rest[pivot].sqrt()
+        rest = (rest - factor[j].square()).clamp_(min=0)
+        rest[pivot] = 0.0
+        pivots.append(pivot)
+    return torch.tensor(pivots, device=rows.device), factor[: len(pivots)].T
+
+
+def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
+    """A row with probability proportional to what is left of it; what is spent is not drawn."""
+    heap = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
+    return torch.searchsorted(heap, heap[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(heap))).clamp(max=len(rest) - 1)
+
+
+PIVOTED, SAMPLED, UNIFORM = "pivoted", "sampled", "uniform"
+SEEN = 500
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Where features stand.
+
+    Attributes:
+        chosen: (m,), which rows.
+        centres: (m, d), scaled.
+        root: (m, m), L.
+    """
+
+    chosen: Tensor
+    centres: Tensor
+    root: Tensor
+
+    def features(self, rows: Tensor) -> Tensor:
+        """phi, (n, d) -> (n, m)."""
+        return torch.linalg.solve_triangular(self.root, gaussian(self.centres, rows), upper=False).T
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What a ridge regression on features gives.
+
+    Attributes:
+        factor: (m, m), Cholesky factor of sum_i phi_i phi_i^T + r I.
+        theta: (m, t).
+        explained: (t,), sum_i t_i' theta' phi_i: how much of the targets' energy the fit takes.
+        total: (m,), sum_i phi_i.
+    """
+
+    factor: Tensor
+    theta: Tensor
+    explained: Tensor
+    total: Tensor
+
+
+def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
+    """At most `rank` rows (N, d) as landmarks, without near-duplicates.
+
+    Args:
+        rows: (N, d), scaled.
+        rank: m.
+        how: "pivoted": greedy pivots; "sampled": pivots drawn by their residual variance; "uniform": drawn uniformly.
+        seed: Decides what is drawn.
+
+    Raises:
+        ValueError: if the way is unknown.
+    """
+    if how not in (PIVOTED, SAMPLED, UNIFORM):
+        raise ValueError(f"expected `landmarks` to be {PIVOTED!r}, {SAMPLED!r} or {UNIFORM!r}; got {how!r}")
+    stream = torch.Generator().manual_seed(seed)
+    among = (torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))).to(rows.device)
+    pivots, factor = pivoted_cholesky(rows[among], rank, stream if how == SAMPLED else None)
+    return Landmarks(among[pivots], rows[among[pivots]], factor[pivots].tril())
+
+
+def regressed(count: int, features: Callable[[slice], Tensor], targets: Callable[[slice], Tensor], ridge: float) -> Regression:
+    """Ridge regression of targets on features of `count` rows, both given for a slice of rows."""
+
+    def part(span: slice) -> tuple[Tensor, ...]:
+        phi, told = features(span), targets(span)
+        return phi.T @ phi, phi.T @ told, phi.sum(0)
+
+    columns = features(slice(0, 1)).shape[1] + targets(slice(0, 1)).shape[1]
+    moments, cross, total = accumulated(count, columns, part)
+    moments.diagonal().add_(ridge)
+    factor = torch.linalg.cholesky(moments)
+    theta = torch.cholesky_solve(cross, factor)
+    return Regression(factor, theta, (cross * theta).sum(0), total)
+
+
+def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int) -> Tensor:
+    """Relative Frobenius error and mean absolute error of phi phi^T against the kernel, on at most 500 rows, (2,)."""
+    some = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:SEEN].to(rows.device)]
+    exact, phi = gaussian(some, some), features(some)
+    error = phi @ phi.T - exact
+    return torch.stack([error.norm() / exact.norm(), error.abs().mean()])
+
+
+def said_errors(errors: Tensor) -> dict[str, float]:
+    """Errors (stages, 2) by name."""
+    kinds, stages = ("frobenius", "mean"), ("outcome", "covariates", "context")
+    return {f"{stage}_{kind}": float(value) for stage, row in zip(stages, errors, strict=False) for kind, value in zip(kinds, row, strict=True)}
+
+
+class LowRankRidge(GaussianBumps):
+    """The Nystroem estimator.
+
+    Args:
+        first: See `AlterationValue`; there is no sequential form.
+        rank: m, landmarks of each kernel at most.
+        landmarks: "pivoted", "sampled" or "uniform", see `landmark_regression.landmarks`.
+        widths: "median", or "leave_one_out" (the best model of a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
+        lambda_h: Ridge of stage 1; N lambda_h is added.
+        lambda_x: Ridge of stage 2.
+        seed: Decides landmarks and subsets.
+
+    Raises:
+        ValueError: if a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[int] = (),
+        rank: int = 200,
+        landmarks: str = SAMPLED,
+        widths: str = MEDIAN,
+        fixed: Sequence[float] | None = None,
+        lambda_h: float = LAMBDA,
+        lambda_x: float = LAMBDA,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(first)
+        if rank < 1 or lambda_x <= 0:
+            raise ValueError(f"expected a positive rank and lambda_x; got {rank} and {lambda_x}")
+        bounded("rank", rank)
+        self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
+        self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "root", "factor", "amplitudes", "profile")
+        self.register_fitted("context_centres", "embedding", "cover", "errors")
+        self.contexts: Tensor
+        self.covariates: Tensor
+        self.widths: Tensor
+        self.ridge: Tensor
+        self.coefficients: Tensor
+        self.root: Tensor
+        self.factor: Tensor
+        self.amplitudes: Tensor
+        self.profile: Tensor
+        self.context_centres: Tensor
+        self.embedding: Tensor
+        self.cover: Tensor
+        self.errors: Tensor
+
+    def sizes(self) -> Sizes:
+        """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, seen by e features."""
+        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,), "errors": ("s", 2)}
+        fit: Sizes = {"coefficients": ("n", 2), "root": ("n", "n"), "factor": ("n", "n"), "amplitudes": (2,), "profile": ("n",)}
+        second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", "e"), "cover": ("n", "v")}
+        return {**super().sizes(), **rows, **fit, **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {})}
+
+    def faults(self) -> list[str]:
+        """Sizes, and an embedding that does not hold the covariates' features and means."""
+        found, covariates = super().faults(), self.covariates.shape[-1]
+        if not found and covariates and self.embedding.shape[1] != self.cover.shape[1] + covariates:
+            found.append(f"embedding: expected {self.cover.shape[1] + covariates} columns; got {self.embedding.shape[1]}")
+        return found
+
+    def solve(self, *examples: Tensor) -> None:
+        """Both stages on landmarks.
+
+        Raises:
+            ValueError: if there are variables between the alterations.
+        """
+        context, before, between, actions, targets = (each.detach() for each in examples[:5])
+        refuse_between(between)
+        blocks, count = (context, before, actions), len(targets)
+        models = self.choice.models(blocks, targets[:, 0])
+        self.widths, self.ridge = models.widths[0], count * models.ridges
+        rows = joined(blocks, self.widths)
+        marks = landmarks(rows, self.rank, self.landmarks, self.seed)
+        self.contexts, self.covariates, self.centres, self.bump_widths = (*(block[marks.chosen] for block in blocks), self.widths[2:].clone())
+        found = regressed(count, lambda span: marks.features(rows[span]), lambda span: targets[span], float(self.ridge))
+        self.root, self.factor = marks.root, found.factor
+        self.coefficients = torch.linalg.solve_triangular(marks.root.T, found.theta, upper=True)
+        self.profile = torch.linalg.solve_triangular(marks.root.T, found.total[:, None], upper=True)[:, 0]
+        self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
+        errors = [kernel_errors(rows, marks.features, self.seed)]
+        self.errors = torch.stack([*errors, *self._embed(context / self.widths[0], before)] if before.shape[1] else errors)
+        lay_out(self)
+
+    def _embed(self, scaled: Tensor, before: Tensor) -> list[Tensor]:
+        """Stage 2, and the errors of its kernels."""
+        covariates = before / self.widths[1]
+        inner = landmarks(covariates, self.rank, self.landmarks, self.seed)
+        outer = landmarks(scaled, self.rank, self.landmarks, self.seed)
+        found = regressed(
+            len(scaled),
+            lambda span: outer.features(scaled[span]),
+            lambda span: torch.cat([inner.features(covariates[span]), before[span]], -1),
+            len(scaled) * self.lambda_x,
+        )
+        self.context_centres, self.embedding = outer.centres, torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
+        self.cover = inner.features(self.covariates / self.widths[1])
+        return [kernel_errors(covariates, inner.features, self.seed), kernel_errors(scaled, outer.features, self.seed)]
+
+    def approximation(self) -> dict[str, float]:
+        """How far the landmarks' kernels (of h, u and x) are from the exact ones on a sample: relative Frobenius and mean absolute errors."""
+        return said_errors(self.errors)
+
+    def prepare(self, contexts: Tensor) -> Prepared:
+        """Pieces: weights of both targets (B, 1, m), reach (B, m), prior variance over its amplitude (B,), expected covariates (B, |U|)."""
+        contexts = contexts.to(self.contexts)
+        scaled = contexts / self.widths[0]
+        reach = gaussian(scaled, self.contexts / self.widths[0])
+        prior, expected = reach.new_ones(len(reach)), reach.new_empty(len(reach), 0)
+        if self.embedding.numel():
+            told = gaussian(scaled, self.context_centres) @ self.embedding
+            embedded, expected = told.split([self.cover.shape[1], self.covariates.shape[1]], -1)
+            reach, prior = reach * (embedded @ self.cover.T), embedded.square().sum(-1)
+        weights = [(reach * column)[:, None] for column in self.coefficients.T]
+        return Prepared(contexts, (*weights, reach, prior, expected))
+
+    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """Posterior in the span, and what the span leaves out, (..., B, k) -> (..., B)."""
+        _, _, reach, prior, _ = prepared.pieces
+        query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])
+        features = torch.linalg.solve_triangular(self.root, query.reshape(-1, query.shape[-1]).T, upper=False)
+        inside = self.ridge * torch.linalg.solve_triangular(self.factor, features, upper=False).square().sum(0)
+        outside = (prior - features.square().sum(0).reshape(query.shape[:-1])).clamp(min=0)
+        return (self.amplitudes[target] * (inside.reshape(outside.shape) + outside)).sqrt()
+
+    def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """Rows near (x, E[u | x], a) by the landmarks' kernel, (B, k) -> (B,)."""
+        here = joined((prepared.contexts, prepared.pieces[4], actions.to(prepared.contexts)), self.widths)
+        return (gaussian(here, joined((self.contexts, self.covariates, self.centres), self.widths)) @ self.profile).clamp(min=0)

@@ -1,0 +1,255 @@
+"""Nested kernel ridge regression: what altering each candidate set would be worth, without a model of the mechanisms.
+
+For each candidate set, the covariates to adjust for are read off the graph, and an estimator of J(a; x) is fitted: first
+stage E[w(Y) | x, u, a], second stage E[. | x]. A regression on the context alone says what happens when nothing is altered.
+
+Source: Du et al. (2026), Sec. 3 and Alg. 1.
+
+Desirability of observed outcomes: the smoothed target that kernel ridge regression is fitted to.
+
+In standardised outcomes, with the region's normals of length one, the target is w(y) = prod_k Phi(eta (d_k - m_k' y)).
+The sharpness eta trades bias (a small eta blurs the region) against variance (a large one makes a target that is hard to
+learn). The rule, from the observations alone:
+
+    eta = max(eta_0, clearance / r),    eta_0 = 5, 10, 20 for a positive rate below .1, from .1 to .3, above .3,
+
+with r the radius of the largest ball inside the region: however rare or narrow the region, its centre counts as desired
+(Phi(2) = .977 for each face at the default clearance of 2). The paper names {5, 10, 20} and the positive rate, not the
+thresholds; without the second term, outcomes with heavy tails leave the standardised region so narrow that w never nears one.
+
+Source: Du et al. (2026), Eq. (3) and Sec. 4.1; thresholds and clearance are ours.
+
+Alteration values: estimators of J(a; x) = E[w(Y) | x, a altered] for one set of altered variables.
+
+What is to be estimated from observations is a nested expectation,
+
+    J(a; x) = E_{u | x} E[w(Y) | x, u, a],
+
+with u the covariates that precede the alteration; or, where covariates v between two alterations influence a later one
+and the outcome, its sequential form E_{u | x} E_{v | x, u, a_first} E[w(Y) | x, u, v, a]. Estimators differ in kernels
+and in how they solve; all prepare the contexts once and are then cheap in a.
+
+Source: Du et al. (2026), Prop. 1 and Eq. (5)-(9); Robins (1986) for the sequential form.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.scaling import Standardise
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.separation import Adjustment, adjustment
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+FEW, MANY = 0.1, 0.3
+
+
+class Desirability(Solved):
+    """Outcomes to targets.
+
+    Args:
+        region: Where the outcomes should fall.
+        sharpness: eta; None chooses it.
+        clearance: eta times the radius is at least this, where eta is chosen.
+
+    Raises:
+        ValueError: if a number is not positive.
+    """
+
+    def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
+        super().__init__()
+        if clearance <= 0 or (sharpness is not None and sharpness <= 0):
+            raise ValueError(f"expected a positive sharpness (or null, to choose it) and clearance; got {sharpness} and {clearance}")
+        self.region, self.chosen, self.clearance = region, sharpness, clearance
+        self.register_fitted("location", "scale", "sharpness", "rate")
+        self.location: Tensor
+        self.scale: Tensor
+        self.sharpness: Tensor
+        self.rate: Tensor
+
+    def sizes(self) -> Sizes:
+        """A location and a scale for each outcome."""
+        width = len(self.region.names)
+        return {"location": (width,), "scale": (width,), "sharpness": (1,), "rate": (1,)}
+
+    def solve(self, *examples: Tensor) -> None:
+        """Learns scales, the positive rate and the sharpness from outcomes (N, |Y|)."""
+        (outcomes,) = examples
+        self.location, self.scale = outcomes.mean(0), outcomes.std(0)
+        self.rate = self.region.contains(outcomes).to(torch.float64).mean().reshape(1)
+        if self.chosen is not None:
+            self.sharpness = torch.tensor([float(self.chosen)], dtype=torch.float64)
+            return
+        rate = float(self.rate)
+        by_rate = 5.0 if rate < FEW else 10.0 if rate <= MANY else 20.0
+        radius = self.region.standardised(self.location, self.scale).chebyshev()[1]
+        self.sharpness = torch.tensor([max(by_rate, self.clearance / max(radius, 1e-6))], dtype=torch.float64)
+
+    def targets(self, outcomes: Tensor) -> Tensor:
+        """The smoothed desirability and the indicator, (N, |Y|) -> (N, 2)."""
+        region = self.region.standardised(self.location, self.scale)
+        smooth = region.desirability((outcomes - self.location) / self.scale, float(self.sharpness))
+        return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
+
+    def scores(self, outcomes: Tensor) -> Tensor:
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); faces that order the rows alike count once."""
+        slack = self.region.slack(outcomes)
+        ranks = slack.argsort(0).argsort(0).to(torch.float64)
+        kept: list[int] = []
+        for face in range(slack.shape[1]):
+            pairs = [torch.corrcoef(torch.stack((slack[:, face], slack[:, other])))[0, 1].abs() for other in kept]
+            if all(float(pair) < 0.999 for pair in pairs):
+                kept.append(face)
+        return torch.special.ndtri((ranks[:, kept] + 0.5) / len(slack))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What an estimator keeps of B contexts.
+
+    Attributes:
+        contexts: (B, |X|), standardised.
+        pieces: Tensors with leading dimension B; their meaning is the estimator's own.
+    """
+
+    contexts: Tensor
+    pieces: tuple[Tensor, ...]
+
+
+class AlterationValue(Solved, ABC):
+    """An estimator of J for one set of k altered variables; everything is in standardised coordinates.
+
+    Args:
+        first: Which of the k actions precede the covariates between alterations; empty where there are none.
+    """
+
+    def __init__(self, first: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.first = tuple(first)
+
+    @abstractmethod
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N, 2), scores (N, q).
+
+        Targets are the smoothed desirability w and the indicator of the desired region; scores are the outcomes as normal scores, from
+        which an estimator may learn what matters. Widths of zero columns stand for empty sets.
+        """
+
+    @abstractmethod
+    def prepare(self, contexts: Tensor) -> Prepared:
+        """What depends on contexts (B, |X|) alone."""
+
+    @abstractmethod
+    def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """J at actions (..., B, k) -> (..., B); target 0 is the smoothed desirability, 1 the indicator."""
+
+    @abstractmethod
+    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """J of the smoothed desirability (..., B) and its gradient (..., B, k).
+
+        Source: Du et al. (2026), Eq. (10).
+        """
+
+    @abstractmethod
+    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """The posterior standard deviation of J, (..., B, k) -> (..., B)."""
+
+    @abstractmethod
+    def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """How many rows lie near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row), u at its expectation, with k(h, h) = 1."""
+
+    @abstractmethod
+    def weights(self, prepared: Prepared) -> Tensor:
+        """How much each historical action speaks for itself in each context, (B, N): where an ascent starts.
+
+        Source: Du et al. (2026), Alg. 1, line 13.
+        """
+
+    @property
+    @abstractmethod
+    def actions(self) -> Tensor:
+        """The N historical actions, (N, k), or those that are kept of them."""
+
+    @property
+    @abstractmethod
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """How many context variables, covariates and actions it was fitted to."""
+
+
+class NestedRidge(RehearsalSurrogate):
+    """An estimator for each candidate set.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+        estimator: Makes the estimator of a set; called with `first`.
+        sharpness: eta in standardised outcomes; None chooses it.
+        clearance: How sharp the chosen eta is in a narrow region, see `Desirability`.
+        sequential: Uses the sequential formula where the single one does not hold; otherwise the paper's single one, with a warning.
+
+    Attributes:
+        adjustments: What each candidate set is adjusted for.
+    """
+
+    def __init__(
+        self,
+        task: Mapping[str, Any] | RehearsalTask,
+        estimator: Callable[..., AlterationValue],
+        sharpness: float | None = None,
+        clearance: float = 2.0,
+        sequential: bool = True,
+    ) -> None:
+        super().__init__(task)
+        self.scaler = Standardise(self.task.graph.names)
+        self.desirability = Desirability(self.task.region, sharpness, clearance)
+        self.untouched = MetricRidge()
+        context, outcomes = self.task.context, self.task.outcomes
+        self.adjustments: tuple[Adjustment, ...] = tuple(adjustment(self.task.graph, context, names, outcomes, sequential) for names in self.task.candidates)
+        self.estimators = nn.ModuleList(
+            estimator(first=[names.index(name) for name in found.first]) for names, found in zip(self.task.candidates, self.adjustments, strict=True)
+        )
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """Where the rows lie, the scaler, the desirability, what happens untouched, and an estimator for each candidate set."""
+        self.task.check(table)
+        yield self.overlap, self.overlap.examples(table)
+        yield self.scaler, (table.columns(self.task.graph.names),)
+        outcomes = table.columns(self.task.outcomes)
+        yield self.desirability, (outcomes,)
+        targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
+        context = self._shown(table, self.task.context)
+        yield self.untouched, (context, targets, torch.cat((targets, scores), -1))
+        for names, found, estimator in zip(self.task.candidates, self.adjustments, self.values(), strict=True):
+            covariates = (self._shown(table, found.before), self._shown(table, found.between))
+            yield estimator, (context, *covariates, self._shown(table, names), targets, scores)
+
+    def used(self) -> tuple[str, ...]:
+        """All of it: targets are the region's, and each candidate set has an estimator of its own."""
+        return ("graph", "actions", "context", "outcomes", "region", "candidates")
+
+    def faults(self) -> list[str]:
+        """The parts' faults, and estimators of other widths than the task's."""
+        found = super().faults()
+        if found:
+            return found
+        context, sets = len(self.task.context), zip(self.task.candidates, self.adjustments, self.values(), strict=True)
+        for place, (names, adjusted, each) in enumerate(sets):
+            wanted = (context, len(adjusted.before) + len(adjusted.between), len(names))
+            if each.widths_of_rows != wanted:
+                found.append(f"estimators.{place}: expected {wanted} context variables, covariates and actions; got {each.widths_of_rows}")
+        width = self.untouched.directions.shape[-1]
+        return found if width == context else [*found, f"untouched.directions: expected {context} columns; got {width}"]
+
+    def values(self) -> list[AlterationValue]:
+        """The estimators, in the order of the task's candidate sets."""
+        return [each for each in self.estimators if isinstance(each, AlterationValue)]
+
+    def _shown(self, table: Table, names: tuple[str, ...]) -> Tensor:
+        return self.scaler.shown(names, table.columns(names))

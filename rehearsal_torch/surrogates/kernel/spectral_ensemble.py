@@ -1,0 +1,108 @@
+"""Several joint metrics, averaged.
+
+Metrics of nearly equal evidence can recommend very different actions, because evidence measures error where the rows lie
+and decisions are taken at their edge. Members that are fitted to different rows disagree there, and only there: their mean
+is a better guide than any of them, and their disagreement belongs into the posterior of J,
+
+    J = mean_e J_e,    var J = mean_e var_e + (1 + 1/E) var_e(J_e),
+
+with the unbiased variance over members: the truth is taken for one draw more of the same kind, and the mean is itself uncertain.
+
+Source: ours; bagging after Breiman (1996), the law of total variance.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
+
+
+class SpectralEnsemble(AlterationValue):
+    """The average of E joint metrics.
+
+    Args:
+        first: Which actions precede the covariates between alterations.
+        members: E.
+        features: Frequencies of each.
+        directed_by: At most so many rows find each member's directions.
+        chosen_by: At most so many rows choose its widths.
+        iterations: Of each evidence maximisation, at most.
+        seed: Where the random choices of rows start.
+    """
+
+    def __init__(
+        self,
+        first: Sequence[int] = (),
+        members: int = 4,
+        features: int = 400,
+        directed_by: int = 300,
+        chosen_by: int = 500,
+        iterations: int = 25,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(first)
+        if members < 1:
+            raise ValueError(f"expected at least 1 member; got {members}")
+        bounded("members", members, 1000)
+        self.members = nn.ModuleList(SpectralRidge(first, features, directed_by, chosen_by, iterations, 1000 * seed + each) for each in range(members))
+
+    def _each(self) -> list[SpectralRidge]:
+        return [member for member in self.members if isinstance(member, SpectralRidge)]
+
+    def _parts(self, prepared: Prepared) -> list[tuple[SpectralRidge, Prepared]]:
+        return [(member, Prepared(prepared.contexts, (piece,))) for member, piece in zip(self._each(), prepared.pieces, strict=True)]
+
+    def solve(self, *examples: Tensor) -> None:
+        """See `AlterationValue.solve`."""
+        for member in self._each():
+            member.solve(*examples)
+
+    @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """Those of the members, or minus one where they disagree."""
+        found = {member.widths_of_rows for member in self._each()}
+        return found.pop() if len(found) == 1 else (-1, -1, -1)
+
+    @property
+    def actions(self) -> Tensor:
+        """Some of the historical actions, (n, k)."""
+        return self._each()[0].actions
+
+    def prepare(self, contexts: Tensor) -> Prepared:
+        """See `AlterationValue.prepare`."""
+        return Prepared(contexts, tuple(member.prepare(contexts).pieces[0] for member in self._each()))
+
+    def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """See `AlterationValue.value`."""
+        return torch.stack([member.value(part, actions, target) for member, part in self._parts(prepared)]).mean(0)
+
+    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_slope`."""
+        found = [member.value_and_slope(part, actions) for member, part in self._parts(prepared)]
+        count = len(found)
+        value, slope = found[0]
+        for more, steeper in found[1:]:
+            value, slope = value + more, slope + steeper
+        return value / count, slope / count
+
+    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """See `AlterationValue.deviation`."""
+        parts = self._parts(prepared)
+        values = torch.stack([member.value(part, actions, target) for member, part in parts])
+        variances = torch.stack([member.deviation(part, actions, target).square() for member, part in parts])
+        count = len(parts)
+        between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(variances[0])
+        return (variances.mean(0) + between).sqrt()
+
+    def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """See `AlterationValue.support`; the mean over members."""
+        return torch.stack([member.support(part, actions) for member, part in self._parts(prepared)]).mean(0)
+
+    def weights(self, prepared: Prepared) -> Tensor:
+        """J at historical actions, (B, n)."""
+        points = self.actions.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
+        return self.value_and_slope(prepared, points)[0].mT

@@ -1,0 +1,1 @@
+"""Surrogates of causal networks: one Gaussian process mechanism per node."""

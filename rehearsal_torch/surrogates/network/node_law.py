@@ -1,0 +1,299 @@
+"""What each node of a causal system is learnt from.
+
+    graph         every node from its parents and actions,                       X_i  <-  Z_i, A_i
+    independent   every node that the reward reads from all actions alone,       X_i  <-  A
+    black_box     the reward from all actions,                                   y    <-  A
+
+A node is learnt from the rows in which it was not set by hand. Without the structure its law includes all that lies between the
+actions and the node, so that rows are left out in which something between was set.
+
+Inputs are scaled to the unit cube: actions by their bounds, other nodes by the values seen. Values are standardised.
+
+Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a function network, and the black box that ignores it).
+
+Laws of nodes that a Gaussian process and a learnt noise make up.
+
+With the posterior mean mu(w) and standard deviation tau(w) of the process and the noise's standard deviation s(w),
+
+    closed form:   x = mu(w) + sigma(w) (c + u),    u = (x - mu(w)) / sigma(w) - c,
+
+where c is 0 for normal noise (mu is then the node's mean), and sigma is s (what is not known of mu is kept apart, in tau), or the
+predictive scale (tau^2 + s^2)^(1/2). The rows that were fitted come back exactly.
+
+    decoded:       x = g(w, u),                     g a Gaussian process of its own on (w, u / 6 + 1/2),
+
+which the noises of the rows have taught; what is not known is then what g does not know.
+
+Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq. 2.25-2.26.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.gp_posterior import Posterior
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.surrogates.network.causal_model import NodeLaw
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of the noise, in standardised units: s(w)^2 = level * exp(rho h(w)).
+
+    Attributes:
+        level: ().
+        rho: How much of h is believed, ().
+        shape: The posterior of the log squared residuals, h; None where the noise is the same everywhere.
+    """
+
+    level: Tensor
+    rho: Tensor
+    shape: Posterior | None = None
+
+    def deviation(self, scaled: Tensor) -> Tensor:
+        """s(w), (..., p) -> (...), or () where it is the same everywhere."""
+        if self.shape is None:
+            return self.level.sqrt()
+        return self.level.sqrt() * (0.5 * self.rho * self.shape.guess(scaled)).exp()
+
+
+@dataclass(frozen=True)
+class ClosedForm(NodeLaw):
+    """x = mu(w) + sigma(w) u.
+
+    Attributes:
+        offset: Least inputs, (p,).
+        width: Their ranges, (p,).
+        centre: The node's mean, ().
+        scale: Its standard deviation, ().
+        posterior: Of mu, in standardised units.
+        noise: s.
+        shift: The noise's mean over its deviation, where it is not 0, (): mu + s shift is the node's mean.
+        predictive: Whether sigma includes what is not known of mu.
+    """
+
+    offset: Tensor
+    width: Tensor
+    centre: Tensor
+    scale: Tensor
+    posterior: Posterior
+    noise: Noise
+    shift: Tensor
+    predictive: bool
+
+    def scaled(self, inputs: Tensor) -> Tensor:
+        """(..., p) -> (..., p)."""
+        return (inputs - self.offset) / self.width
+
+    def guess(self, scaled: Tensor, noise: Tensor) -> Tensor:
+        """mu(w) + sigma(w) u, (..., p), (...) -> (...)."""
+        if self.predictive:
+            return self.believed(scaled, noise)[0]
+        return self.centre + self.scale * (self.posterior.guess(scaled) + self.noise.deviation(scaled) * (self.shift + noise))
+
+    def believed(self, scaled: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """The same and tau(w), which no noise changes: (..., p), (...) -> (...), (...)."""
+        mean, unknown = self.posterior.believed(scaled)
+        sigma = self._sigma(scaled, unknown)
+        return self.centre + self.scale * (mean + sigma * (self.shift + noise)), self.scale * unknown
+
+    def abduct(self, scaled: Tensor, values: Tensor) -> Tensor:
+        """(x - mu(w)) / sigma(w), (..., p), (...) -> (...)."""
+        mean, unknown = self.posterior.believed(scaled) if self.predictive else (self.posterior.guess(scaled), self.scale)
+        return ((values - self.centre) / self.scale - mean) / self._sigma(scaled, unknown) - self.shift
+
+    def _sigma(self, scaled: Tensor, unknown: Tensor) -> Tensor:
+        own = self.noise.deviation(scaled)
+        return (own.square() + unknown.square()).sqrt() if self.predictive else own
+
+
+def noise_input(noise: Tensor) -> Tensor:
+    """Where a decoder's unit cube has the noise, (...) -> (...)."""
+    return noise / 6 + 0.5
+
+
+@dataclass(frozen=True)
+class Decoded(NodeLaw):
+    """x = g(w, u), u by the encoder.
+
+    Attributes:
+        encoder: Scales and the way back to the noise.
+        decoder: Of g, in standardised units.
+    """
+
+    encoder: ClosedForm
+    decoder: Posterior
+
+    def scaled(self, inputs: Tensor) -> Tensor:
+        """(..., p) -> (..., p)."""
+        return self.encoder.scaled(inputs)
+
+    def guess(self, scaled: Tensor, noise: Tensor) -> Tensor:
+        """The decoder's mean, (..., p), (...) -> (...)."""
+        return self.encoder.centre + self.encoder.scale * self.decoder.guess(self._joined(scaled, noise))
+
+    def believed(self, scaled: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoder's mean and deviation, (..., p), (...) -> (...), (...)."""
+        mean, unknown = self.decoder.believed(self._joined(scaled, noise))
+        return self.encoder.centre + self.encoder.scale * mean, self.encoder.scale * unknown
+
+    def abduct(self, scaled: Tensor, values: Tensor) -> Tensor:
+        """The encoder's noise, (..., p), (...) -> (...)."""
+        return self.encoder.abduct(scaled, values)
+
+    def _joined(self, scaled: Tensor, noise: Tensor) -> Tensor:
+        shape = torch.broadcast_shapes(scaled.shape[:-1], noise.shape)
+        return torch.cat([scaled.expand(*shape, -1), noise_input(noise).expand(shape).unsqueeze(-1)], -1)
+
+
+Structure = Literal["graph", "independent", "black_box"]
+STRUCTURES = ("graph", "independent", "black_box")
+
+
+class NodeRows:
+    """The task as a structure sees it, and its rows.
+
+    Args:
+        task: The whole task.
+        structure: How much of its graph is used.
+
+    Raises:
+        ValueError: if the structure is unknown.
+    """
+
+    def __init__(self, task: CausalTask, structure: Structure) -> None:
+        if structure not in STRUCTURES:
+            raise ValueError(f"expected a structure of {list(STRUCTURES)}; got {structure!r}")
+        self.task, self.structure = task, structure
+        self.seen = task
+        if structure == "independent":
+            self.seen = task.flattened()
+        elif structure == "black_box":
+            name = "reward"
+            while name in task.actions:
+                name += "_"
+            self.seen = CausalTask(RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits)
+        self.inputs = tuple(self.seen.inputs(node) for node in self.seen.nodes)
+        self.most = max(1, *map(len, self.inputs))
+
+    def values(self, table: Table) -> Tensor:
+        """Node values, (n, N)."""
+        return self.task.reward_of(table).unsqueeze(-1) if self.structure == "black_box" else table.columns(self.seen.nodes)
+
+    def kept(self, table: Table) -> Tensor:
+        """Which rows each node is learnt from, (n, N) bool."""
+        held = []
+        for node in self.seen.nodes:
+            own = self.task.reward.names if self.structure == "black_box" else (node,)
+            between = own if self.structure == "graph" else tuple(self.task.graph.ancestors(own) - set(self.task.actions))
+            places = [table.names.index(name) for name in between if name in table.names]
+            held.append(~table.altered[:, places].any(-1))
+        return torch.stack(held, -1)
+
+    def columns(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Inputs (n, N, p), padded with zeros, and values (n, N)."""
+        inputs = [torch.nn.functional.pad(table.columns(names).double(), (0, self.most - len(names))) for names in self.inputs]
+        return torch.stack(inputs, 1), self.values(table).double()
+
+    def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs (n, N, p) padded with zeros, values (n, N), and which rows count (n, N).
+
+        Raises:
+            ValueError: if a node is left with fewer than 5 rows, or a constant.
+        """
+        inputs, values = self.columns(table)
+        kept = self.kept(table)
+        for node, column, rows in zip(self.seen.nodes, values.T, kept.T, strict=True):
+            if int(rows.sum()) < LEAST_ROWS:
+                raise ValueError(f"{node}: expected at least {LEAST_ROWS} rows in which it was not set by hand; got {int(rows.sum())}: add observations")
+            if bool((column[rows] == column[rows][0]).all()):
+                raise ValueError(f"{node}: all {int(rows.sum())} values that were not set by hand are {float(column[rows][0]):g}: a constant says nothing")
+        return inputs, values, kept
+
+
+class UnitCube(Solved):
+    """Offsets and widths that carry inputs to the unit cube and values to mean 0 and variance 1.
+
+    Args:
+        rows: Which inputs there are; actions keep the scale of their bounds.
+    """
+
+    def __init__(self, rows: NodeRows) -> None:
+        super().__init__()
+        box = rows.seen.box
+        bounds = box.bounds()
+        known = torch.tensor([[name in bounds for name in names] + [True] * (rows.most - len(names)) for names in rows.inputs]).reshape(-1, rows.most)
+        lower = [[bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.most - len(names)) for names in rows.inputs]
+        width = [[bounds[name][1] - bounds[name][0] if name in bounds else 1.0 for name in names] + [1.0] * (rows.most - len(names)) for names in rows.inputs]
+        self.register_buffer("known", known, persistent=False)
+        self.register_buffer("low", torch.tensor(lower, dtype=torch.float64), persistent=False)
+        self.register_buffer("wide", torch.tensor(width, dtype=torch.float64), persistent=False)
+        self.register_fitted("offset", "width", "centre", "scale")
+        self.known: Tensor
+        self.low: Tensor
+        self.wide: Tensor
+        self.offset: Tensor
+        self.width: Tensor
+        self.centre: Tensor
+        self.scale: Tensor
+
+    def sizes(self) -> Sizes:
+        """N nodes with p inputs at most."""
+        nodes, most = tuple(self.known.shape)
+        return {"offset": (nodes, most), "width": (nodes, most), "centre": (nodes,), "scale": (nodes,)}
+
+    def faults(self) -> list[str]:
+        """Sizes, and widths or scales that are not positive."""
+        found = super().faults()
+        if not found and not bool((self.width > 0).all() and (self.scale > 0).all()):
+            found.append("width and scale: expected numbers above 0")
+        return found
+
+    def solve(self, *examples: Tensor) -> None:
+        """Least and largest inputs, means and deviations, of inputs (n, N, p), values (n, N), kept rows (n, N)."""
+        inputs, values, kept = examples
+        rows = kept.unsqueeze(-1)
+        least, largest = torch.where(rows, inputs, torch.inf).amin(0), torch.where(rows, inputs, -torch.inf).amax(0)
+        span = largest - least
+        self.offset = torch.where(self.known, self.low, least)
+        # An input that has not varied yet keeps a width of 1.
+        self.width = torch.where(self.known, self.wide, torch.where(span > 0, span, 1.0))
+        count = kept.sum(0)
+        self.centre = torch.where(kept, values, 0.0).sum(0) / count
+        self.scale = (torch.where(kept, values - self.centre, 0.0).square().sum(0) / (count - 1)).sqrt()
+
+    def scaled(self, inputs: Tensor) -> Tensor:
+        """(n, N, p) -> (n, N, p)."""
+        return (inputs - self.offset) / self.width
+
+    def standard(self, values: Tensor) -> Tensor:
+        """(n, N) -> (n, N)."""
+        return (values - self.centre) / self.scale
+
+
+class Tried(Solved):
+    """The actions that have been tried.
+
+    Args:
+        width: k, how many actions there are.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.register_fitted("actions")
+        self.actions: Tensor
+
+    def sizes(self) -> Sizes:
+        """(n, k)."""
+        return {"actions": ("n", self.width)}
+
+    def solve(self, *examples: Tensor) -> None:
+        """Takes actions (n, k)."""
+        self.actions = examples[0].detach().double().clone()

@@ -1,0 +1,101 @@
+"""Linear structural models that follow a drift.
+
+The rows in which nothing had been altered yet begin: their least squares give the first coefficients and the noise's
+covariance, which stays. Every row from the first altered one on is a round, in order; each equation learns from the rounds
+in which its members were left alone (see `drifting_regression`).
+
+Fitting again to a table that has grown goes through the new rows only, and gives what fitting to all of it would: the loop
+may add rows and fit, at the cost of one round.
+
+Source: Du et al. (2024), Alg. 1.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
+from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate
+
+
+class DriftingLinear(LinearSurrogate):
+    """Experts for every equation.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+        initial: How many rows begin; None for all before the first altered one.
+        steps: Step sizes, in standardised units.
+        rate: How fast experts lose their votes; None lets the noise decide (see `drifting_regression`).
+        horizon: For how many rounds the default rate is meant.
+
+    Raises:
+        ValueError: if a number is out of its range.
+    """
+
+    def __init__(self, task: RehearsalTask, initial: int | None = None, steps: Sequence[float] = STEPS, rate: float | None = None, horizon: int = 100) -> None:
+        super().__init__(task)
+        if initial is not None and initial < 3:
+            raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
+        self.initial = initial
+        self.starts = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
+        place = {name: index for index, name in enumerate(self.task.graph.names)}
+        each = [(equation, member) for equation in self.equations for member in equation.members]
+        self.regressions = DriftingRegression(
+            [[place[name] for name in equation.parents] for equation, _ in each],
+            [place[member] for _, member in each],
+            [[place[name] for name in equation.members] for equation, _ in each],
+            [[place[name] for name in equation.altered] for equation, _ in each],
+            steps,
+            rate,
+            horizon,
+        )
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """Where the rows lie, the first least squares, the contexts that were seen, then the rounds.
+
+        Raises:
+            ValueError: if nothing can be learnt from the table, or it begins with an altered row.
+        """
+        self.task.check(table)
+        names = self.task.graph.names
+        values, touched = table.columns(names), Table(table.names, table.altered.double(), table.altered).columns(names) > 0
+        altered = touched.any(-1).nonzero()
+        first = len(values) if not len(altered) else int(altered[0])
+        first = first if self.initial is None else min(self.initial, first)
+        if first < 3:
+            raise ValueError(f"expected at least 3 rows before the first altered one; got {first}: begin with observations")
+        yield self.overlap, self.overlap.examples(table)
+        head = Table(names, values[:first], touched[:first])
+        for equation, start in zip(self.equations, self.mechanisms(), strict=True):
+            yield start, (head.columns(equation.parents), head.columns(equation.members))
+        yield self.contexts, (table.columns(self.task.context),)
+        yield self.regressions, (values, touched, *(each.expand(len(values), *each.shape) for each in self._first()), torch.full((len(values),), first))
+
+    def mechanisms(self) -> list[LinearGaussian]:
+        """The first least squares, typed."""
+        return [each for each in self.starts if isinstance(each, LinearGaussian)]
+
+    def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
+        """The ensemble's weights (p, c) and intercept (c,), and the covariance (c, c) of the first rows."""
+        which = self.equations.index(equation)
+        begin = sum(len(each.members) for each in self.equations[:which])
+        end = begin + len(equation.members)
+        intercepts, slopes = self.regressions.coefficients()
+        return slopes[begin:end, : len(equation.parents)].mT, intercepts[begin:end], self.mechanisms()[which].covariance
+
+    def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:  # noqa: ARG002
+        """None: experts have no law of what they do not know."""
+        return None
+
+    def _first(self) -> tuple[Tensor, Tensor]:
+        """First coefficients (J, p + 1), intercepts first, padded with zeros; variances of the noise (J,)."""
+        rows = []
+        for start in self.mechanisms():
+            block = torch.cat([start.intercept.unsqueeze(-1), start.weights.mT], -1)
+            rows.append(torch.nn.functional.pad(block, (0, self.regressions.most + 1 - block.shape[1])))
+        return torch.cat(rows), torch.cat([start.covariance.diagonal() for start in self.mechanisms()])

@@ -1,0 +1,259 @@
+"""Structural models with flows: one conditional law for every clique of a rehearsal graph.
+
+In standardised variables each clique, given its parents, is least squares plus a conditional flow for the whitened
+residuals,
+
+    v = b + W' pa + L f(u | pa),      u ~ N(0, I).
+
+Before it is trained the flow is the identity, so that training starts from the linear Gaussian model and departs from it
+where held-out rows agree; with ``flow=None`` the model stays linear. Where some members of a clique are altered, the others
+have an equation of their own with the altered members among the parents. Members that are seen in the context stand among
+the parents likewise, and the context itself needs no law.
+
+A column of few distinct values has no density: before a flow is fitted it is spread evenly over the smallest gap between
+two of its values.
+
+Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part; their linear option is least squares alone); Qin et al.
+(2023), Sec. 2 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
+
+Push-forward: noise through the altered graph.
+
+Given standard normal noise u for every variable, a context x and values z for the altered variables, each equation in
+topological order turns the noise of its members into their values,
+
+    v_members = b + W' pa + L f(u_members | pa),
+
+with altered variables and the context held at their values. What depends on neither the altered variables nor comes before
+the outcomes is computed once, when the push-forward is made, and not at every call.
+
+Source: Qin et al. (2025), Sec. 4.2 (sampling from the alteration graph by fixed noise, differentiable in z).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.scaling import Standardise
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
+from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations
+
+
+@dataclass(frozen=True)
+class FittedEquation:
+    """An equation with what was learnt of it, in standardised variables.
+
+    Attributes:
+        equation: Who follows from whom.
+        linear: Least squares.
+        flow: The law of its whitened residuals given the parents; None where they are taken to be normal and independent of them.
+    """
+
+    equation: Equation
+    linear: LinearGaussian
+    flow: ConditionalFlow | None
+
+    def members(self, known: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """Values of the members, (..., c): parents as broadcastable (...), noise (..., c)."""
+        parents = stacked([known[name] for name in self.equation.parents], noise)
+        residual = noise if self.flow is None else self.flow(parents, noise).to(noise.dtype)
+        root = torch.linalg.cholesky(self.linear.covariance).to(noise)
+        return self.linear.intercept.to(noise) + parents @ self.linear.weights.to(noise) + residual @ root.mT
+
+    def residuals(self, parents: Tensor, members: Tensor) -> Tensor:
+        """Whitened residuals of members (..., c) given parents (..., p)."""
+        root = torch.linalg.cholesky(self.linear.covariance)
+        return torch.linalg.solve_triangular(root, self.linear.abduct(parents, members).mT, upper=False).mT
+
+
+@dataclass(frozen=True)
+class PushForward:
+    """Values of altered variables to draws of some others, everything standardised.
+
+    Attributes:
+        altered: The k altered variables.
+        wanted: The m variables that are asked for.
+        known: What is known before anything is altered: context, and draws of what the altered variables do not reach.
+        noise: Noise of each variable that is still open, (n,).
+        open: The equations that are still to be computed, in order.
+    """
+
+    altered: tuple[str, ...]
+    wanted: tuple[str, ...]
+    known: dict[str, Tensor]
+    noise: dict[str, Tensor]
+    open: tuple[FittedEquation, ...]
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Altered variables (..., B, k) -> n draws each, (..., B, n, m)."""
+        known = dict(self.known)
+        known.update((name, values[..., place].unsqueeze(-1)) for place, name in enumerate(self.altered))
+        follow(known, self.noise, self.open)
+        draws = [known[name] for name in self.wanted]
+        count = len(next(iter(self.noise.values()))) if self.noise else 1
+        lead = torch.broadcast_shapes((*values.shape[:-1], count), *(draw.shape for draw in draws))
+        return torch.stack([draw.expand(lead) for draw in draws], -1)
+
+    def first(self, count: int) -> "PushForward":
+        """The same with the first `count` draws alone."""
+        known = {name: each[..., :count] if each.shape[-1] > 1 else each for name, each in self.known.items()}
+        return PushForward(self.altered, self.wanted, known, {name: each[:count] for name, each in self.noise.items()}, self.open)
+
+    def of(self, which: Tensor) -> "PushForward":
+        """The same for some of the B situations."""
+        known = {name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each for name, each in self.known.items()}
+        return PushForward(self.altered, self.wanted, known, self.noise, self.open)
+
+
+def follow(known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]) -> None:
+    """Adds the members of equations, in order, to what is known."""
+    for each in equations:
+        found = each.members(known, torch.stack([noise[name] for name in each.equation.members], -1))
+        known.update(zip(each.equation.members, found.unbind(-1), strict=True))
+
+
+def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
+    """Broadcastable columns (...) to rows (..., p); without columns, rows of nothing for noise (n, c)."""
+    if not columns:
+        return like.new_zeros(*like.shape[:-1], 0)
+    lead = torch.broadcast_shapes(like.shape[:-1], *(column.shape for column in columns))
+    return torch.stack([column.to(like).expand(lead) for column in columns], -1)
+
+
+LEVELS = 20
+
+
+class FlowStructural(RehearsalSurrogate):
+    """A conditional law for every equation of a task.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+        flow: Makes a flow of (parents, outputs); None keeps the model linear.
+        seed: Decides the noise that simulations use, and how columns of few values are spread.
+
+    Raises:
+        ValueError: if a cause of a context variable is not in the context: its law given the context is not at hand.
+    """
+
+    def __init__(self, task: RehearsalTask, flow: Callable[[int, int], ConditionalFlow] | None = None, seed: int = 0) -> None:
+        super().__init__(task)
+        self.seed = seed
+        graph, context = self.task.graph, set(self.task.context)
+        unseen = sorted(graph.ancestors(self.task.context) - context)
+        if unseen:
+            raise ValueError(f"{unseen} cause context variables and are not seen themselves: add them to the context, or take what they cause out of it")
+        self.equations = tuple(_without(each, self.task.context) for each in equations(self.task) if not set(each.members) <= context)
+        self.scaler = Standardise(graph.names)
+        self.linear = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
+        self.flows = nn.ModuleList([] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations])
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """Where the rows lie, the scaler; then, equation by equation, least squares and the flow of its residuals.
+
+        Raises:
+            ValueError: if nothing can be learnt from the table.
+        """
+        self.task.check(table)
+        yield self.overlap, self.overlap.examples(table)
+        spread = self._spread(table) if len(self.flows) else table
+        yield self.scaler, (spread.columns(self.scaler.names),)
+        for fitted in self.fitted(self.equations):
+            rows = fitted.equation.rows(spread)
+            parents = self.scaler.shown(fitted.equation.parents, rows.columns(fitted.equation.parents))
+            members = self.scaler.shown(fitted.equation.members, rows.columns(fitted.equation.members))
+            yield fitted.linear, (parents, members)
+            if fitted.flow is not None:
+                like = next(fitted.flow.parameters())
+                yield fitted.flow, (parents.to(like), fitted.residuals(parents, members).to(like))
+
+    def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
+        """Equations with what was learnt of them."""
+        found = []
+        for equation in wanted:
+            place = self.equations.index(equation)
+            linear, flow = self.linear[place], self.flows[place] if len(self.flows) else None
+            assert isinstance(linear, LinearGaussian)
+            assert flow is None or isinstance(flow, ConditionalFlow)
+            found.append(FittedEquation(equation, linear, flow))
+        return found
+
+    def under(self, altered: Sequence[str]) -> list[FittedEquation]:
+        """The equations that hold when `altered` is set from outside, in order.
+
+        Raises:
+            ValueError: if a variable may not be altered.
+        """
+        strange = [name for name in altered if name not in self.task.box.names]
+        if strange:
+            raise ValueError(f"{strange} may not be altered; actionable are {list(self.task.box.names)}")
+        cut = set(altered)
+        return self.fitted([each for each in self.equations if set(each.altered) == cut & set(each.clique)])
+
+    def noise(self, count: int, purpose: int) -> Tensor:
+        """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call, other draws for another purpose."""
+        self.require_fitted()
+        stream = torch.Generator().manual_seed(1_000_003 * self.seed + purpose)
+        return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(self.scaler.scale)
+
+    @torch.no_grad()
+    def pushed(self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]) -> PushForward:
+        """How draws of some variables follow from the altered ones, in standardised variables.
+
+        Args:
+            noise: (n, d), in the graph's order; its precision is the push-forward's.
+            altered: The k altered variables.
+            given: Contexts, (B, |X|), in the variables' units.
+            wanted: The variables that are asked for.
+        """
+        self.require_fitted()
+        graph = self.task.graph.altered(altered)
+        reached, needed = graph.descendants(altered), graph.ancestors(wanted)
+        # Members of a clique come together: the clique is needed, or reached, as soon as one of them is.
+        under = [each for each in self.under(altered) if needed & set(each.equation.members)]
+        names = self.scaler.names
+        drawn = {name: noise[:, names.index(name)] for name in names}
+        shown = self.scaler.shown(self.task.context, given).to(noise)
+        known = {name: shown[:, place : place + 1] for place, name in enumerate(self.task.context)}
+        settled = [each for each in under if not reached & set(each.equation.members)]
+        follow(known, drawn, settled)
+        return PushForward(tuple(altered), tuple(wanted), known, drawn, tuple(each for each in under if reached & set(each.equation.members)))
+
+    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
+        """Every variable after an alteration, in the graph's order and in units.
+
+        Args:
+            noise: (n, d), standard normal.
+            alteration: Values (..., B, k).
+            given: Contexts (B, |X|).
+
+        Returns:
+            (..., B, n, d), differentiable in the alteration.
+        """
+        pushed = self.pushed(noise, alteration.names, given, self.scaler.names)
+        return self.scaler.units(self.scaler.names, pushed(self.scaler.shown(alteration.names, alteration.values).to(noise)))
+
+    def _spread(self, table: Table) -> Table:
+        """Columns of few distinct values, spread evenly by half their smallest gap to both sides; the context is left as it is."""
+        values, stream = table.values.clone(), torch.Generator().manual_seed(1_000_003 * self.seed - 1)
+        for name in self.scaler.names:
+            column = values[:, positions(table.names, (name,))[0]]
+            unit = torch.rand(len(column), dtype=torch.float64, generator=stream).to(column) - 0.5
+            levels = column.unique()
+            if name in self.task.context or not 1 < len(levels) <= min(LEVELS, len(column) / 10):
+                continue
+            column += unit * levels.diff().min()
+        return Table(table.names, values, table.altered)
+
+
+def _without(equation: Equation, context: Sequence[str]) -> Equation:
+    """The equation of those members that are not in the context, with those that are as further parents."""
+    seen = tuple(name for name in equation.members if name in context)
+    rest = tuple(name for name in equation.members if name not in context)
+    return Equation(equation.clique, equation.altered, rest, (*equation.parents, *seen))

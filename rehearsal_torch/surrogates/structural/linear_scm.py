@@ -1,0 +1,240 @@
+"""Linear surrogates: who has an equation, and what follows from all of them together.
+
+Every maximal clique has an equation given its parents. Where some members of a clique are altered the others keep
+each other, get the altered members as further parents, and have parameters of their own; so each clique has one more
+equation for each set of its members that may be altered without the rest.
+
+Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4; Qin et al. (2025b), Sec. 4.2.
+
+Linear structural models: least squares for every clique of a rehearsal graph.
+
+Each equation is fitted by itself on the rows in which its members were untouched; the whole law, under any alteration,
+follows in closed form (see `linear_law`).
+
+Source: Qin et al. (2025b), Sec. 4.2; Qin et al. (2023), Sec. 4.1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Sizes, Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.structural.linear_law import AffineResponse, LinearLaw
+
+
+@dataclass(frozen=True)
+class Equation:
+    """Which variables follow from which.
+
+    Attributes:
+        clique: The whole clique.
+        altered: Its members that are set from outside; empty for the clique's own equation.
+        members: The c members that follow.
+        parents: The p variables that they follow from: the clique's parents, then `altered`.
+    """
+
+    clique: tuple[str, ...]
+    altered: tuple[str, ...]
+    members: tuple[str, ...]
+    parents: tuple[str, ...]
+
+    def rows(self, table: Table) -> Table:
+        """The rows from which the equation is learnt.
+
+        Those in which its members were untouched; for an equation under alteration only those in which exactly `altered` was set, once
+        there are ten for each parameter of a member: until then the association seen without altering stands in.
+        """
+        untouched = table.untouched(self.members)
+        if not self.altered:
+            return untouched
+        place = [table.names.index(name) for name in self.altered]
+        own = untouched.altered[:, place].all(-1)
+        if int(own.sum()) < 10 * (len(self.parents) + 1):
+            return untouched
+        return Table(untouched.names, untouched.values[own], untouched.altered[own])
+
+
+def equations(task: RehearsalTask) -> tuple[Equation, ...]:
+    """Every equation that an alteration of the task may need.
+
+    Raises:
+        ValueError: if a context variable shares a clique with one that may be altered.
+    """
+    task.graph.require_cliques("a linear equation for every clique")
+    found = []
+    for clique in task.graph.cliques:
+        parents, free = task.graph.parents(clique), [name for name in clique if name in task.box.names]
+        found.append(Equation(clique, (), clique, parents))
+        seen = [name for name in clique if name in task.context]
+        if free and seen:
+            raise ValueError(f"context {seen} and actionable {free} stand in one clique: what is set would change what was seen; take one out of the clique")
+        for size in range(1, min(len(free) + 1, len(clique))):
+            found += [Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen)) for chosen in combinations(free, size)]
+    return tuple(found)
+
+
+class SeenContexts(Solved):
+    """The contexts that the observations show, at most `most` of them, for choices that a method makes before it decides.
+
+    Args:
+        width: |X|.
+        most: How many are kept.
+    """
+
+    def __init__(self, width: int, most: int = 64) -> None:
+        super().__init__()
+        self.width, self.most = width, most
+        self.register_fitted("values")
+        self.values: Tensor
+
+    def sizes(self) -> Sizes:
+        """(n, |X|)."""
+        return {"values": ("n", self.width)}
+
+    def solve(self, *examples: Tensor) -> None:
+        """Keeps the first rows of (n, |X|)."""
+        (values,) = examples
+        self.values = values[: self.most].detach().clone().to(torch.float64)
+
+
+class LinearSurrogate(RehearsalSurrogate, ABC):
+    """A linear Gaussian law of a task's variables under every alteration.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+    """
+
+    def __init__(self, task: RehearsalTask) -> None:
+        super().__init__(task)
+        self.equations = equations(self.task)
+        self.contexts = SeenContexts(len(self.task.context))
+
+    @abstractmethod
+    def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights (p, c), intercept (c,) and covariance (c, c) of an equation."""
+
+    @abstractmethod
+    def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Draws of them from what the data leave open, with a leading dimension; the same at every call. None where the method has no such law."""
+
+    def law(self, altered: Sequence[str] = ()) -> LinearLaw:
+        """The law in which `altered` is set from outside."""
+        self.require_fitted()
+        return self._assembled(altered, [self.parameters_of(equation) for equation in self.under(altered)])
+
+    def laws(self, altered: Sequence[str] = ()) -> LinearLaw | None:
+        """Draws of the law, in a leading dimension; None where there are none."""
+        self.require_fitted()
+        found = [self.drawn(equation) for equation in self.under(altered)]
+        known = [each for each in found if each is not None]
+        return self._assembled(altered, known) if len(known) == len(found) else None
+
+    def under(self, altered: Sequence[str]) -> list[Equation]:
+        """The equations that hold when `altered` is set from outside.
+
+        Raises:
+            ValueError: if a variable may not be altered.
+        """
+        strange = [name for name in altered if name not in self.task.box.names]
+        if strange:
+            raise ValueError(f"{strange} may not be altered; actionable are {list(self.task.box.names)}")
+        cut = set(altered)
+        return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
+
+    def response(self, altered: Sequence[str] = ()) -> AffineResponse:
+        """How the outcomes depend on the context, on what is set and on noise."""
+        return self.law(altered).response(self.task.context, self.task.outcomes)
+
+    def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
+        """Every variable after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given (..., |X|) -> (..., d)."""
+        law = self.law(alteration.names)
+        there, back = positions(self.task.graph.names, law.names), positions(law.names, self.task.graph.names)
+        return law.rehearse(noise[..., there], alteration.values, self.task.context, given)[..., back]
+
+    def _assembled(self, altered: Sequence[str], learnt: Sequence[tuple[Tensor, Tensor, Tensor]]) -> LinearLaw:
+        names = self.task.graph.names
+        place = {name: index for index, name in enumerate(names)}
+        lead, like, width = learnt[0][1].shape[:-1], learnt[0][1], len(names)
+        weights, covariance = like.new_zeros(*lead, width, width), like.new_zeros(*lead, width, width)
+        intercept = like.new_zeros(*lead, width)
+        order = self._order(altered)
+        for equation, (slopes, start, spread) in zip(self.under(altered), learnt, strict=True):
+            to = [place[name] for name in equation.members]
+            for row, parent in enumerate(equation.parents):
+                weights[..., place[parent], to] = slopes[..., row, :]
+            intercept[..., to] = start
+            for row, index in enumerate(to):
+                covariance[..., index, to] = spread[..., row, :]
+        keep = [place[name] for name in order]
+        return LinearLaw(order, tuple(altered), weights[..., keep, :][..., keep], intercept[..., keep], covariance[..., keep, :][..., keep])
+
+    def _order(self, altered: Sequence[str]) -> tuple[str, ...]:
+        """Parents before children in the altered graph: altered members of a clique come before the others."""
+        cut = set(altered)
+        return tuple(name for clique in self.task.graph.cliques for name in sorted(clique, key=lambda name: name not in cut))
+
+
+MOST_DRAWS = 100_000
+
+
+class LinearStructural(LinearSurrogate):
+    """A linear Gaussian mechanism for every equation.
+
+    Args:
+        task: Who plays which part; plain data or a RehearsalTask.
+        draws: How many sets of parameters stand for what the rows leave open; 0 for none.
+        seed: Decides them.
+
+    Raises:
+        ValueError: if the number of draws is negative.
+    """
+
+    def __init__(self, task: RehearsalTask, draws: int = 48, seed: int = 0) -> None:
+        super().__init__(task)
+        if draws < 0:
+            raise ValueError(f"expected draws >= 0; got {draws}")
+        bounded("draws", draws, MOST_DRAWS, 0)
+        self.draws, self.seed = draws, seed
+        self.mechanisms = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """Where the rows lie; every equation with its rows; then the contexts that were seen.
+
+        Raises:
+            ValueError: if nothing can be learnt from the table.
+        """
+        self.task.check(table)
+        yield self.overlap, self.overlap.examples(table)
+        for equation in self.equations:
+            rows = equation.rows(table)
+            yield self.mechanism(equation), (rows.columns(equation.parents), rows.columns(equation.members))
+        yield self.contexts, (table.columns(self.task.context),)
+
+    def mechanism(self, equation: Equation) -> LinearGaussian:
+        """The mechanism of an equation."""
+        found = self.mechanisms[self.equations.index(equation)]
+        if not isinstance(found, LinearGaussian):
+            raise TypeError(f"expected a LinearGaussian; got {type(found).__name__}")
+        return found
+
+    def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights (p, c), intercept (c,) and covariance (c, c)."""
+        mechanism = self.mechanism(equation)
+        return mechanism.weights, mechanism.intercept, mechanism.covariance
+
+    def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Draws of them, (draws, ...); an equation's draws depend on the seed and its place alone."""
+        if not self.draws:
+            return None
+        stream = torch.Generator().manual_seed(1_000_003 * self.seed + self.equations.index(equation))
+        return self.mechanism(equation).posterior(self.draws, stream)

@@ -1,0 +1,146 @@
+"""What watches a training: its best weights, its last state on disk, its end, and plain lines of progress.
+
+Loggers: where Lightning writes losses besides the history.
+
+Each takes the folder of one part's training and makes a logger that writes there. Lightning is imported when a
+logger is made, not when a configuration is read.
+"""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
+from torch import Tensor
+
+from rehearsal_torch.training.module import HELD_OUT, TrainingModule
+
+if TYPE_CHECKING:
+    from lightning.pytorch.loggers import Logger
+
+
+def csv(folder: Path) -> "Logger":
+    """Losses as ``folder/csv/metrics.csv``."""
+    from lightning.pytorch.loggers import CSVLogger
+
+    return CSVLogger(folder, name="", version="csv")
+
+
+def tensorboard(folder: Path) -> "Logger":
+    """Losses for TensorBoard under ``folder/tensorboard``.
+
+    Raises:
+        ModuleNotFoundError: if TensorBoard is not installed.
+    """
+    from importlib.util import find_spec
+
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    if find_spec("tensorboard") is None:
+        raise ModuleNotFoundError("expected the package tensorboard; it is not installed: pip install 'rehearsal-torch[tensorboard]' or choose logger=csv")
+    return TensorBoardLogger(folder, name="", version="tensorboard")
+
+
+class BestWeights(Callback):
+    """The weights of the epoch with the least held-out loss.
+
+    They are part of the callback's state, hence of ``last.ckpt``: a resumed training knows them, wherever its folder has been moved to.
+    """
+
+    def __init__(self) -> None:
+        self.score, self.weights = math.inf, dict[str, Tensor]()
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keeps the weights where they are the best so far."""
+        score = float(trainer.callback_metrics[HELD_OUT])
+        if score < self.score:
+            self.score, self.weights = score, {name: value.detach().clone() for name, value in pl_module.state_dict().items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """For ``last.ckpt``."""
+        return {"score": self.score, "weights": self.weights}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """From ``last.ckpt``."""
+        self.score, self.weights = float(state_dict["score"]), dict(state_dict["weights"])
+
+    def restore(self, module: LightningModule) -> None:
+        """Puts the best weights back; leaves the module alone where nothing was held out."""
+        if self.weights:
+            module.load_state_dict(self.weights)
+
+
+class LastState(Checkpoint):
+    """Writes ``last.ckpt`` at the end of every training epoch, when all that the epoch learnt is known, the readings and the other callbacks' states included.
+
+    Lightning's own checkpoint callback saves its last state only beside a best one, and forgets both when the folder is moved.
+
+    Args:
+        folder: Where to; made if missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        """Writes beside, then renames: a killed process leaves the previous state whole."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        trainer.save_checkpoint(self.folder / "last.tmp")
+        (self.folder / "last.tmp").replace(self.folder / "last.ckpt")
+
+
+class Ended(Callback):
+    """Keeps a training that early stopping had ended from running on when it is resumed (Lightning forgets that it had stopped)."""
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        """Stops at once where patience had run out."""
+        trainer.should_stop = any(isinstance(stop, EarlyStopping) and stop.wait_count >= stop.patience for stop in trainer.early_stopping_callbacks)
+
+
+class Finite(Callback):
+    """Ends a training whose loss has left the numbers, with a sentence."""
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        """Looks at the held-out loss."""
+        self._judge(trainer, HELD_OUT)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Looks at the weights."""
+        if not all(bool(torch.isfinite(weight).all()) for weight in pl_module.parameters()):
+            raise ValueError(self._sentence(trainer, "the weights are not finite"))
+
+    def _judge(self, trainer: Trainer, name: str) -> None:
+        value = float(trainer.callback_metrics[name])
+        if not math.isfinite(value):
+            raise ValueError(self._sentence(trainer, f"{name} is {value}"))
+
+    def _sentence(self, trainer: Trainer, what: str) -> str:
+        return f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set clip, or look for extreme rows in the data"
+
+
+class PlainLines(Callback):
+    """One line every tenth of the epochs, for logs and pipes.
+
+    Args:
+        name: What is trained.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Prints the epoch before: its training loss is known by now."""
+        done = trainer.current_epoch
+        if done and done % max((trainer.max_epochs or 1) // 10, 1) == 0:
+            self._say(trainer, pl_module, done)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Prints the last epoch."""
+        self._say(trainer, pl_module, trainer.current_epoch)
+
+    def _say(self, trainer: Trainer, module: LightningModule, done: int) -> None:
+        assert isinstance(module, TrainingModule)
+        values = {name: value for epoch, name, value in module.readings if epoch == done - 1}
+        print(f"{self.name}: epoch {done} of {trainer.max_epochs}  " + "  ".join(f"{name} {value:.4f}" for name, value in sorted(values.items())), flush=True)

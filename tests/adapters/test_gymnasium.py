@@ -1,0 +1,93 @@
+"""Rehearsal worlds as Gymnasium environments. Skipped where Gymnasium is not installed."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
+from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.spaces.box import Alteration
+
+gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'")
+
+from rehearsal_torch.adapters.gymnasium import RehearsalEnvironment  # noqa: E402
+
+
+@pytest.mark.parametrize("name", ["RideHailing", "Bermuda"])
+def test_gymnasiums_own_checks_pass(name):
+    from gymnasium.utils.env_checker import check_env
+
+    made = gymnasium.make(f"rehearsal_torch/{name}-v0", rounds=5)
+    with warnings.catch_warnings():
+        # It advises against contexts without bounds; normal variables have none.
+        warnings.filterwarnings("ignore", message=".*observation space.*")
+        check_env(made.unwrapped, skip_render_check=True)
+
+
+def test_an_episode_is_a_round_of_the_world():
+    world = RideHailing(rows=10, contexts=3)
+    made = RehearsalEnvironment(world)
+    for index in (0, 1, 2, 0):
+        seen, info = made.reset()
+        assert info == {"round": index}
+        situation = world.situation(index)
+        assert seen.tolist() == pytest.approx([float(situation.given[name]) for name in ("weather", "users")])
+        value, best = world.optimal(world.given([situation]), ("recommend",))
+        action = made.code.encode(Alteration(("recommend",), value[0])).numpy().astype(np.float32)
+        _, reward, over, cut, info = made.step(action)
+        assert (over, cut) == (True, False)
+        assert reward in (0.0, 1.0)
+        assert info["altered"] == ["recommend"]
+        assert info["probability"] == pytest.approx(float(best), abs=1e-4)
+        assert info["oracle"] == pytest.approx(world.optimum(situation))
+    with pytest.raises(RuntimeError, match="reset"):
+        made.step(made.action_space.sample())
+    assert made.reset(seed=5)[1] == {"round": 0}
+    assert made.reset(options={"round": 2})[1] == {"round": 2}
+
+
+def test_rewards_have_the_true_probability():
+    world = RideHailing(rows=10, contexts=400)
+    made = RehearsalEnvironment(world, scored=False)
+    point, rewards, chances = np.array([1.0, -1.0, -0.5, 0.0], dtype=np.float32), [], []
+    for index in range(400):
+        made.reset()
+        rewards.append(made.step(point)[1])
+        given = world.given([world.situation(index)])
+        chances.append(float(world.probability(given, ("recommend",), torch.tensor([[-1.0]], dtype=torch.float64))))
+    # Four standard errors.
+    assert abs(np.mean(rewards) - np.mean(chances)) < 4 * (np.mean(chances) * (1 - np.mean(chances)) / 400) ** 0.5
+
+
+def test_a_changing_world_changes_here_too():
+    made = RehearsalEnvironment(TwoStores(change=1, contexts=2))
+    point = np.array([1.0, -1.0, 0.4, 0.0], dtype=np.float32)
+    chances = []
+    for _ in range(2):
+        made.reset()
+        chances.append(made.step(point)[4]["probability"])
+    assert chances[0] != pytest.approx(chances[1], abs=0.05)
+
+
+@pytest.mark.parametrize("world", [RideHailing(rows=10, contexts=6), TwoStores(change=3, contexts=6)], ids=["constant", "changing"])
+def test_the_seed_of_a_reset_decides_the_stream(world):
+    def played(made, rounds, seed=None):
+        found = []
+        for index in range(rounds):
+            seen, info = made.reset(seed=seed if index == 0 else None)
+            row, reward, *_, scores = made.step(np.zeros(made.code.size, dtype=np.float32))
+            found.append((info["round"], seen.tolist(), row.tolist(), reward, scores["probability"]))
+        return found
+
+    one, other = RehearsalEnvironment(world), RehearsalEnvironment(world)
+    first = played(one, 4, seed=7)
+    assert first == played(other, 4, seed=7) == played(one, 4, seed=7)
+    assert [each[0] for each in first] == [0, 1, 2, 3]
+    strange = played(other, 4, seed=8)
+    assert all(mine[1] != others[1] for mine, others in zip(first, strange, strict=True))
+    # Without a seed the stream goes on, and a world's own seed is the world itself.
+    assert [each[0] for each in played(one, 3)] == [4, 5, 0]
+    assert played(one, 4, seed=world.seed) == played(RehearsalEnvironment(world), 4)
+    assert one.world is world

@@ -1,0 +1,22 @@
+"""What the data set tells a surrogate of."""
+
+import pytest
+
+from rehearsal_torch.cli.build import problem_of, surrogate_of
+from rehearsal_torch.cli.main import CONF
+from rehearsal_torch.cli.overrides import composed
+
+
+@pytest.mark.parametrize(("dataset", "count"), [("ride_hailing", 3), ("bermuda", 5), ("two_stores", 3), ("manage", 0)])
+def test_graphs_that_may_be_true_are_told(dataset, count):
+    config, _ = composed(CONF, [f"dataset={dataset}", "surrogate=structural_posterior"], multirun=False)
+    problem = problem_of(config)
+    model = surrogate_of(config, problem)
+    assert len(config.surrogate.hypotheses) == count
+    assert [each.graph for each in model.hypotheses] == list(problem.hypotheses or [problem.task.graph])
+
+
+def test_a_graph_that_is_chosen_stays():
+    config, _ = composed(CONF, ["dataset=bermuda", "surrogate=structural_posterior", "surrogate.hypotheses=[]"], multirun=False)
+    problem = problem_of(config)
+    assert [each.graph for each in surrogate_of(config, problem).hypotheses] == [problem.task.graph]

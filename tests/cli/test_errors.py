@@ -1,0 +1,67 @@
+"""Commands do not write over files of others."""
+
+import pytest
+
+from rehearsal_torch.cli.collect import main as collect
+from rehearsal_torch.cli.errors import UserError, begins, check_output
+from rehearsal_torch.cli.learn_graph import main as learn_graph
+from rehearsal_torch.cli.prepare import main as prepare
+from rehearsal_torch.files.lock import locked
+from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.studies.auf.reproduce import main as reproduce_auf
+from rehearsal_torch.studies.command import own
+
+
+def test_a_file_of_the_same_name_is_left_alone(tmp_path):
+    check_output(tmp_path / "new", ["graph.yaml"], "graphs.yaml", "options:")
+    (tmp_path / "table.csv").touch()
+    check_output(tmp_path, ["graph.yaml"], "graphs.yaml", "options:")
+    (tmp_path / "graph.yaml").write_text("mine")
+    with pytest.raises(UserError, match=r"graph\.yaml lies there already"):
+        check_output(tmp_path, ["graph.yaml"], "graphs.yaml", "options:")
+    (tmp_path / "graphs.yaml").write_text("options:\n  data: x\n")
+    check_output(tmp_path, ["graph.yaml"], "graphs.yaml", "options:")
+    assert not begins(tmp_path / "graphs.yaml", "option:")
+
+
+@pytest.mark.parametrize(
+    ("run", "typed", "name"),
+    [
+        (learn_graph, ["data=table.csv", "out=."], "graph.yaml"),
+        (prepare, ["nhanes", "source=.", "out=."], "attrition.csv"),
+        (prepare, ["nhanes", "source=.", "out=."], "complete_cases.csv"),
+        (prepare, ["bermuda", "source=table.csv", "out=mine.json"], "mine.json"),
+        (reproduce_auf, ["--out", ".", "--stages", "figures"], "README.md"),
+        (reproduce_auf, ["--out", ".", "--stages", "figures"], "run.json"),
+    ],
+)
+def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, run, typed, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    (tmp_path / name).write_text("{}")
+    assert run(typed) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"table.csv": "a,b\n1,2\n", name: "{}"}
+
+
+def test_a_study_goes_on_in_its_own_folder_and_nobody_else_beside_it(tmp_path, capsys):
+    RunFolder(tmp_path).write_json("run.json", {"commands": []})
+    (tmp_path / "README.md").touch()
+    assert own(tmp_path).path == tmp_path
+    with locked(tmp_path):
+        assert reproduce_auf(["--out", str(tmp_path), "--stages", "figures"]) == 2
+    assert "is in use by process" in capsys.readouterr().err
+
+
+def test_merging_writes_over_nothing_else(tmp_path, capsys):
+    for job in (0, 1):
+        folder = RunFolder(tmp_path / str(job))
+        folder.write_json("run.json", {"script": "decide", "overrides": [], "seconds": 1.0})
+        folder.write_yaml("config.yaml", {"shard": job, "shards": 2})
+        folder.write("decisions.jsonl", f'{{"index": {job}, "status": "no_action"}}\n')
+        folder.close("ok", "", [], 1.0)
+    (tmp_path / "config.yaml").write_text("mine")
+    assert collect([str(tmp_path)]) == 2
+    assert "did not write" in capsys.readouterr().err
+    assert (tmp_path / "config.yaml").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "config.yaml"]

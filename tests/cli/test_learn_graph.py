@@ -1,0 +1,144 @@
+"""scripts/learn_graph.py, as somebody types it."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.learn_graph import main
+from rehearsal_torch.graphs.bidirection import signature
+from rehearsal_torch.graphs.formats import read_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.toys.random_graphs import drawn
+
+ROOT = Path(__file__).resolve().parents[2]
+GRAPH = RehearsalGraph.mixed("xpqy", [("x", "p"), ("x", "q"), ("p", "y"), ("q", "y")], [("p", "q")])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    file = tmp_path_factory.mktemp("data") / "table.csv"
+    pd.DataFrame(drawn(GRAPH, 0, 2000).numpy(), columns=list(GRAPH.names)).assign(note="text").to_csv(file, index=False)
+    return file
+
+
+def answered(capsys, *typed):
+    code = main([str(text) for text in typed])
+    return code, capsys.readouterr()
+
+
+def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
+    code, said = answered(
+        capsys, f"data={table}", "columns=x,p,q,y", "context=x", "outcomes=y", "alterable=p", "resamples=8", "weights=frequency", f"out={tmp_path / 'out'}"
+    )
+    assert code == 0, said.err
+    assert "2000 rows, 4 variables" in said.out
+    assert "2 directed graphs cannot be told apart; they stand for 3 rehearsal graphs" in said.out
+    assert "8 of 8 resamples gave" in said.out
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} == {"graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", "figures"}
+    assert {path.name for path in (out / "figures").iterdir()} == {"graph.png", "graph.svg"}
+    content = yaml.safe_load((out / "graphs.yaml").read_text())
+    assert content["options"]["weights"] == "frequency"
+    assert signature(GRAPH) in {
+        signature(RehearsalGraph(tuple(map(tuple, one["cliques"])), tuple(map(tuple, one["edges"])))) for one in content["class"]["graphs"]
+    }
+    assert sum(one["probability"] for one in content["posterior"]["graphs"]) == pytest.approx(1)
+    same = [signature(read_graph(out / name)) for name in ("graph.yaml", "graph.dagitty", "graph.graphml")]
+    assert same[0] == same[1] == same[2]
+    assert "p [exposure]" in (out / "graph.dagitty").read_text()
+    with (out / "edges.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["line"] for row in rows} == {"->", "<->"}
+    assert [float(row["probability"]) for row in rows] == sorted((float(row["probability"]) for row in rows), reverse=True)
+
+
+def test_without_resamples_the_class_is_what_there_is(capsys, table, tmp_path):
+    typed = (f"data={table}", "columns=[x, p, q, y]", "resamples=0", "bidirected=false", f"out={tmp_path}")
+    code, said = answered(capsys, *typed)
+    assert code == 0, said.err
+    content = yaml.safe_load((tmp_path / "graphs.yaml").read_text())
+    shares = [one["probability"] for one in content["posterior"]["graphs"]]
+    assert shares == pytest.approx([1 / len(content["class"]["graphs"])] * len(shares))
+    assert all(len(clique) == 1 for one in content["class"]["graphs"] for clique in one["cliques"])
+
+
+def test_background_knowledge_is_read(capsys, table, tmp_path):
+    (tmp_path / "known.yaml").write_text("tiers: [[x], [p, q], [y]]\nrequired: [[p, q]]\n")
+    code, said = answered(capsys, f"data={table}", "columns=x,p,q,y", f"background={tmp_path / 'known.yaml'}", "resamples=0", f"out={tmp_path / 'out'}")
+    assert code == 0, said.err
+    assert "1 directed graph stands for 1 rehearsal graph\n" in said.out
+    assert ("p", "q") in read_graph(tmp_path / "out/graph.yaml").edges
+
+
+def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert answered(capsys, f"data={table}", "columns=x,p", "resamples=0")[0] == 0
+    (made,) = (tmp_path / "runs/learn_graph").iterdir()
+    assert (made / "graph.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ([], "learn_graph needs data= (the table, a .csv or .csv.gz with a header row). For example: python scripts/learn_graph.py data=DATA"),
+        (["data=no.csv"], "there is no file no.csv: check data="),
+        (["data=TABLE"], "note: expected numbers; got 'text' in line 2"),
+        (["data=TABLE", "columns=x,z"], "no column 'z'"),
+        (["data=TABLE", "columns=x,p", "context=y"], "context: no column 'y'. There are x, p"),
+        (["data=TABLE", "columns=x,p", "context=x", "outcomes=x"], "['x'] stand in two tiers"),
+        (["data=TABLE", "colums=x"], "colums: learn_graph has no such option. Did you mean columns?"),
+        (["data=TABLE", "test=pearson"], "expected fisherz or chisq or gsq or kci"),
+        (["data=TABLE", "level=x"], "level=x: expected a number"),
+        (["data=TABLE", "columns=x,p", "level=2"], "expected a level in (0, 1); got 2.0"),
+        (["data=TABLE", "resamples=-1"], "resamples=-1: expected 0 or more"),
+        (["data=TABLE", "most=0"], "most=0: expected 1 or more"),
+        (["data=TABLE", "columns=x,p,q,y", "most=1"], "more than 1 directed graphs are Markov equivalent"),
+        (["data=TABLE", "columns=x,p", "test=chisq"], "chisq tests codes"),
+        (["data=TABLE", "out=TABLE"], "is a file. Name a folder"),
+        (["data=TABLE", "columns=x,p", "background=no.yaml"], "no.yaml: there is no such file"),
+        (["data=TABLE", "columns=x,p", "background=TABLE"], "expected a value of at most 10000 characters"),
+    ],
+)
+def test_slips_are_answered(capsys, table, typed, told):
+    code, said = answered(capsys, *(text.replace("TABLE", str(table)) for text in typed))
+    assert code == 2
+    assert told in said.err
+
+
+def test_constant_columns_and_doubled_ones_are_told(capsys, table, tmp_path):
+    frame = pd.read_csv(table).drop(columns="note")
+    frame.assign(c=1.0).to_csv(tmp_path / "constant.csv", index=False)
+    frame.assign(d=2 * frame["p"]).to_csv(tmp_path / "doubled.csv", index=False)
+    assert "c: all 2000 values are 1" in answered(capsys, f"data={tmp_path / 'constant.csv'}")[1].err
+    assert "d is a linear function of ['p']" in answered(capsys, f"data={tmp_path / 'doubled.csv'}")[1].err
+
+
+def test_full_errors_are_shown_on_demand(monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    with pytest.raises(UserError):
+        main(["x"])
+
+
+def test_the_script_tells_its_options_without_loading_anything_heavy(table):
+    script = subprocess.run([sys.executable, str(ROOT / "scripts/learn_graph.py"), "--help"], capture_output=True, text=True, check=True)
+    assert "python scripts/learn_graph.py data=DATA" in script.stdout
+    heavy = "sorted({'torch', 'pandas', 'causallearn'} & set(sys.modules))"
+    code = f"import sys; from rehearsal_torch.cli.learn_graph import main; main(['--help']); print({heavy})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()[-1] == "[]"
+
+
+def test_background_knowledge_is_read_within_bounds(capsys, table, tmp_path):
+    lines = [
+        f"a: &a [{', '.join(['x'] * 100)}]",
+        *(f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]" for other, name in zip("abcde", "bcdef", strict=True)),
+    ]
+    (tmp_path / "bomb.yaml").write_text("\n".join(lines))
+    code, said = answered(capsys, f"data={table}", "columns=x,p,q,y", f"background={tmp_path / 'bomb.yaml'}", "resamples=0")
+    assert code == 2
+    assert "at most 200000 values" in said.err

@@ -1,0 +1,82 @@
+"""Overrides against the configuration that they are for."""
+
+from itertools import pairwise
+
+import pytest
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.main import CONF
+from rehearsal_torch.cli.overrides import composed
+
+
+def test_jobs_are_numbered_as_hydra_numbers_them():
+    config, jobs = composed(CONF, ["+experiment=sepsis", "seed=0,1", "decision=astar,greedy", "'shard=range(2)'".strip("'"), "shards=2"], multirun=True)
+    assert config.name == "sepsis"
+    assert len(jobs) == 8
+    assert [job[1:4] for job in jobs[:3]] == [
+        ["seed=0", "decision=astar", "shard=0"],
+        ["seed=0", "decision=astar", "shard=1"],
+        ["seed=0", "decision=greedy", "shard=0"],
+    ]
+    assert all(first != second for first, second in pairwise(jobs))
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "seed=1",
+        "trainer.patience=null",
+        "trainer.learning_rate=1",
+        "+trainer.callbacks.mine=1",
+        "++name=other",
+        "~trainer.batch_size",
+        "out='a folder, with commas'",
+        "surrogate.mechanism.location_constant=null",
+        "objective.reward.weights={SOFA: -2}",
+        "surrogate.logarithms=[Creatinine]",
+        "hydra.launcher.n_jobs=2",
+        "name=12",
+    ],
+)
+def test_what_is_right_passes(override):
+    extra = ["hydra/launcher=joblib"] if override.startswith("hydra.launcher") else []
+    composed(CONF, [*extra, override], multirun=False)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("trainer.clip=strong,weak", "names several values"),
+        ("objective.changes=true", "expected a whole number, such as 3; got true"),
+        ("truth=0", "expected true or false"),
+        ("objective.reward=1", "expected a mapping"),
+        ("name=[a]", "expected a text"),
+        ("hydra.nothing.here=1", "there is no key 'hydra.nothing.here'"),
+        ("~trainr", "there is no key 'trainr'"),
+        ("search=choice(astar, nothing)", "names several values"),
+    ],
+)
+def test_what_is_wrong_is_said(override, words):
+    with pytest.raises(UserError) as told:
+        composed(CONF, [override], multirun=False)
+    assert words in str(told.value)
+
+
+def test_weights_that_are_typed_take_the_place_of_the_default():
+    config, _ = composed(CONF, ["objective.reward.weights={paO2: 1, GCS: 0.5}"], multirun=False)
+    assert dict(config.objective.reward.weights) == {"paO2": 1, "GCS": 0.5}
+
+
+def test_each_swept_value_is_checked():
+    with pytest.raises(UserError, match=r"objective\.changes: expected a whole number, such as 3; got many"):
+        composed(CONF, ["objective.changes=1,2,many"], multirun=True)
+    with pytest.raises(UserError, match="no decision called 'b'"):
+        composed(CONF, ["decision=astar,b"], multirun=True)
+    with pytest.raises(UserError, match="cannot sweep over"):
+        composed(CONF, ["seed=interval(0,3)"], multirun=True)
+
+
+def test_a_key_that_one_of_the_swept_groups_lacks_is_said():
+    # `chunk` belongs to the exhaustive search alone.
+    with pytest.raises(UserError, match=r"no key 'search\.chunk'"):
+        composed(CONF, ["decision=exhaustive,greedy", "search.chunk=4"], multirun=True)

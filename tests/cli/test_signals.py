@@ -1,0 +1,56 @@
+"""Being asked to end."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from rehearsal_torch.cli.errors import exit_code
+from rehearsal_torch.cli.signals import Stopped, code_of, stopping
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_command_that_is_asked_to_end_says_so(capsys, name, code):
+    before = signal.getsignal(getattr(signal, name))
+
+    def run():
+        os.kill(os.getpid(), getattr(signal, name))
+        raise AssertionError("it went on")
+
+    assert exit_code(run, "Interrupted; type the same again.") == code
+    told = capsys.readouterr().err
+    assert told == ("Interrupted; type the same again.\n" if name == "SIGINT" else f"Interrupted by {name}; type the same again.\n")
+    assert signal.getsignal(getattr(signal, name)) == before
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_asked_twice_the_tidying_up_is_finished():
+    tidied = []
+
+    def work():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            tidied.append(True)
+
+    with pytest.raises(Stopped), stopping():
+        work()
+    assert tidied == [True]
+
+
+def test_codes():
+    assert code_of(KeyboardInterrupt()) == 130
+    assert code_of(Stopped(signal.SIGTERM)) == 143
+    assert isinstance(Stopped(), KeyboardInterrupt)
+    assert sys.exc_info() == (None, None, None)

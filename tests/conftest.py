@@ -1,0 +1,105 @@
+"""A small run folder with numbers that can be checked by hand."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
+TRUTH = (("SOFA", "learnt", 0), ("SOFA", "observed course", 1), ("SOFA", "fresh noise", 3), ("GCS", "learnt", 0), ("GCS", "fresh noise", 1))
+OBSERVED = (-50.0, -60.0, -40.0, -80.0, -20.0)
+
+
+def decision(index: int, search: str = "branch_and_bound", changes: int = 3, proven: bool = True) -> dict:
+    observed, improvement = OBSERVED[index], IMPROVEMENTS[index]
+    course = [observed / 4] * 4
+    return {
+        "index": index,
+        "identity": f"stay-{index}",
+        "kind": "look_back",
+        "status": "recommended",
+        "alteration": {"action[1]": 12},
+        "value": observed * (1 - improvement),
+        "estimate": {"point": observed * (1 - improvement), "of": "return"},
+        "baseline": {"point": observed, "of": "return"},
+        "warnings": [],
+        "reason": "",
+        "trajectory": {
+            "horizon": 4,
+            "changes": changes,
+            "actions": [0, 12, 0],
+            "observed_actions": [0, 7, 0],
+            "value": observed * (1 - improvement),
+            "observed": observed,
+            "rewards": [value * (1 - improvement) for value in course],
+            "observed_rewards": course,
+            "doses": [[0.0, 0.0], [0.113, 80.0], [0.0, 0.0]],
+            "observed_doses": [[0.0, 0.0], [0.04, 279.0], [0.0, 0.0]],
+            "improvement": improvement,
+        },
+        "trace": {
+            "search": search,
+            "expanded": 10 * (index + 1),
+            "generated": 100,
+            "network_evaluations": 1000,
+            "effective_branching_factor": 1.0 + index / 10,
+            "gap": 0.0 if proven else 1.5,
+            "proven": proven,
+        },
+        "score": {"true_improvement": improvement / 2, "regret": 0.5 * index},
+    }
+
+
+def write(folder: Path, decisions: list[dict], metrics: list[tuple], config: dict) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "decisions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in decisions))
+    (folder / "metrics.csv").write_text("step,name,value\n" + "".join(f"{step},{name},{value}\n" for step, name, value in metrics))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    (folder / "run.json").write_text(json.dumps({"seed": 0}))
+    return folder
+
+
+def sequences(folder: Path) -> Path:
+    metrics = [(epoch, f"mechanism/{name}", 3.0 - epoch + shift) for epoch in range(4) for name, shift in (("train_loss", 0.0), ("held_out_loss", 0.25))]
+    metrics += [(index, "decision/seconds", 0.1 * (index + 1)) for index in range(5)]
+    config = {
+        "surrogate": {"doses": ["max_dose_vaso", "input_4hourly"]},
+        "objective": {"reward": {"_target_": "rehearsal_torch.objectives.counterfactual_return.LinearReward", "weights": {"SOFA": -1}}},
+    }
+    write(folder, [decision(index, proven=index != 4) for index in range(5)], metrics, config)
+    lines = [f"stay-{index},recommended,rmse,{feature},{estimator},{index + 1 + more}" for index in range(5) for feature, estimator, more in TRUTH]
+    lines += [f"stay-{index},recommended,regret,SOFA,true,{index}" for index in range(5)]
+    (folder / "truth.csv").write_text("\n".join(["episode,sequence,quantity,feature,estimator,value", *lines]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def sepsis_run(tmp_path):
+    return sequences(tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """A sequence run that has been reported once, and what was printed; to be read only."""
+    from rehearsal_torch.reporting.run_report import report
+
+    folder = sequences(tmp_path_factory.mktemp("reported") / "run")
+    return folder, report(folder)
+
+
+@pytest.fixture
+def plain_run(tmp_path):
+    decisions = [
+        {
+            "index": index,
+            "identity": str(index),
+            "status": "recommended" if index else "refused",
+            "alteration": {"price": 1.0} if index else None,
+            "value": float(index),
+            "reason": "",
+            "score": {"success": index / 4},
+        }
+        for index in range(5)
+    ]
+    return write(tmp_path / "plain", decisions, [(0, "decision/seconds", 0.5)], {"objective": {"_target_": "somewhere.else"}})

@@ -1,0 +1,148 @@
+"""Comma-separated files: what is read past, and what is refused with its cause and a remedy that works."""
+
+import gzip
+import io
+import shlex
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data import reading as csv_file
+from rehearsal_torch.data.reading import TableError, number_columns, table_file
+
+PLAIN = "a,b\n" + "".join(f"{row},{row / 7}\n" for row in range(2000))
+
+
+def zipped():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("table.csv", PLAIN)
+    return stream.getvalue()
+
+
+REFUSED = [
+    ("t.csv.gz", gzip.compress(PLAIN.encode())[:-500], "t.csv.gz ends before its archive does: it was cut off, copy or download it again"),
+    ("t.csv.gz", gzip.compress(PLAIN.encode())[:40] + b"\xff" * 60, "t.csv.gz is a damaged gzip archive"),
+    ("t.csv.gz", PLAIN.encode(), "t.csv.gz is called .gz and is not packed with gzip: rename it to t.csv"),
+    ("t.csv", gzip.compress(PLAIN.encode()), "packed with gzip: name it .csv.gz"),
+    ("t.csv", zipped(), "a zip archive or an Excel workbook"),
+    ("t.zip", zipped(), "a zip archive or an Excel workbook"),
+    ("t.csv", b"PAR1" + bytes(40), "a Parquet file"),
+    ("t.csv", PLAIN.encode("utf-16"), 't.csv is UTF-16, not UTF-8: save it as .* or type\n  python -c .*encoding="utf-16"'),
+    ("t.csv", PLAIN.encode("utf-16-be"), 'encoding="utf-16-be"'),
+    ("t.csv", bytes(range(256)), "it holds bytes that no text has"),
+    ("t.csv", "größe,b\n1,2\n".encode("cp1252"), 'it is not UTF-8 .byte 0xf6.*encoding="cp1252"'),
+    ("t.csv", b"a;b\n1,5;2\n", 't.csv is separated by semicolons and written with decimal commas; .*python -c .*sep=";", decimal=","'),
+    ("t.csv", b"a\tb\n1.5\t2\n", "t.csv is separated by tabs; expected commas and decimal points"),
+    ("t.csv", b"a|b\n1.5|2\n", "separated by vertical bars"),
+    ("t.csv", b"\n \n", "t.csv cannot be read as a comma-separated table: it is empty"),
+    ("t.csv", b"a,b\n1,2,3\n", "rows have more fields than the header"),
+    ("t.csv", b"a,a,b,b\n1,2,3,4\n", "several columns are called a, b: keep one of each"),
+    ("t.csv", b",,b\n0,1,2\n", "columns 1, 2 have values and no name"),
+    ("t.csv", b'a,b\n"1,2\n', "cannot be read as a comma-separated table"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "words"), REFUSED, ids=[f"{words[:40]} {place}" for place, (*_, words) in enumerate(REFUSED)])
+def test_what_is_no_comma_separated_text_is_refused_with_its_cause(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=f"(?s){words}"):
+        table_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a;b\n1,5;2\n-3,25;4\n", "a\tb\n1.5\t2\n-3.25\t4\n".encode("utf-16-le")],
+    ids=["semicolons", "tabs in utf-16"],
+)
+def test_the_command_that_is_named_writes_a_table_that_is_read(tmp_path, content):
+    (tmp_path / "t 1.csv").write_bytes(content)
+    with pytest.raises(TableError) as told:
+        table_file(tmp_path / "t 1.csv")
+    _, option, code = shlex.split(str(told.value).splitlines()[-1])
+    assert option == "-c"
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert number_columns(table_file(tmp_path / "t 1_commas.csv"), ["a", "b"], "table").tolist() == [[1.5, 2.0], [-3.25, 4.0]]
+
+
+def test_what_spreadsheets_leave_is_read_past_and_lines_keep_their_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text("\ufeff\n a, b,,\n1,2,,\n\n,,,\n3,x,,\n,,,\n,,,\n")
+    frame = table_file(tmp_path / "t.csv")
+    assert list(frame.columns) == ["a", "b"]
+    assert frame["a"].tolist() == [1, 3]
+    assert frame["a"].dtype.kind == "i", "whole numbers stay whole"
+    with pytest.raises(TableError, match="b: expected numbers; got 'x' in line 6"):
+        number_columns(frame, ["a", "b"], "table")
+    (tmp_path / "index.csv").write_text(",a\n0,1\n1,2\n")
+    assert table_file(tmp_path / "index.csv")["a"].tolist() == [1, 2], "one column without a name, as pandas writes the index, is not read"
+
+
+def test_files_and_archives_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_file, "BYTES", 5000)
+    (tmp_path / "t.csv").write_text(PLAIN)
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write(PLAIN)
+    for name, words in (("t.csv", "expected at most"), ("t.csv.gz", "when unpacked")):
+        with pytest.raises(TableError, match=words):
+            table_file(tmp_path / name)
+    monkeypatch.undo()
+    (tmp_path / "wide.csv").write_text(",".join(f"c{place}" for place in range(10_001)) + "\n")
+    with pytest.raises(TableError, match="at most 10000 columns; got 10001"):
+        table_file(tmp_path / "wide.csv")
+
+
+def test_duplicate_headers_are_told_with_the_other_faults_where_asked(tmp_path):
+    (tmp_path / "t.csv").write_text("a,a,b\n1,2,3\n")
+    faults = []
+    assert table_file(tmp_path / "t.csv", faults=faults).shape == (1, 3)
+    assert faults == ["several columns are called a: keep one of each"]
+
+
+@pytest.mark.parametrize("cell", ["1e155", "-2e200", "1" * 160])
+def test_numbers_that_overflow_in_computing_are_refused(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"a\n1\n2\n{cell}\n")
+    with pytest.raises(TableError, match=r"in line 4 is too large to compute with: expected values up to 1e.150, so use another unit"):
+        number_columns(table_file(tmp_path / "t.csv"), ["a"], "table")
+
+
+def test_whole_numbers_of_hundreds_of_digits_are_no_numbers_that_can_be_used(tmp_path):
+    (tmp_path / "t.csv").write_text(f"a\n1\n{'9' * 400}\n")
+    with pytest.raises(TableError, match="a: 1 of 2 values are missing or infinite in line 3"):
+        number_columns(table_file(tmp_path / "t.csv"), ["a"], "table")
+
+
+def test_decimal_commas_in_quotes_are_told_and_so_is_a_column_that_hardly_varies():
+    frame = pd.DataFrame({"a": ["1,5", "2,5"], "b": [0.0, 1e-170]})
+    with pytest.raises(TableError, match=r"(?s)a: expected numbers; got '1,5' in line 2: write a decimal point.*b: .*too close to compute with"):
+        number_columns(frame, ["a", "b"], "table", varying=True)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_a_table_of_finite_numbers_or_a_paragraph(tmp_path_factory, data):
+    content = bytearray(b"a,b,c\n" + b"".join(b"%d,%d.5,7e%d\n" % (row, row, row % 9) for row in range(12)))
+    packed = data.draw(st.booleans())
+    if packed:
+        content = bytearray(gzip.compress(bytes(content), mtime=0))
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        if data.draw(st.booleans()):
+            content[place : place + data.draw(st.integers(0, 3))] = data.draw(
+                st.sampled_from([b"", b",", b"\n", b'"', b";", b"\0", b"\xff", b"1e999", b"\r", b",,,"])
+            )
+        else:
+            del content[place : place + data.draw(st.integers(1, 30))]
+        content = content or bytearray(b"a")
+    file = tmp_path_factory.mktemp("damaged") / ("t.csv.gz" if packed else "t.csv")
+    file.write_bytes(content)
+    try:
+        values = number_columns(table_file(file), ["a", "b", "c"], "table", 2, varying=True)
+    except TableError:
+        return
+    assert np.isfinite(values.numpy()).all()

@@ -1,0 +1,73 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.scaling import Rescale
+
+
+def solved(rows: torch.Tensor, logarithms: tuple[str, ...] = ()) -> Rescale:
+    scaler = Rescale(tuple("abc"[: rows.shape[1]]), logarithms)
+    scaler.solve(rows)
+    return scaler
+
+
+@given(seed=st.integers(0, 1000), size=st.floats(1e-3, 1e5), logged=st.booleans())
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_the_training_rows_fill_the_box_and_come_back(seed: int, size: float, logged: bool):
+    rows = size * torch.rand(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    scaler = solved(rows, ("b",) if logged else ())
+    boxed = scaler.scale(rows)
+    assert torch.allclose(boxed.amin(0), torch.full((3,), -0.5, dtype=torch.float64))
+    assert torch.allclose(boxed.amax(0), torch.full((3,), 0.5, dtype=torch.float64))
+    assert torch.allclose(scaler.unscale(boxed), rows, rtol=1e-9)
+
+
+def test_values_outside_the_range_are_not_clipped():
+    assert solved(torch.tensor([[0.0], [10.0]])).scale(torch.tensor([[20.0]], dtype=torch.float64)).item() == pytest.approx(1.5)
+
+
+def test_a_constant_column_stays_finite():
+    scaler = solved(torch.full((3, 1), 7.0, dtype=torch.float64))
+    assert scaler.scale(torch.tensor([[7.0], [8.0]], dtype=torch.float64)).flatten().tolist() == [-0.5, 0.5]
+
+
+def test_slopes_are_ranges_and_missing_behind_a_logarithm():
+    scaler = solved(torch.tensor([[0.0, 0.0, 1.0], [10.0, 5.0, 2.0]]), ("b",))
+    assert scaler.slope(("c", "a")).tolist() == [1, 10]
+    with pytest.raises(ValueError, match=r"columns \['b'\] are scaled by a logarithm"):
+        scaler.slope(("a", "b"))
+
+
+def test_a_scaler_survives_saving_and_keeps_the_precision_of_what_it_scales():
+    scaler = solved(torch.rand(5, 2, dtype=torch.float64))
+    other = Rescale(("a", "b"))
+    other.load_state_dict(scaler.state_dict())
+    assert torch.equal(other.lower, scaler.lower)
+    assert torch.equal(other.width, scaler.width)
+    assert scaler.scale(torch.zeros(1, 2)).dtype == torch.float32
+
+
+def test_columns_that_take_no_logarithm_are_refused():
+    with pytest.raises(ValueError, match="values above -1"):
+        solved(torch.tensor([[-1.0], [2.0]]), ("a",))
+    with pytest.raises(KeyError, match="no column"):
+        Rescale(("a",), ("b",))
+
+
+def test_own_ranges_stay_as_they_are_and_impossible_ones_are_refused():
+    scaler = Rescale(("a", "b"), ("b",)).fix({"b": (0.0, 9.0), "a": (0.1, 0.7)})
+    assert scaler.lower.tolist() == [0.1, 0.0]
+    assert scaler.upper[0] == 0.7
+    boxed = scaler.scale(torch.tensor([[0.1, 0.0], [0.7, 9.0]], dtype=torch.float64))
+    assert boxed.tolist() == [[-0.5, -0.5], [0.5, 0.5]]
+    for ranges, message in (
+        ({"a": (0, 1)}, r"none for \['b'\]"),
+        ({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, r"\['c'\] are no columns"),
+        ({"a": (1, 1), "b": (0, 1)}, "a: expected a finite range"),
+        ({"a": (0, float("inf")), "b": (0, 1)}, "a: expected a finite range"),
+        ({"a": (0, 1, 2), "b": (0, 1)}, "a: expected a finite range"),
+        ({"a": (0, 1), "b": (-2, 1)}, "above -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Rescale(("a", "b"), ("b",)).fix(ranges)

@@ -1,0 +1,118 @@
+import pytest
+import torch
+
+from rehearsal_torch.estimators.gaussian_process import GivenNoise, SolvedProcesses, TrainedProcesses
+from rehearsal_torch.estimators.hsic import DependencePenalty
+from rehearsal_torch.training.descent import Descent
+
+DOUBLE = torch.float64
+
+
+def examples(count=40, seed=0):
+    """Three regressions: of two inputs, of one that oscillates and whose last rows are left out, of none."""
+    stream = torch.Generator().manual_seed(seed)
+    inputs = torch.rand(count, 3, 2, generator=stream, dtype=DOUBLE)
+    noise = torch.randn(count, 3, generator=stream, dtype=DOUBLE)
+    values = torch.stack([(4 * inputs[:, 0]).sin().prod(-1), (30 * inputs[:, 1, 0]).cos(), torch.zeros(count, dtype=DOUBLE)], -1) + 0.2 * noise
+    kept = torch.ones(count, 3, dtype=torch.bool)
+    kept[-5:, 1] = False
+    middle = torch.where(kept, values, 0.0).sum(0) / kept.sum(0)
+    spread = (torch.where(kept, values - middle, 0.0).square().sum(0) / (kept.sum(0) - 1)).sqrt()
+    return inputs, (values - middle) / spread, kept
+
+
+def trained(part, given, epochs=350):
+    total = torch.full((len(given[0]),), len(given[0]))
+    Descent(max_epochs=epochs, batch_size=1000, learning_rate=0.05, precision="64-true", progress=False).train(part, (*given, total))
+    return part
+
+
+def test_solved_and_trained_reach_the_same_evidence():
+    given = examples()
+    solved, other = SolvedProcesses([2, 1, 0]), trained(TrainedProcesses([2, 1, 0]), given)
+    solved.solve(*given)
+    assert torch.allclose(solved.log_posterior(), other.log_posterior(), atol=1e-3)
+    assert float(solved.log_noises[2]) == 0 == float(other.log_noises[2])
+
+
+def test_a_short_wave_is_not_taken_for_noise():
+    solved = SolvedProcesses([2, 1, 0])
+    solved.solve(*examples())
+    assert float(solved.log_lengths[1, 0].exp()) < 0.1
+    assert float(solved.log_noises[1].exp()) < 0.2
+
+
+def test_batches_that_are_not_everything_are_refused():
+    inputs, targets, kept = examples()
+    with pytest.raises(ValueError, match=r"all 40 rows in one batch; got 10: set trainer.batch_size to 40 or more"):
+        TrainedProcesses([2, 1, 0]).loss(inputs[:10], targets[:10], kept[:10], torch.full((10,), 40))
+
+
+def test_held_out_rows_do_not_judge_an_evidence():
+    assert not TrainedProcesses([1]).judged_by_held_out
+
+
+def test_refits_are_repeatable_and_no_worse_than_a_fresh_fit():
+    inputs, targets, kept = examples(41)
+    ends = []
+    for _ in range(2):
+        part = SolvedProcesses([2, 1, 0])
+        part.solve(inputs[:40], targets[:40], kept[:40])
+        part.solve(inputs, targets, kept)
+        ends.append(part.state_dict())
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+    fresh = SolvedProcesses([2, 1, 0])
+    fresh.solve(inputs, targets, kept)
+    again = SolvedProcesses([2, 1, 0])
+    again.load_state_dict(ends[0])
+    assert bool((again.log_posterior() >= fresh.log_posterior() - 1e-3).all())
+
+
+def test_the_fitted_noise_gives_the_targets_back():
+    inputs, targets, kept = examples()
+    part = SolvedProcesses([2, 1, 0])
+    part.solve(inputs, targets, kept)
+    residual, _, unknown = part.seen_noise()
+    for place, posterior in enumerate(part.posteriors()):
+        mean, deviation = posterior.believed(inputs[:, place, : part.widths[place]])
+        rows = kept[:, place]
+        assert torch.allclose((mean + residual[place])[rows], targets[:, place][rows], atol=1e-9)
+        if part.widths[place]:
+            assert torch.allclose(deviation[rows], unknown[place][rows], atol=1e-6)
+
+
+def test_given_noise_keeps_its_lengths_unless_told_to_fit():
+    inputs, targets, kept = examples()
+    first = SolvedProcesses([2, 1, 0])
+    first.solve(inputs, targets, kept)
+    variances = 0.05 + 0.2 * inputs[:, :, 0]
+    part = GivenNoise([2, 1, 0])
+    opened = torch.tensor([True, False, False]).expand(40, 3)
+    part.solve(inputs, targets, kept, variances, first.log_lengths.expand(40, 3, 2), opened)
+    assert torch.equal(part.log_lengths[1:], first.log_lengths[1:])
+    assert not torch.equal(part.log_lengths[0], first.log_lengths[0])
+    assert torch.allclose(part.factors().left_out()[1][0], part.missed()[1][0] ** 2)
+
+
+@pytest.mark.parametrize("made", [SolvedProcesses, TrainedProcesses])
+def test_a_penalty_is_taken_off_the_log_posterior(made):
+    inputs, targets, kept = examples()
+    values = targets + 2 * inputs[:, :, 0] * torch.randn(40, 3, generator=torch.Generator().manual_seed(5), dtype=DOUBLE)
+    plain, held = SolvedProcesses([2, 1, 0]), made([2, 1, 0], DependencePenalty(1.0))
+    plain.solve(inputs, values, kept)
+    if isinstance(held, SolvedProcesses):
+        held.solve(inputs, values, kept)
+    else:
+        trained(held, (inputs, values, kept), 150)
+    penalty = DependencePenalty(1.0)
+    after, before = (penalty(part.rows, part.factors(), part.hyper) for part in (held, plain))
+    assert bool(((held.log_posterior() - after) >= (plain.log_posterior() - before) - 1e-2).all())
+    assert float(after.sum()) < float(before.sum())
+
+
+def test_wrong_shapes_are_refused():
+    inputs, targets, kept = examples()
+    with pytest.raises(ValueError, match="expected inputs, targets and kept rows of shapes"):
+        SolvedProcesses([2, 1]).solve(inputs, targets, kept)
+    with pytest.raises(ValueError, match="at least one regression"):
+        SolvedProcesses([])

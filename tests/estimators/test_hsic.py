@@ -1,0 +1,42 @@
+import pytest
+import torch
+
+from rehearsal_torch.estimators.hsic import centred_gram, dependence, independent_probability, normalised_hsic
+
+DOUBLE = torch.float64
+
+
+def pair(count=80, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    inputs = torch.rand(count, 2, generator=stream, dtype=DOUBLE)
+    return torch.randn(count, generator=stream, dtype=DOUBLE), inputs
+
+
+def test_noise_of_another_scale_everywhere_is_seen_and_independent_noise_is_not():
+    noise, inputs = pair()
+    clean, scaled = dependence(noise, inputs), dependence(noise * (0.1 + 2 * inputs[:, 0]), inputs)
+    assert clean.probability > 0.1
+    assert scaled.probability < 0.02
+    assert scaled.value > 2 * scaled.usual
+
+
+def test_the_same_twice_is_wholly_dependent():
+    gram = centred_gram(pair()[1])
+    assert float(normalised_hsic(gram, gram)) == pytest.approx(1)
+    assert float(gram.sum(-1).abs().max()) < 1e-10
+
+
+def test_the_quick_probability_agrees_with_permutations():
+    cases = [pair(seed=seed) for seed in range(6)]
+    inputs = torch.stack([where for _, where in cases])
+    noise = torch.stack([own * (0.3 + (seed % 3) * where[:, 0]) for seed, (own, where) in enumerate(cases)])
+    quick = independent_probability(noise, inputs, torch.ones_like(noise, dtype=torch.bool))
+    slow = torch.tensor([dependence(*each, permutations=400).probability for each in zip(noise, inputs, strict=True)], dtype=DOUBLE)
+    assert float((quick - slow).abs().max()) < 0.08
+
+
+def test_permutations_depend_on_the_seed_alone_and_wrong_shapes_are_refused():
+    noise, inputs = pair()
+    assert dependence(noise, inputs, 20) == dependence(noise, inputs, 20)
+    with pytest.raises(ValueError, match="expected noise"):
+        dependence(noise, inputs[:5])

@@ -1,0 +1,119 @@
+"""The truth panel: a model that is the truth has no error, and references are worse."""
+
+from copy import deepcopy
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision, Hindsight, action_name
+from rehearsal_torch.evaluation.truth_panel import FEATURES, TruthRow, random_change, step_errors, truth_rows
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+
+
+@pytest.fixture(scope="module")
+def problem() -> SepsisSimulated:
+    return SepsisSimulated(patients=300, seed=0, horizon=10, limit=6, changes=1)
+
+
+@pytest.fixture(scope="module")
+def model(problem: SepsisSimulated) -> TransitionModel:
+    torch.manual_seed(0)
+    model = TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=40))
+    return fit(model, problem.observations(), Descent(max_epochs=12, progress=False))
+
+
+@pytest.fixture(scope="module")
+def rows(problem: SepsisSimulated, model: TransitionModel) -> list[TruthRow]:
+    decided: list[tuple[Hindsight, Decision]] = []
+    for index in range(problem.count()):
+        situation = problem.situation(index)
+        decided.append((situation, GreedyChanges()(CounterfactualReturn(model, situation, LinearReward({"SOFA": -1.0}), 1))))
+    return list(truth_rows(model, problem, decided, 1))
+
+
+def mean(rows: list[TruthRow], **wanted: str) -> float:
+    found = [row.value for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+    assert found
+    return sum(found) / len(found)
+
+
+def test_abduction_beats_fresh_noise(rows: list[TruthRow]) -> None:
+    for feature in ("MeanBP", "SOFA", "paO2", "Platelets_count"):
+        errors = {name: mean(rows, sequence="random change", feature=feature, quantity="rmse", estimator=name) for name in ("learnt", "fresh noise")}
+        assert errors["learnt"] < 0.7 * errors["fresh noise"]
+
+
+def test_regret_is_the_distance_to_the_optimum_and_never_negative(rows: list[TruthRow]) -> None:
+    regrets = [row for row in rows if row.quantity == "regret"]
+    assert regrets
+    assert min(row.value for row in regrets) >= -1e-9
+    best, got = (mean(rows, quantity="return", estimator=name) for name in ("true optimum", "true"))
+    assert mean(rows, quantity="regret", estimator="true") == pytest.approx(best - got)
+
+
+def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
+    claimed, true = ([row.episode for row in rows if row.quantity == "improvement" and row.estimator == name] for name in ("claimed", "true"))
+    assert claimed == true
+    assert len(claimed) == 6
+
+
+def test_errors_by_step_average_to_the_panels(problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]) -> None:
+    episode = problem.situation(2).episode
+    decision = random_change(model, problem, episode)
+    (first,) = decision.actions()
+    errors = list(step_errors(model, problem, episode, decision, "random change"))
+    assert {row.offset for row in errors} == set(range(1, episode.horizon - first))
+    assert len(errors) == 3 * len(FEATURES) * (episode.horizon - 1 - first)
+    for estimator in ("learnt", "observed course", "fresh noise"):
+        squares = [row.error**2 for row in errors if (row.feature, row.estimator) == ("MeanBP", estimator)]
+        panel = mean(rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator)
+        assert (sum(squares) / len(squares)) ** 0.5 == pytest.approx(panel)
+    nothing = Decision(None, 0.0, status="no_action")
+    assert not list(step_errors(model, problem, episode, nothing, "nothing"))
+
+
+def changed(model: TransitionModel, observed: torch.Tensor, chosen: torch.Tensor) -> Decision:
+    """The decision of a whole sequence, in a model's own doses."""
+    steps = (chosen != observed).nonzero()[:, 0].tolist()
+    if not steps:
+        return Decision(None, 0.0, status="no_action")
+    names = tuple(action_name(step) for step in steps)
+    doses = dict(zip(names, map(tuple, model.doses(chosen[steps]).tolist()), strict=True))
+    return Decision(Alteration(names, chosen[steps]), 0.0, doses=doses)
+
+
+def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, model: TransitionModel) -> None:
+    """The best single change among a model's doses has no regret, though those doses are not the problem's."""
+    other = deepcopy(model)
+    other.levels.fix(torch.tensor([[0.0, 0.01, 0.02, 0.05, 0.09], [0.0, 500.0, 1000.0, 2000.0, 4000.0]]))
+    differ = 0
+    for index in range(problem.count()):
+        situation = problem.situation(index)
+        observed = other.levels.digitise(situation.episode.columns(DOSES))[:-1]
+        sequences = observed.repeat(9 * 25, 1)
+        sequences[torch.arange(9 * 25), torch.arange(9 * 25) // 25] = torch.arange(9 * 25) % 25
+        tried = [changed(other, observed, chosen) for chosen in sequences]
+        best = max(tried, key=lambda decision: problem.score(situation, decision)["true_value"])
+        regret = [row.value for row in truth_rows(other, problem, [(situation, best)], 1) if (row.quantity, row.estimator) == ("regret", "true")]
+        assert regret == pytest.approx([0.0])
+        differ += problem.optimum(situation) != problem.score(situation, best)["true_value"]
+    assert differ
+
+
+def test_random_changes_are_single_and_repeatable(problem: SepsisSimulated, model: TransitionModel) -> None:
+    for index in range(problem.count()):
+        episode = problem.situation(index).episode
+        first, again = (random_change(model, problem, episode) for _ in range(2))
+        assert first.actions() == again.actions()
+        assert first.doses == again.doses
+        ((step, action),) = first.actions().items()
+        assert action != int(model.levels.digitise(episode.columns(DOSES))[step])

@@ -1,0 +1,178 @@
+"""Graphs written and read again: YAML, GraphML, GML, dagitty and networkx."""
+
+import networkx as nx
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.graphs.bidirection import signature
+from rehearsal_torch.graphs.formats import ENDINGS, from_dagitty, from_networkx, read_graph, to_dagitty, to_networkx, write_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_of
+from tests.toys.random_graphs import random_graph
+
+NAMES = ["number of users", "1st", "Größe", "a-b", "x.y", "dag"]
+ODD = RehearsalGraph.mixed(NAMES, [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[2], NAMES[3])], [(NAMES[1], NAMES[2])])
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_notation_gives_the_graph_back(tmp_path_factory, seed):
+    graph, folder = random_graph(seed), tmp_path_factory.mktemp("graphs")
+    for ending in ENDINGS:
+        file = write_graph(graph, folder / f"graph{ending}")
+        assert signature(read_graph(file)) == signature(graph), ending
+    assert signature(from_networkx(to_networkx(graph))) == signature(graph)
+    assert signature(from_dagitty(to_dagitty(graph)).graph) == signature(graph)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_names_may_be_of_any_kind(tmp_path, ending):
+    assert signature(read_graph(write_graph(ODD, tmp_path / "new/folder" / f"graph{ending}"))) == signature(ODD)
+
+
+def test_networkx_sees_kinds_and_plain_graphs_are_read():
+    made = to_networkx(RehearsalGraph.of({"b": ("a",)}, [("b", "c")]))
+    assert dict(made.edges) == {("a", "b"): {"kind": "directed"}, ("a", "c"): {"kind": "directed"}, ("b", "c"): {"kind": "bidirected"}}
+    assert from_networkx(nx.DiGraph([("a", "b"), ("a", "c")])).edges == (("a", "b"), ("a", "c"))
+    several = nx.MultiDiGraph([("a", "b"), ("a", "b")])
+    assert from_networkx(several).edges == (("a", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (nx.Graph([("a", "b")]), "expected a directed networkx graph"),
+        (nx.DiGraph([("a", "b", {"kind": "wavy"})]), "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'"),
+        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "run in a circle"),
+        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]), "b -> c and c -> b without `kind` may be an undirected edge"),
+        (nx.DiGraph([("a", "b", {"kind": "directed"}), ("b", "a", {"kind": "directed"})]), "a -> b and b -> a join the same two variables"),
+        (nx.DiGraph([("a", "a")]), "an edge between two different variables"),
+        (nx.path_graph(1002, create_using=nx.DiGraph), "expected at most 1000 variables; got 1002"),
+        (nx.DiGraph([("1", "a"), (1, "a")]), "several nodes have the same name"),
+    ],
+)
+def test_other_networkx_graphs_are_refused(graph, message):
+    with pytest.raises(ValueError, match=message):
+        from_networkx(graph)
+
+
+def test_dagitty_text_is_as_dagitty_writes_it():
+    graph = RehearsalGraph.mixed(["x", "two words"], [("x", "z"), ("x", "two words"), ("z", "y")], [("z", "two words")])
+    assert to_dagitty(graph, ["x"], ["z"], ["y"]) == (
+        'dag {\n  x [adjusted]\n  "two words"\n  z [exposure]\n  y [outcome]\n  x -> z\n  x -> "two words"\n  z -> y\n  "two words" <-> z\n}\n'
+    )
+    read = from_dagitty(to_dagitty(graph, ["x"], ["z"], ["y"]))
+    assert read.parts == {"adjusted": ("x",), "exposure": ("z",), "outcome": ("y",)}
+    with pytest.raises(ValueError, match="unknown variables"):
+        to_dagitty(graph, ["w"])
+    with pytest.raises(ValueError, match="quotation mark"):
+        to_dagitty(RehearsalGraph((('a"b',),), ()))
+
+
+def test_dagitty_text_by_hand_is_read():
+    read = from_dagitty("""
+        dag "model code" {
+        bb="0,0,1,1"
+        "a b" [adjusted,pos="-1.2,0.300"]   // seen
+        x [exposure]; z; y [outcome,pos="0,1"]
+        # groups and chains
+        {x} <-> z
+        "a b" -> {x z} -> y <- lonely /* more
+        than one line */
+        }""")
+    assert signature(read.graph) == signature(RehearsalGraph.mixed([], [("a b", "x"), ("a b", "z"), ("x", "y"), ("z", "y"), ("lonely", "y")], [("x", "z")]))
+    assert read.parts == {"adjusted": ("a b",), "exposure": ("x",), "outcome": ("y",)}
+    assert from_dagitty('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a -> b", "expected `dag"),
+        ("", "expected `dag"),
+        ("pdag { a -- b }", "expected `dag"),
+        ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- says that the direction is not known"),
+        (
+            "dag { {" + " ".join(f"v{place}" for place in range(400)) + "} -> {" + " ".join(f"w{place}" for place in range(400)) + "} }",
+            "at most 20000 edges; got 160000",
+        ),
+        ("dag { -> b }", "between two variables"),
+        ("dag { a -> }", "leads nowhere"),
+        ("dag { a -> ; b }", "leads nowhere"),
+        ("dag { {a b }", "a brace is opened and not closed"),
+        ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
+        ("dag { u [latent] u -> a }", "is latent: a rehearsal graph has seen variables only"),
+        ("dag { a -> b b -> a }", "join the same two variables"),
+        ("dag { a <-> b b <-> c }", "a and c are not joined"),
+        ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
+    ],
+)
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        from_dagitty(text)
+
+
+def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
+    graph = RehearsalGraph.of({"b": ("a",)}, [("b", "c")])
+    plain = {"parents": {"b": ["a"], "c": None}, "bidirected": [["b", "c"]]}
+    assert graph_of(plain) == graph_of({"graph": plain}) == graph_of(graph.to_plain()) == graph
+    (tmp_path / "task.yml").write_text(yaml.safe_dump({"graph": plain, "context": ["a"]}))
+    assert read_graph(tmp_path / "task.yml") == graph
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("graph.xml", "", "unknown ending '.xml'; expected one of .yaml"),
+        ("graph.yaml", "a: [", "graph.yaml cannot be read as YAML: .*expected"),
+        ("graph.yaml", "[1, 2]", "graph.yaml: graph: expected {parents: .* or {cliques"),
+        ("graph.yaml", "parents: {price: [rival]}\nbidirect: []", "graph.bidirect: unknown key; did you mean 'bidirected'"),
+        ("graph.yaml", "parents: {price: [no]}", r"graph.parents.price\[0\]: expected a name; got False"),
+        ("graph.yaml", "parents: {a: [b]}\nparents: {a: [c]}", "the key 'parents' stands twice"),
+        ("graph.yaml", "graph: {parents: {a: [b]}}\ncontxt: [b]", "contxt: unknown key; did you mean 'context'"),
+        ("graph.yaml", "parents: {a: [b], b: [a]}", "graph.yaml: the edges run in a circle"),
+        ("graph.yaml", "cliques: [[a, b]]\nedges: [[a]]", "graph.yaml: "),
+        ("graph.graphml", "<graphml", "graph.graphml: "),
+        ("graph.gml", "graph [ node", "graph.gml: "),
+        ("graph.txt", "nothing", "graph.txt: expected `dag"),
+    ],
+)
+def test_files_that_hold_no_graph_are_refused_by_name(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_graph(tmp_path / name)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_graph(tmp_path / "none.yaml")
+
+
+BOW = RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_arrow_beside_a_hidden_common_cause_is_written_and_read(tmp_path, ending):
+    assert read_graph(write_graph(BOW, tmp_path / f"graph{ending}")) == BOW
+    assert BOW.bows == (("b", "c"),)
+
+
+def test_undirected_edges_of_other_programs_are_no_bidirected_ones(tmp_path):
+    node = '<node id="a"/><node id="b"/>'
+    for kind, edges in (("undirected", '<edge source="a" target="b"/>'), ("directed", '<edge source="a" target="b"/><edge source="b" target="a"/>')):
+        (tmp_path / "graph.graphml").write_text(
+            f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="{kind}">{node}{edges}</graph></graphml>'
+        )
+        with pytest.raises(ValueError, match=r"expected a directed networkx graph|may be an undirected edge"):
+            read_graph(tmp_path / "graph.graphml")
+
+
+def test_graph_files_are_bounded(tmp_path):
+    (tmp_path / "graph.gml").write_text("graph [" + "a [" * 5000)
+    with pytest.raises(ValueError, match=r"graph\.gml: "):
+        read_graph(tmp_path / "graph.gml")
+    (tmp_path / "graph.txt").write_text("dag { a -> b }" + " " * 2**22)
+    with pytest.raises(ValueError, match="expected at most 4 MiB"):
+        read_graph(tmp_path / "graph.txt")

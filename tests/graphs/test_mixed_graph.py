@@ -1,0 +1,142 @@
+"""Rehearsal graphs: order, cliques, alterations, and what is no rehearsal graph."""
+
+import pytest
+
+from rehearsal_torch.graphs.bidirection import covered
+from rehearsal_torch.graphs.equivalence import pattern_of
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import c_separated
+
+DIAMOND = {"b": ("a",), "c": ("a",), "d": ("b", "c")}
+
+
+def test_variables_stand_behind_their_causes_whatever_order_they_were_named_in():
+    graph = RehearsalGraph((("d",), ("b",), ("c",), ("a",)), (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")))
+    assert graph.names == ("a", "b", "c", "d"), "among those that could come next, the first named comes first"
+    assert RehearsalGraph.of(DIAMOND).names == ("a", "b", "c", "d")
+    assert graph.parents("d") == ("b", "c")
+    assert graph.parents("a") == ()
+    assert graph.descendants(["b"]) == {"b", "d"}
+    assert graph.ancestors(["b"]) == {"a", "b"}
+    assert graph.ancestors(["d", "c"]) == {"a", "b", "c", "d"}
+    assert graph.clique("c") == ("c",)
+
+
+def test_a_clique_shares_causes_and_descendants():
+    graph = RehearsalGraph.of({"b": ("a",), "c": (), "d": ("c",)}, [("b", "c")])
+    assert graph.cliques == (("a",), ("b", "c"), ("d",))
+    assert set(graph.edges) == {("a", "b"), ("a", "c"), ("c", "d")}
+    assert graph.parents(("b", "c")) == ("a",)
+    assert graph.clique("c") == ("b", "c")
+    assert graph.descendants(["a"]) == {"a", "b", "c", "d"}
+    assert "d" not in graph.descendants(["b"]), "members move together, but one does not cause the other"
+
+
+def test_roots_and_lonely_cliques_need_no_line_of_their_own():
+    graph = RehearsalGraph.of({"y": ("x",)}, [("p", "q")])
+    assert set(graph.names) == {"x", "y", "p", "q"}
+    assert graph.parents("p") == ()
+
+
+def test_altering_cuts_arrows_in_and_leaves_arrows_out():
+    cut = RehearsalGraph.of(DIAMOND).altered(["b"])
+    assert set(cut.edges) == {("a", "c"), ("b", "d"), ("c", "d")}
+    assert RehearsalGraph.of(DIAMOND).altered([]) == RehearsalGraph.of(DIAMOND)
+
+
+def test_altered_members_of_a_clique_become_parents_of_the_rest():
+    graph = RehearsalGraph.of({"b": ("a",), "e": ("d",)}, [("b", "c", "d")])
+    cut = graph.altered(["b"])
+    assert set(cut.cliques) == {("a",), ("b",), ("c", "d"), ("e",)}
+    assert set(cut.edges) == {("a", "c"), ("a", "d"), ("b", "c"), ("b", "d"), ("d", "e")}
+    assert cut.parents(("c", "d")) == ("a", "b")
+    whole = graph.altered(["b", "c", "d"])
+    assert set(whole.edges) == {("d", "e")}
+    assert all(len(clique) == 1 for clique in whole.cliques)
+    assert set(cut.altered(["c"]).edges) == {("a", "d"), ("b", "d"), ("c", "d"), ("d", "e")}
+
+
+def test_plain_data_give_the_graph_back():
+    graph = RehearsalGraph.of({"b": ("a",), "e": ("d",)}, [("b", "c", "d")])
+    plain = graph.to_plain()
+    assert RehearsalGraph(tuple(map(tuple, plain["cliques"])), tuple(map(tuple, plain["edges"]))) == graph
+    assert RehearsalGraph((("a",), ("b",)), (("a", "b"), ("a", "b"))).edges == (("a", "b"),), "an edge counts once"
+
+
+def test_single_edges_make_the_cliques():
+    graph = RehearsalGraph.mixed(["a", "lonely"], [("a", "b"), ("a", "c"), ("b", "d"), ("a", "b")], [("c", "b"), ("b", "c")])
+    assert graph == RehearsalGraph((("a",), ("lonely",), ("b", "c"), ("d",)), (("a", "b"), ("a", "c"), ("b", "d")))
+    assert graph.bidirected == (("b", "c"),)
+    triangle = RehearsalGraph.mixed("abc", [], [("a", "b"), ("b", "c"), ("c", "a")])
+    assert triangle.cliques == (("a", "b", "c"),)
+
+
+def test_the_joint_law_is_the_product_over_cliques():
+    graph = RehearsalGraph.of({"b": ("a",), "d": ("b", "c")}, [("b", "c")])
+    assert graph.factors == ((("a",), ()), (("b", "c"), ("a",)), (("d",), ("b", "c")))
+    assert graph.factorisation() == "P(a) P(b, c | a) P(d | b, c)"
+    assert graph.altered(["b"]).factorisation() == "P(a) P(b) P(c | a, b) P(d | b, c)"
+
+
+@pytest.mark.parametrize(
+    ("directed", "bidirected", "message"),
+    [
+        ([("a", "b"), ("b", "a")], [], "a -> b and b -> a join the same two variables"),
+        ([("a", "b"), ("a", "c")], [("a", "b"), ("b", "c")], r"a -> b stands beside a <-> b, and b is in the clique \('b', 'c'\) as well"),
+        ([("a", "a")], [], "an edge between two different variables"),
+        (["ab"], [], "an edge between two different variables; got 'ab'"),
+        ([], [("a", "b"), ("b", "c")], "cliques of a <-> b overlap: a and c are not joined; add a <-> c"),
+        ([], [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")], "overlap: a and d are not joined"),
+        ([("x", "a")], [("a", "b")], "reaches only part of the clique .*: add x -> b"),
+        ([("a", "x"), ("x", "b"), ("x", "a")], [], "a -> x and x -> a"),
+        ([("a", "x"), ("x", "c"), ("x", "d"), ("d", "a")], [("c", "d")], "run in a circle"),
+    ],
+)
+def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed, bidirected, message):
+    with pytest.raises(ValueError, match=message):
+        RehearsalGraph.mixed("", directed, bidirected)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RehearsalGraph.of({"a": ("c",), "b": ("a",), "c": ("b",)}), "circle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)"),
+        (lambda: RehearsalGraph.of({"p": ("b",), "q": ("p",), "b": ("q",)}, [("p", "o")]), r"circle: .*\{p, o\}"),
+        (lambda: RehearsalGraph((("a", "b"), ("b", "c")), ()), r"\['b'\] stand in two cliques"),
+        (lambda: RehearsalGraph.of({"y": ("a", "b", "c")}, [("a", "b"), ("b", "c")]), r"\['a', 'b'\]|\['b'\]"),
+        (lambda: RehearsalGraph((("a",),), (("a", "z"),)), r"a -> z: unknown variable \['z'\]"),
+        (lambda: RehearsalGraph((("a", "b"),), (("a", "b"),)), "lies inside the clique"),
+        (lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)), "reaches only part of the clique .*: add x -> b"),
+        (lambda: RehearsalGraph.of({"a": ("a",)}), r"\['a'\] stand among their own causes"),
+        (lambda: RehearsalGraph.of({"b": ("a",)}, ["ab"]), "expected a set of variables that move together; got the text 'ab'"),
+        (lambda: RehearsalGraph(("ab",), ()), "expected a clique, a list of variables; got the text 'ab'"),
+        (lambda: RehearsalGraph((("a",), ("b",)), ("ab",)), "an edge between two different variables; got 'ab'"),
+        (lambda: RehearsalGraph((("a",), ("b",)), (), (("a", "b"),)), "the bow a -> b with a <-> b lacks its arrow"),
+        (lambda: RehearsalGraph.of({"b": ("a",)}, [("a", "b", "c")]), "a -> b stands beside a <-> b of the set .*: a set of three"),
+        (lambda: RehearsalGraph((("a",), ("b",)), (("a", "z"), ("y", "b"))), "a -> z: unknown .*y -> b: unknown"),
+        (lambda: RehearsalGraph.of(DIAMOND).altered(["z"]), r"cannot alter \['z'\]"),
+    ],
+)
+def test_what_is_no_rehearsal_graph_is_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_an_arrow_beside_a_hidden_common_cause_is_kept():
+    graph = RehearsalGraph.of({"a": ("x",), "y": ("a",)}, [("y", "a")])
+    assert graph == RehearsalGraph.mixed([], [("x", "a"), ("a", "y")], [("y", "a")])
+    assert graph.bows == (("a", "y"),)
+    assert graph.bidirected == (("a", "y"),)
+    assert all(len(clique) == 1 for clique in graph.cliques)
+    assert RehearsalGraph(**graph.to_plain()) == graph
+    assert graph.altered(["a"]).bows == ()
+    assert graph.altered(["x"]).bows == (("a", "y"),)
+    assert graph.descendants(["a"]) == {"a", "y"}
+    assert "bows" not in RehearsalGraph.of(DIAMOND).to_plain()
+
+
+def test_what_goes_by_cliques_refuses_the_bow_by_its_two_edges():
+    graph = RehearsalGraph.of({"a": ("x",), "y": ("a",)}, [("y", "a")])
+    for use in (lambda: graph.factors, graph.factorisation, lambda: c_separated(graph, "x", "y"), lambda: pattern_of(graph), lambda: covered(graph)):
+        with pytest.raises(ValueError, match=r"a -> y beside a <-> y|got bi-directional edges \[\('a', 'y'\)\]"):
+            use()

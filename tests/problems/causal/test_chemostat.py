@@ -1,0 +1,122 @@
+"""The chemostat: equations, the fitted law on simulated files, and the measurements where they lie beside the project."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.causal.chemostat import Chemostat
+from rehearsal_torch.problems.causal.chemostat_dynamics import COLUMNS, VARIABLES, chemostat_pairs
+
+MEASURED = Path(__file__).resolve().parents[3] / "shared" / "data" / "p3c2"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two files in the form of the published ones, in which the dead follow from the adults."""
+    stream = np.random.default_rng(0)
+    for name, days in (("C1", 70), ("C2", 50)):
+        adults = np.exp(stream.standard_normal(days) * 0.5) * 10
+        ratio, dead = stream.uniform(0.2, 1.0, days), np.concatenate([[0.0], 0.4 * adults[:-1]])
+        rows = [stream.uniform(0.1, 2, days), stream.uniform(1, 20, days), ratio, adults * ratio / 5 / 0.285, dead, stream.uniform(60, 100, days)]
+        lines = ["time (days), " + ", ".join(COLUMNS)]
+        for day, values in enumerate(zip(*rows, strict=True)):
+            cells = ["NaN" if day % 9 == 4 and place == 1 else f"{value:.5f}" for place, value in enumerate(values)]
+            lines.append(f"{day:.2f}," + ",".join(cells))
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_eggs_are_pruned():
+    world = Chemostat()
+    assert set(world.task.nodes) == {"N0", "P0", "D0", "N", "P", "J", "A", "D"}
+    assert {"E", "E0"} <= set(world.task.graph.names)
+    assert world.task.box.bounds() == {"N_in": (60.0, 100.0), "J0": (0.0, 36.0), "A0": (0.0, 180.0)}
+
+
+def test_the_equations_have_a_trivial_optimum():
+    world = Chemostat()
+    noise = torch.zeros(8, dtype=torch.float64)
+    nodes = dict(zip(world.task.nodes, world.simulate(world.task.box.upper, noise).tolist(), strict=True))
+    # No dead before, no births: 216 animals die at rate .15 and leave at .55.
+    assert nodes["D"] == pytest.approx(216 * (math.exp(-0.55) - math.exp(-0.7)), rel=1e-9)
+    assert nodes["D"] == pytest.approx(17.5, abs=0.2)
+    assert world.optimal_action[1:].tolist() == [0, 0]
+    dead = world.contexts[:, 2].mean()
+    assert world.optimal_value == pytest.approx(-float(dead) * math.exp(-0.55), abs=0.01)
+    hatching = Chemostat(hatching=0.5)
+    assert hatching.optimal_value == pytest.approx(world.optimal_value, abs=1e-12)
+    # Where some hatch within the day, the inflow matters.
+    pair = torch.tensor([[60.0, 10.0, 90.0], [100.0, 10.0, 90.0]], dtype=torch.float64)
+    assert float(hatching.expected(pair).diff().abs()) > 1e-3
+    assert float(world.expected(pair).diff().abs()) < 1e-12
+
+
+def test_nitrogen_solves_its_equation():
+    world = Chemostat()
+    inputs = {"N_in": torch.tensor(80.0), "N0": torch.tensor(40.0), "P0": torch.tensor(5.0)}
+    fine, step = 40.0, 1e-4
+    for _ in range(10_000):
+        fine += step * (0.55 * (80 - fine) - 3.3 * fine * 5 / (4.3 + fine))
+    assert float(world.law.mean("N", inputs)) == pytest.approx(fine, rel=0.01)
+
+
+def test_rows_are_prepared(folder):
+    before, after = chemostat_pairs(folder, ("C1", "C2"))
+    assert before.shape == (69 + 49, len(VARIABLES))
+    torch.testing.assert_close(before[1:69], after[:68])
+    assert (before >= 0).all()
+    adults, young = before[:, VARIABLES.index("A")], before[:, VARIABLES.index("J")]
+    torch.testing.assert_close(young, adults / 5)
+    # Gaps are filled from both sides: days 4, 13, 22, ... of the rotifers.
+    filled = before[4:69:9, VARIABLES.index("P")]
+    assert (filled > 0).double().mean() > 0.7
+    assert filled.unique().numel() > 4
+
+
+def test_the_fitted_law(folder):
+    world = Chemostat("gp", path=folder, series=("C1", "C2"), rows=80)
+    assert world.scm == "gp"
+    assert len(world.contexts) == 118
+    rows = world.noise_rows(50, np.random.default_rng(0))[:, [world.task.nodes.index(name) for name in ("N0", "P0", "D0")]]
+    # Roots are drawn together.
+    assert all((world.contexts == row).all(1).any() for row in rows)
+    assert world.optimal_value == pytest.approx(float(world.expected(world.optimal_action)))
+    assert float(world.expected(world.task.box.sobol(64)).max()) <= world.optimal_value + 1e-6
+    again = Chemostat("gp", path=folder, series=("C1", "C2"), rows=80)
+    assert again.optimal_value == world.optimal_value
+    rewards = world.rewards(world.simulate(world.optimal_action, world.noise_rows(20_000, np.random.default_rng(1))))
+    assert world.optimal_value == pytest.approx(float(rewards.mean()), abs=5 * float(rewards.std()) / 20_000**0.5 + 0.01)
+    assert "smoke test" in world.card()["caution"]
+
+
+def test_missing_files_say_where_they_are(folder):
+    with pytest.raises(TableError, match=r"path= names no folder.*figshare.*scm=ode"):
+        Chemostat("gp")
+    with pytest.raises(TableError, match=r"C7.csv.*figshare"):
+        Chemostat("gp", path=folder, series=("C7",))
+    (folder / "C3.csv").write_text("time (days), algae\n0,1\n")
+    with pytest.raises(TableError, match="no column"):
+        Chemostat("gp", path=folder, series=("C3",))
+    with pytest.raises(ValueError, match="scm gp or ode"):
+        Chemostat("sde")
+
+
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements do not lie beside the project (../shared/data/p3c2)")
+def test_the_measurements():
+    before, _ = chemostat_pairs(MEASURED, ("C1", "C2", "C3", "C4"))
+    assert len(before) == 366 + 190 + 182 + 139 - 4
+    columns = {name: before[:, place] for place, name in enumerate(VARIABLES)}
+    assert set(columns["N_in"].tolist()) == {80.0}
+    torch.testing.assert_close(columns["J"], columns["A"] / 5)
+    assert float(columns["D"].mean()) == pytest.approx(0.95, abs=0.02)
+    assert float(columns["A"].quantile(0.99)) == pytest.approx(105, abs=3)
+    world = Chemostat("gp", path=MEASURED)
+    values = world.expected(world.task.box.sobol(64))
+    # Nearly flat: actions move the mean by less than a tenth of the noise.
+    assert float(values.max() - values.min()) < 0.06
+    assert -1.05 < float(values.min()) < float(values.max()) < -0.85
+    assert world.law.deviation("D") > 0.5

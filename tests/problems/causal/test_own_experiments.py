@@ -1,0 +1,90 @@
+"""Experiments of one's own: read as they are, and whatever is wrong told before anything is fitted."""
+
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+
+TASK = {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 5]}, "reward": {"weights": {"Y": 2.0}}}
+
+
+@pytest.fixture
+def frame():
+    values = torch.rand(7, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).numpy()
+    return pd.DataFrame(values, columns=["a", "b", "X", "Y"])
+
+
+def written(folder, frame):
+    frame.to_csv(folder / "experiments.csv", index=False)
+    (folder / "task.yaml").write_text(yaml.safe_dump(TASK))
+    return folder / "experiments.csv", folder / "task.yaml"
+
+
+def test_rows_come_as_they_are_and_the_best_is_told(tmp_path, frame):
+    problem = ExperimentTable(*written(tmp_path, frame))
+    table = problem.observations()
+    assert table.names == ("a", "b", "X", "Y")
+    torch.testing.assert_close(table.values, torch.from_numpy(frame.to_numpy().copy()), rtol=0, atol=1e-15)
+    assert table.altered.all(0).tolist() == [True, True, False, False]
+    assert problem.card()["best reward so far"] == pytest.approx(2 * frame["Y"].max())
+    assert problem.situation(0).identity == "experiment 8"
+    assert problem.count() == 1
+
+
+def test_a_node_that_was_set_is_marked(tmp_path, frame):
+    problem = ExperimentTable(*written(tmp_path, frame.assign(**{"set:X": [0, 0, 1, 0, 0, 0, 0]})))
+    assert problem.observations().altered[:, 2].nonzero().flatten().tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda frame: frame.drop(columns="X"), TableError, "no column 'X'"),
+        (lambda frame: frame.assign(Y=[1.0] * 6 + [float("nan")]), TableError, "Y: 1 of 7 values are missing or infinite in line 8"),
+        (lambda frame: frame.assign(Y=1.0), ValueError, "Y: all 7 values are 1"),
+        (lambda frame: frame.assign(**{"set:X": 2}), TableError, "set:X: expected 0 or 1"),
+        (lambda frame: frame.assign(**{"set:x": 1}), TableError, "set:x: no node of the graph"),
+    ],
+)
+def test_rows_that_cannot_be_are_refused(tmp_path, frame, change, error, message):
+    with pytest.raises(error, match=message):
+        ExperimentTable(*written(tmp_path, change(frame)))
+
+
+def test_rows_outside_the_bounds_are_history(tmp_path, frame):
+    frame.loc[3, "b"] = 9.0
+    problem = ExperimentTable(*written(tmp_path, frame))
+    assert len(problem.observations()) == 7
+    assert any("row 3: b may be set within [0, 5]; got 9" in each for each in problem.card()["kept as history, though it may not be set any more"])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5])
+def test_few_rows_are_told_what_to_run_first(tmp_path, frame, rows):
+    problem = ExperimentTable(*written(tmp_path, frame.head(rows)))
+    assert problem.card()["rows"] == rows
+    design = problem.to_begin(seed=2)
+    if rows == 5:
+        assert design is None
+        return
+    assert design.values.shape == (6 - rows, 2)
+    assert problem.task.outside(design) == ()
+    assert torch.equal(design.values, problem.to_begin(seed=2).values)
+    # What has been run of it, in any order and rounded, is not asked for again.
+    whole = ExperimentTable(*written(tmp_path, frame.head(0))).to_begin(seed=2).values
+    done = pd.DataFrame(whole[[3, 1]].numpy().round(2), columns=["a", "b"]).assign(X=0.0, Y=1.0)
+    left = ExperimentTable(*written(tmp_path, done)).to_begin(seed=2).values
+    assert torch.equal(left, whole[[0, 2, 4, 5]])
+
+
+def test_a_missing_task_is_named(tmp_path, frame):
+    path, _ = written(tmp_path, frame)
+    with pytest.raises(ValueError, match=r"dataset\.task=task\.yaml"):
+        ExperimentTable(path, None)
+    with pytest.raises(ValueError, match="there is no task file"):
+        ExperimentTable(path, tmp_path / "none.yaml")
+    (tmp_path / "list.yaml").write_text("- a\n")
+    with pytest.raises(ValueError, match="expected the parts graph, actions, reward"):
+        ExperimentTable(path, tmp_path / "list.yaml")

@@ -1,0 +1,112 @@
+"""Pooled testing: the closed form against simulated households, and the best protocols."""
+
+import numpy as np
+import pytest
+import torch
+
+from rehearsal_torch.problems.causal.pooled_protocol import AVERAGE, SECONDARY, SIZES, infected_members, pooled_errors, primary_rate, side, simulated_errors
+from rehearsal_torch.problems.causal.pooled_testing import BETA, PooledTesting, period
+
+# Prevalence, people in a pool, false negatives, false positives, tests a person.
+TABLE = [(0.01, 20, 0.168, 0.036, 0.091), (0.01, 50, 0.166, 0.078, 0.039), (0.01, 100, 0.151, 0.169, 0.020), (0.05, 50, 0.085, 0.491, 0.039)]
+
+
+def number(value):
+    return torch.tensor(float(value), dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("prevalence", "pool", "negative", "positive", "tests"), TABLE)
+def test_errors_in_closed_form(prevalence, pool, negative, positive, tests):
+    errors = pooled_errors(number(prevalence), side(number(pool)))
+    assert float(errors.negative) == pytest.approx(negative, abs=6e-4)
+    assert float(errors.positive) == pytest.approx(positive, abs=6e-4)
+    assert float(errors.tests) == pytest.approx(tests, abs=6e-4)
+
+
+@pytest.mark.parametrize(("prevalence", "pool"), [(0.01, 20), (0.05, 50), (0.03, 3)])
+def test_errors_agree_with_simulated_households(prevalence, pool):
+    groups, rate = side(number(pool)), float(primary_rate(number(prevalence)))
+    runs = np.array([simulated_errors(rate, int(groups), max(1, 40_000 // int(groups) ** 2), np.random.default_rng(seed)) for seed in range(12)])
+    errors = pooled_errors(number(prevalence), groups)
+    exact, spread = np.array([float(errors.negative), float(errors.positive)]), runs.std(0, ddof=1) / 12**0.5
+    # Persons of one matrix share pools: the error is that between runs.
+    assert (np.abs(runs.mean(0) - exact) < 4.5 * spread).all()
+
+
+def test_people_without_households_would_be_wrong():
+    # Were persons infected independently, far more of them would be missed.
+    household = float(pooled_errors(number(0.01), number(21)).negative)
+    found = 0.05 ** (1 / 21**0.076)
+    alone = 1 - 0.7 * (1 - found) ** 2
+    assert household < 0.2 < 0.35 < alone
+
+
+def test_the_law_of_infected_members():
+    prevalence = torch.tensor([1e-4, 0.01, 0.3, 0.9], dtype=torch.float64)
+    rate = primary_rate(prevalence)
+    members = infected_members(rate)
+    torch.testing.assert_close(members.sum((-1, -2)), torch.ones(4, dtype=torch.float64))
+    assert (members >= -1e-15).all()
+    count = torch.arange(8, dtype=torch.float64)
+    torch.testing.assert_close((members.sum(-2) * count).sum(-1) / AVERAGE, prevalence)
+    stream = np.random.default_rng(0)
+    size = stream.choice(7, p=np.asarray(SIZES) / sum(SIZES), size=400_000) + 1
+    there = np.arange(7) < size[:, None]
+    first = (stream.random(there.shape) < float(rate[2])) & there
+    ill = (first | ((stream.random(there.shape) < SECONDARY) & there & first.any(1, keepdims=True))).sum(1)
+    shares = np.bincount(ill, minlength=8) / 400_000
+    np.testing.assert_allclose(members[2].sum(0).numpy(), shares, atol=0.003)
+
+
+def test_the_best_protocol_without_noise():
+    world = PooledTesting(noise_scale=0.0)
+    assert world.optimal_value == pytest.approx(-8.591, abs=1e-3)
+    assert (199 * world.optimal_action + 1).tolist() == pytest.approx([23.4, 200, 200], abs=0.1)
+    assert "R1" not in world.task.nodes
+    nodes = dict(zip(world.task.nodes, world.simulate(world.optimal_action, torch.zeros(6, dtype=torch.float64)).tolist(), strict=True))
+    assert [nodes[name] for name in ("L1", "L2", "L3")] == pytest.approx([4.13, 1.86, 2.60], abs=5e-3)
+    random = world.expected(torch.rand(5000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+    assert float(random.mean()) == pytest.approx(-15.9, abs=0.3)
+    assert float(random.median()) == pytest.approx(-14.0, abs=0.2)
+    assert float(random.quantile(0.99)) == pytest.approx(-9.09, abs=0.15)
+
+
+def test_whole_households_are_certified():
+    world = PooledTesting(noise_scale=0.0, whole=True)
+    rewards = world.protocols()
+    assert world.optimal_value == pytest.approx(float(rewards.max()), abs=1e-12)
+    assert world.optimal_value == pytest.approx(-8.5615, abs=1e-4)
+    assert world.groups(world.optimal_action).tolist() == [10, 82, 82]
+    # Protocols are what the equations say of them.
+    for action in world.task.box.sobol(10):
+        places = world.groups(action).long() - 1
+        assert float(rewards[tuple(places)]) == pytest.approx(float(world.expected(action)), abs=1e-12)
+
+
+def test_noise_changes_little():
+    silent = PooledTesting(noise_scale=0.0).optimal_value
+    assert PooledTesting(sigma=0.4).optimal_value == pytest.approx(silent, abs=0.02)
+    world = PooledTesting(means=(-0.2, 0.4))
+    # Each loss has noise of mean .1 times the scale.
+    assert world.optimal_value == pytest.approx(silent - 3 * 0.1 * 0.1, abs=0.02)
+
+
+def test_states_stay_within_the_population():
+    new, loss = period(number(99.5), number(40.0), number(80.0))
+    assert 0 <= float(new) <= 0.5
+    new, loss = period(number(-0.3), number(0.0), number(10.0))
+    assert float(new) == 0
+    assert float(loss) > 0
+    assert pytest.approx(3.2347, abs=1e-4) == BETA
+    poor = PooledTesting(noise_scale=0.0)
+    nodes = dict(zip(poor.task.nodes, poor.simulate(torch.ones(3), torch.zeros(6, dtype=torch.float64)).tolist(), strict=True))
+    assert nodes["I1"] + nodes["I2"] <= 100
+
+
+def test_what_reaches_nothing_is_no_node():
+    world = PooledTesting()
+    assert set(world.task.nodes) == {"I1", "R1", "L1", "I2", "R2", "L2", "L3"}
+    assert world.task.inputs("R1") == ()
+    assert set(world.task.inputs("L3")) == {"I2", "R2", "a3"}
+    with pytest.raises(ValueError, match="noise_scale"):
+        PooledTesting(noise_scale=-1)

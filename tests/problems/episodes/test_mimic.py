@@ -1,0 +1,80 @@
+"""The MIMIC loader: simulated tables on disk, and the public demo where it lies beside the project."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.mimic import Mimic
+from rehearsal_torch.problems.episodes.simulator import simulate
+from rehearsal_torch.problems.episodes.stays import DOSES
+
+DEMO = Path(__file__).resolve().parents[3] / "shared" / "data" / "mimic_demo"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "table.csv.gz"
+    simulate(150, seed=1).frame().to_csv(file, index=False)
+    return file
+
+
+def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
+    real, simulated = Mimic(path, seed=1), SepsisSimulated(patients=150, seed=1)
+    for first, second in zip(real.stays.episodes, simulated.stays.episodes, strict=True):
+        torch.testing.assert_close(first.values, second.values, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(real.observations().values, simulated.observations().values, rtol=1e-12, atol=1e-12)
+    assert real.count() == simulated.count()
+    assert real.situation(0).identity == simulated.situation(0).identity
+    assert real.card()["source"] == "table.csv.gz"
+
+
+def test_splits_hold_different_patients(path: Path) -> None:
+    identities = {
+        split: {Mimic(path, split=split).situation(index).identity for index in range(Mimic(path, split=split).count())} for split in ("train", "test")
+    }
+    assert not identities["train"] & identities["test"]
+
+
+def test_horizons_are_filtered_and_cut(path: Path) -> None:
+    problem = Mimic(path, horizon=15)
+    assert {problem.situation(index).episode.horizon for index in range(problem.count())} == {15}
+    with pytest.raises(ValueError, match="has 30 steps: lower `horizon`"):
+        Mimic(path, horizon=30)
+    with pytest.raises(ValueError, match="no episode of at least 25 steps"):
+        Mimic(path, least=25, longest=30)
+
+
+def test_nobody_answers_for_the_past(path: Path) -> None:
+    problem = Mimic(path)
+    assert problem.score(problem.situation(0), None) == {}  # type: ignore[arg-type]
+
+
+def test_files_that_are_none_are_told(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="no table is named: set path="):
+        Mimic(None)
+    with pytest.raises(TableError, match="there is no file"):
+        Mimic(tmp_path / "none.csv")
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(TableError, match="cannot be read as a comma-separated table"):
+        Mimic(tmp_path / "empty.csv")
+    with pytest.raises(ValueError, match="expected split"):
+        Mimic(tmp_path / "empty.csv", split="all")
+
+
+@pytest.mark.skipif(not DEMO.is_dir(), reason="the public MIMIC-III demo does not lie beside the project (../shared/data/mimic_demo)")
+def test_the_public_demo_is_read() -> None:
+    problem = Mimic(DEMO / "mimic3demo_4h_imputed.csv.gz", age_unit="years")
+    card = problem.card()
+    assert (card["episodes"], card["horizons"]["least"], card["horizons"]["largest"]) == (91, 10, 20)
+    assert card["dropped"] == {"episodes shorter than 10 steps": 45, "rows of these": 278}
+    levels = DoseLevels(DOSES)
+    levels.solve(problem.observations().columns(DOSES))
+    assert (levels.medians[:, 0] == 0).all()
+    assert (levels.medians.diff(dim=1) > 0).all()
+    with pytest.raises(TableError, match="11 faults") as caught:
+        Mimic(DEMO / "mimic3demo_4h_raw.csv.gz", age_unit="years")
+    assert "FiO2_1: 1086 missing" in str(caught.value)

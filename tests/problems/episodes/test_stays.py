@@ -1,0 +1,153 @@
+"""Stays: a table becomes episodes, or says everything that is wrong with it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.episodes.simulator import simulate
+from rehearsal_torch.problems.episodes.stays import COLUMNS, read_stays
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return simulate(6, seed=2).frame()
+
+
+def test_a_table_becomes_episodes_in_time_order_however_its_rows_lie(frame: pd.DataFrame) -> None:
+    stays = read_stays(frame, source="table")
+    mixed = read_stays(frame.sample(frac=1, random_state=0), source="table")
+    assert [episode.identity for episode in stays.episodes] == ["0", "1", "2", "3", "4", "5"] == list(stays.patients)
+    assert not stays.drops
+    for first, second in zip(stays.episodes, mixed.episodes, strict=True):
+        assert torch.equal(first.values, second.values)
+    first = frame[frame.icustayid == 0]
+    np.testing.assert_array_equal(stays.episodes[0].values.numpy(), first[list(COLUMNS)].to_numpy())
+
+
+def test_episodes_do_not_share_the_tables_memory(frame: pd.DataFrame) -> None:
+    for episode in read_stays(frame, source="table").episodes:
+        assert episode.values.untyped_storage().nbytes() == 8 * episode.values.numel()
+
+
+def test_a_gap_in_bloc_cuts_a_stay(frame: pd.DataFrame) -> None:
+    gone = frame[~((frame.icustayid == 0) & (frame.bloc == 5))]
+    stays = read_stays(gone, source="table", least=3)
+    rows = int((frame.icustayid == 0).sum())
+    assert [(episode.identity, episode.horizon) for episode in stays.episodes[:2]] == [("0", 4), ("0+1", rows - 5)]
+    assert stays.patients[:2] == ("0", "0")
+    assert stays.drops["stays cut at a gap in bloc"] == 1
+    twice = read_stays(gone[~((gone.icustayid == 0) & (gone.bloc == 8))], source="table", least=2)
+    assert [episode.identity for episode in twice.episodes[:3]] == ["0", "0+1", "0+2"]
+    assert twice.drops["stays cut at a gap in bloc"] == 1
+
+
+def test_short_episodes_are_dropped_and_counted(frame: pd.DataFrame) -> None:
+    lengths = frame.groupby("icustayid").size()
+    stays = read_stays(frame, source="table", least=15)
+    assert len(stays.episodes) == int((lengths >= 15).sum())
+    assert stays.drops["episodes shorter than 15 steps"] == int((lengths < 15).sum())
+    assert stays.drops["rows of these"] == int(lengths[lengths < 15].sum())
+
+
+def test_long_episodes_are_cut_and_counted(frame: pd.DataFrame) -> None:
+    lengths = frame.groupby("icustayid").size()
+    stays = read_stays(frame, source="table", longest=12)
+    assert max(episode.horizon for episode in stays.episodes) == 12
+    assert stays.drops["rows behind the longest horizon"] == int((lengths - 12).clip(lower=0).sum())
+
+
+def test_lagged_doses_come_from_the_step_before(frame: pd.DataFrame) -> None:
+    plain, lagged = read_stays(frame, source="table"), read_stays(frame, source="table", least=9, action_lag=1)
+    doses, rest = ["max_dose_vaso", "input_4hourly"], ["SOFA", "MeanBP", "mechvent"]
+    for before, after in zip(plain.episodes, lagged.episodes, strict=True):
+        assert torch.equal(after.columns(doses), before.columns(doses)[:-1])
+        assert torch.equal(after.columns(rest), before.columns(rest)[1:])
+    assert lagged.drops["rows lost to action_lag"] == 6
+
+
+def test_another_name_for_the_stay_and_patients_by_number_are_accepted(frame: pd.DataFrame) -> None:
+    renamed = frame.rename(columns={"icustayid": "icustay_id"}).assign(subject_id=frame.icustayid // 2 + 70)
+    assert read_stays(renamed, source="table").patients == ("70", "70", "71", "71", "72", "72")
+
+
+def test_years_are_converted_where_said(frame: pd.DataFrame) -> None:
+    years = frame.assign(age=frame.age / 365.25)
+    with pytest.raises(TableError, match=r"looks like years: set dataset\.age_unit=years"):
+        read_stays(years, source="table")
+    with pytest.raises(TableError, match=r"age: expected 0 to 200 \(years; a table in days takes dataset\.age_unit=days\)"):
+        read_stays(frame, source="table", age_unit="years")
+    converted, plain = read_stays(years, source="table", age_unit="years"), read_stays(frame, source="table")
+    torch.testing.assert_close(converted.episodes[0].values, plain.episodes[0].values)
+
+
+def test_a_patient_has_one_name_whatever_the_columns_type(frame: pd.DataFrame) -> None:
+    numbers = frame.icustayid + 70
+    whole = read_stays(frame.assign(subject_id=numbers), source="table").patients
+    assert whole == tuple(str(number) for number in range(70, 76))
+    assert read_stays(frame.assign(subject_id=numbers.astype(float)), source="table").patients == whole
+    assert read_stays(frame.assign(subject_id=numbers.astype(str)), source="table").patients == whole
+
+
+def test_patients_that_are_unknown_or_several_in_a_stay_are_refused(frame: pd.DataFrame) -> None:
+    unknown = frame.assign(subject_id=frame.icustayid.where(frame.icustayid > 0))
+    rows = int((frame.icustayid == 0).sum())
+    with pytest.raises(TableError, match=rf"subject_id: {rows} rows name no patient \(first at row 1\)"):
+        read_stays(unknown, source="table")
+    with pytest.raises(TableError, match=r"expected one patient a stay; stay 0 has several \(first at row 1\)"):
+        read_stays(frame.assign(subject_id=range(len(frame))), source="table")
+
+
+def test_a_column_that_stands_twice_is_refused(frame: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match="2 columns are called 'SOFA'; keep one of them"):
+        read_stays(pd.concat([frame, frame[["SOFA"]]], axis=1), source="table")
+
+
+def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
+    spoilt = frame.astype({column: object if isinstance(value, str) else float})
+    spoilt.loc[3, column] = value
+    return spoilt
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("MeanBP", np.nan, r"MeanBP: 1 missing or infinite values \(first at row 4\)"),
+        ("paO2", np.inf, "paO2: 1 missing or infinite"),
+        ("FiO2_1", 50.0, r"FiO2_1: expected 0\.15 to 1 \(a fraction.*got 50 \(first at row 4\)"),
+        ("GCS", 2.0, "GCS: expected 3 to 15"),
+        ("SOFA", 25.0, "SOFA: expected 0 to 24"),
+        ("mechvent", 0.5, "mechvent: expected 0 to 1"),
+        ("max_dose_vaso", -0.1, "max_dose_vaso: expected 0 to 50"),
+        ("Creatinine", "high", "Creatinine: expected numbers; got 'high'"),
+        ("bloc", 4.5, r"bloc: expected whole numbers; got 4\.5 \(first at row 4\), 1 such rows"),
+        ("icustayid", 0.5, r"icustayid: expected whole numbers; got 0\.5 \(first at row 4\)"),
+        ("icustayid", np.nan, r"icustayid: 1 missing or infinite values \(first at row 4\)"),
+    ],
+)
+def test_each_fault_is_named_with_its_row_and_what_to_do(frame: pd.DataFrame, column: str, value: object, told: str) -> None:
+    with pytest.raises(TableError, match=told):
+        read_stays(spoil(frame, column, value), source="table")
+
+
+def test_all_faults_are_told_at_once(frame: pd.DataFrame) -> None:
+    bad = spoil(spoil(frame, "GCS", 99.0), "MeanBP", np.nan)
+    bad = pd.concat([bad, bad.iloc[[7]]], ignore_index=True)
+    with pytest.raises(TableError, match="3 faults") as caught:
+        read_stays(bad, source="wards.csv")
+    assert all(part in str(caught.value) for part in ("wards.csv", "GCS", "MeanBP", "1 rows repeat a (icustayid, bloc)"))
+
+
+def test_missing_columns_are_told_with_the_nearest_name(frame: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match=r"no column 'MeanBP': did you mean 'meanBP'\?") as caught:
+        read_stays(frame.rename(columns={"MeanBP": "meanBP"}).drop(columns="SOFA"), source="table")
+    assert "no column 'SOFA'" in str(caught.value)
+
+
+def test_an_empty_table_and_bad_arguments_are_refused(frame: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match="the table is empty"):
+        read_stays(frame.iloc[:0], source="table")
+    for wrong in ({"least": 1}, {"action_lag": -1}, {"longest": 5}, {"age_unit": "months"}):
+        with pytest.raises(ValueError, match="expected 2 <= least"):
+            read_stays(frame, source="table", **wrong)  # type: ignore[arg-type]

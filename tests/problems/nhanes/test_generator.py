@@ -1,0 +1,231 @@
+import hashlib
+import pickle
+import shutil
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from safetensors.numpy import load, save
+
+from rehearsal_torch.problems.nhanes.fitting import PUBLISHED_ERROR, fit_generator, validated
+from rehearsal_torch.problems.nhanes.generator import SHIPPED, Generator
+from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES, influence_graph, merged
+from tests.problems.nhanes.test_modules import MODULES, needs_modules
+
+
+def people(count=700, seed=0):
+    """Made-up participants with some of the real dependences."""
+    stream = np.random.default_rng(seed)
+    table = {name: stream.lognormal(3, 0.2, count) for name in VARIABLES}
+    table |= {"Age": stream.integers(20, 81, count), "Sex": stream.integers(1, 3, count), "Race": stream.choice([1, 2, 3, 4, 6, 7], count)}
+    table |= {
+        "FamilyHx_Diabetes": stream.integers(0, 2, count),
+        "Education": stream.integers(1, 6, count),
+        "Income_Ratio": stream.uniform(0, 5, count).round(2),
+    }
+    table["Race"] = np.where(table["Sex"] == 1, table["Race"], 3)
+    table["BMI"] = 18 + 0.15 * table["Age"] + 2 * stream.standard_normal(count)
+    shock = stream.standard_normal(count)
+    table["HbA1c"] = np.exp(1.6 + 0.01 * table["BMI"] + 0.1 * shock)
+    table["FPG"] = np.exp(4.4 + 0.01 * table["BMI"] + 0.1 * (0.8 * shock + 0.6 * stream.standard_normal(count)))
+    return pd.DataFrame(table).astype(float)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return fit_generator(people(), trees=60)
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return Generator.load()
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return shutil.copytree(SHIPPED, tmp_path / "generator")
+
+
+def resealed(folder, arrays=None, **card):
+    """The folder with other numbers and a card that vouches for them."""
+    content = save(arrays) if arrays is not None else (folder / "weights.safetensors").read_bytes()
+    (folder / "weights.safetensors").write_bytes(content)
+    old = yaml.safe_load((folder / "card.yaml").read_text())
+    (folder / "card.yaml").write_text(yaml.safe_dump(old | {"sha256": hashlib.sha256(content).hexdigest()} | card))
+    return folder
+
+
+def test_saved_and_loaded_it_draws_the_same(small, tmp_path):
+    small.save(tmp_path)
+    again = Generator.load(tmp_path)
+    for chain in (False, True):
+        for paired in (False, True):
+            rows = [generator.draw(200, np.random.default_rng(1), chain, paired) for generator in (small, again)]
+            assert np.array_equal(*rows)
+    assert again.card["bounds"] == small.card["bounds"]
+
+
+def test_a_fit_recovers_what_made_the_data(small):
+    rows = pd.DataFrame(small.draw(20_000, np.random.default_rng(0)), columns=list(VARIABLES))
+    cases = people()
+    assert rows[["BMI", "Age"]].corr().iloc[0, 1] == pytest.approx(cases[["BMI", "Age"]].corr().iloc[0, 1], abs=0.1)
+    assert rows[list(OUTCOMES)].corr().iloc[0, 1] == pytest.approx(cases[list(OUTCOMES)].corr().iloc[0, 1], abs=0.1)
+    apart = pd.DataFrame(small.draw(20_000, np.random.default_rng(0), paired=False), columns=list(VARIABLES))
+    assert apart[list(OUTCOMES)].corr().iloc[0, 1] < rows[list(OUTCOMES)].corr().iloc[0, 1] - 0.3
+    assert set(rows["Race"]) == {1, 2, 3, 4, 6, 7}
+    for name in VARIABLES:
+        assert cases[name].min() - 1e-9 <= rows[name].min() <= rows[name].max() <= cases[name].max() + 1e-9
+        assert rows[name].mean() == pytest.approx(cases[name].mean(), abs=0.15 * cases[name].std())
+
+
+def test_a_chain_keeps_what_roots_lose(small):
+    def others(chain):
+        rows = small.draw(4000, np.random.default_rng(0), chain=chain)
+        return (rows[rows[:, VARIABLES.index("Sex")] == 2, VARIABLES.index("Race")] != 3).mean()
+
+    assert others(chain=False) > 0.3
+    assert others(chain=True) < 0.12  # ten per cent are left by forty rounds of boosting
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda cases: cases.drop(columns="BMI"), r"no column \['BMI'\]"),
+        (lambda cases: cases.assign(BMI=np.nan), "some values are missing"),
+        (lambda cases: cases.head(500), "at least 512 complete cases; got 500"),
+        (lambda cases: cases.assign(HDL=50.0), r"\['HDL'\]: all values are equal"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said(change, told):
+    with pytest.raises(ValueError, match=told):
+        fit_generator(change(people()))
+
+
+def test_the_shipped_one_is_small_and_holds_no_rows(shipped):
+    files = sorted(path.name for path in SHIPPED.iterdir())
+    assert files == ["card.yaml", "weights.safetensors"]
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) < 500_000
+    arrays = load((SHIPPED / "weights.safetensors").read_bytes())
+    assert max(array.shape[0] for array in arrays.values()) <= 256
+    assert shipped.card["participants"] == 7465
+
+
+def test_the_card_tells_how_well_it_fits(shipped):
+    validation = shipped.card["validation"]
+    assert validation["correlation_mae_paper"] == PUBLISHED_ERROR == 0.0483
+    assert 0.02 < validation["correlation_mae"] < PUBLISHED_ERROR
+    assert validation["desired_real"] == 0.3622
+    assert validation["desired_generated"] == pytest.approx(0.3622, abs=0.02)
+    assert len(validation["readings"]) == 4
+
+
+@needs_modules
+def test_the_card_is_right_and_the_shipped_equations_are_the_recipes(shipped):
+    cases = merged(MODULES).cases
+    assert validated(shipped, cases).summary == shipped.card["validation"]
+    # One equation fitted again stands for the others.
+    from rehearsal_torch.problems.nhanes.fitting import _equation
+
+    again, _ = _equation(cases, "BMI", PARENTS["BMI"], 100)
+    columns = [cases[[name]].to_numpy() for name in PARENTS["BMI"]]
+    assert np.abs(again.trees(columns) - shipped.equations["BMI"].trees(columns)).mean() < 1e-3
+    assert shipped.card["bounds"]["BMI"] == [18.0, 51.3]
+
+
+def test_it_loads_without_unpickling(monkeypatch):
+    def refuse(*arguments, **named):
+        raise AssertionError("something was unpickled")
+
+    monkeypatch.setattr(pickle, "load", refuse)
+    monkeypatch.setattr(pickle, "loads", refuse)
+    monkeypatch.setattr(pickle, "Unpickler", refuse)
+    assert len(Generator.load().equations) == 11
+
+
+def test_draws_depend_on_the_stream_alone(shipped):
+    one, again, other = (shipped.draw(50, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    assert np.array_equal(shipped.draw(20, np.random.default_rng(0)), one[:20])
+
+
+def test_ten_thousand_rows_are_quick(shipped):
+    shipped.draw(10, np.random.default_rng(0))
+    began = time.process_time()
+    shipped.draw(10_000, np.random.default_rng(0))
+    assert time.process_time() - began < 0.3
+
+
+def test_the_outcomes_noise_is_integrated_exactly(shipped):
+    stream = np.random.default_rng(5)
+    given = dict(zip(CONTEXT, shipped.contexts(stream.random((6, 1))).values(), strict=True))
+    found = shipped.inner(given, {name: np.array([[0.5]]) for name in INNER})
+    for paired in (True, False):
+        exact = float(shipped.desired(found, (5.7, 100.0), paired)[0, 0])
+        outcomes = shipped.outcomes(found, stream.random((1, 100_000)), stream.random((1, 100_000)), paired)
+        assert ((outcomes["HbA1c"] <= 5.7) & (outcomes["FPG"] <= 100)).mean() == pytest.approx(exact, abs=0.006)
+
+
+def test_a_changed_byte_is_refused(copy):
+    content = bytearray((copy / "weights.safetensors").read_bytes())
+    content[-1] ^= 1
+    (copy / "weights.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match="its SHA-256 differs"):
+        Generator.load(copy)
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "told"),
+    [
+        ("equations.BMI.0.left", lambda array: np.zeros_like(array), "child does not stand behind"),
+        ("equations.BMI.0.feature", lambda array: np.full_like(array, 99), "asks for none of 6"),
+        ("equations.HDL.0.value", lambda array: array * np.nan, "not finite"),
+        ("equations.HDL.means", lambda array: array[::-1].copy(), "group means that rise"),
+        ("roots.Age.shares", lambda array: array * 2, "sum to 1"),
+        ("ranks.shares", lambda array: -array, "at least 0"),
+        ("equations.FPG.support", None, "lacks 'equations.FPG.support'"),
+        ("chain.Race.5.feature", None, "for each of 6 classes"),
+        ("equations.SBP.0.feature", None, "damaged|lacks"),
+    ],
+)
+def test_damage_with_a_forged_card_is_refused(copy, key, change, told):
+    arrays = load((copy / "weights.safetensors").read_bytes())
+    arrays = {name: array for name, array in arrays.items() if name != key} | ({key: change(arrays[key])} if change else {})
+    if key.startswith("chain.Race.5"):
+        arrays = {name: array for name, array in arrays.items() if not name.startswith(("chain.Race.5.", "chain.Race.4."))}
+    with pytest.raises(ValueError, match=told):
+        Generator.load(resealed(copy, arrays))
+
+
+def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
+    with pytest.raises(ValueError, match=r"there is no weights.safetensors and no card.yaml: give a folder that `scripts/prepare.py nhanes` wrote"):
+        Generator.load(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="format 1"):
+        Generator.load(resealed(copy, format=2))
+    (copy / "card.yaml").write_text("a: [")
+    with pytest.raises(ValueError, match="cannot be read as YAML"):
+        Generator.load(copy)
+    (copy / "card.yaml").write_text("!!python/object/apply:os.getcwd []")
+    with pytest.raises(ValueError, match="cannot be read as YAML"):
+        Generator.load(copy)
+    (copy / "weights.safetensors").write_bytes(b"no numbers")
+    (copy / "card.yaml").write_text(yaml.safe_dump({"format": 1, "sha256": hashlib.sha256(b"no numbers").hexdigest()}))
+    with pytest.raises(ValueError, match="no safetensors file"):
+        Generator.load(copy)
+
+
+def test_the_graph_is_the_papers():
+    graph = influence_graph()
+    assert set(graph.names) == set(VARIABLES)
+    assert graph.clique("HbA1c") == OUTCOMES
+    assert all(len(influence_graph(paired=False).clique(name)) == 1 for name in VARIABLES)
+    assert graph.parents(OUTCOMES) == tuple(name for name in graph.names if name not in (*OUTCOMES, "CarbIntake", "DBP"))
+    for name in VARIABLES:
+        if name not in CONTEXT:
+            assert set(CONTEXT) <= set(graph.parents(name))
+    assert set(graph.parents("HDL")) - set(CONTEXT) == {"BMI", "CalIntake"}
+    assert set(graph.parents("Sedentary_min")) == set(CONTEXT)
+    assert graph.descendants(["CarbIntake"]) == {"CarbIntake"}
+    assert set(influence_graph(chain=True).clique("Age")) == set(CONTEXT)

@@ -1,0 +1,88 @@
+"""Two stores: the same observations before and after the change, other consequences; and a posterior that forgets follows."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+from rehearsal_torch.training.fit import fit
+
+
+def test_what_is_observed_is_the_same_whatever_is_followed():
+    reference = FollowedStore(1.0, rows=50_000).observations().values.T.cov()
+    for follows in (0.6, 0.0):
+        assert torch.allclose(FollowedStore(follows, rows=50_000, seed=1).observations().values.T.cov(), reference, rtol=0.05, atol=0.003)
+
+
+@pytest.mark.parametrize(("follows", "effect"), [(1.0, 0.6), (0.5, 0.0), (0.0, -0.6)])
+def test_what_follows_from_the_price_is_not(follows, effect):
+    world = FollowedStore(follows)
+    assert float(world.response(("price",)).action) == pytest.approx(effect, abs=1e-12)
+    assert float(world.response(("advert",)).action) == pytest.approx(0.3, abs=1e-12)
+    with pytest.raises(ValueError, match=r"follows in \[0, 1\]"):
+        FollowedStore(follows + 2)
+
+
+def test_the_change_comes_at_its_round():
+    at_once, slowly, never = TwoStores(change=3, contexts=9), TwoStores(change=3, fading=4, contexts=9), TwoStores(change=None, contexts=9)
+    assert [at_once.follows(index) for index in range(9)] == [1.0] * 3 + [0.0] * 6
+    assert [slowly.follows(index) for index in range(9)] == [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0]
+    assert [never.follows(index) for index in range(9)] == [1.0] * 9
+    raised = Decision(Alteration(("price",), torch.tensor([2.0], dtype=torch.float64)), 0.0)
+    for index in (0, 8):
+        situation = at_once.situation(index)
+        assert at_once.score(situation, raised) == FollowedStore(at_once.follows(index), 10, 9).score(situation, raised)
+        assert at_once.optimum(situation) == at_once.score(situation, raised)["oracle"]
+        row = at_once.respond(situation, raised)
+        assert row.altered.sum() == 1
+    before, after = (at_once.respond(at_once.situation(index), raised).columns(("rival",)) for index in (0, 8))
+    assert float(before - after) > 1.0, "the rival follows no more"
+
+
+def test_a_changing_world_is_a_problem_like_any_other():
+    world = TwoStores(contexts=4)
+    assert len(world.observations()) == 10
+    assert world.count() == 4
+    assert world.card()["rounds"] == 4
+    assert world.observations().fingerprint() == TwoStores(contexts=7).observations().fingerprint()
+    assert world.held_out().fingerprint() != world.observations().fingerprint()
+    assert world.situation(2).given == TwoStores(contexts=4).situation(2).given
+    with pytest.raises(IndexError, match=r"a round in 0 \.\.\. 3"):
+        world.situation(4)
+    with pytest.raises(TypeError, match="Foresight"):
+        world.optimum(Hindsight(None))
+    for wrong in ({"contexts": 0}, {"change": -1}, {"fading": -1}):
+        with pytest.raises(ValueError, match="expected"):
+            TwoStores(**wrong)
+
+
+def followed(forgetting, seed, rounds=60):
+    """The true probability of success by round of a policy that maximises it on sampled models."""
+    world = TwoStores(change=25, contexts=rounds, seed=seed)
+    task, table, reached = world.task, world.observations(), []
+    model = fit(StructuralPosterior(task, world.hypotheses, forgetting=forgetting), table)
+    for index in range(rounds):
+        situation, best = world.situation(index), (-1.0, None)
+        models = model.sampled(400, seed=index)
+        for names in task.candidates:
+            box = task.box.only(names)
+            values = torch.linspace(float(box.lower), float(box.upper), 41, dtype=torch.float64).reshape(-1, 1, 1)
+            shares = task.region.contains(models.scenarios(model.task.given([situation]), names).only(task.outcomes).rows(values)).double().mean(-1)[:, 0]
+            if float(shares.max()) > best[0]:
+                best = float(shares.max()), Alteration(names, values[int(shares.argmax()), 0])
+        decision = Decision(best[1], best[0])
+        reached.append(world.score(situation, decision)["probability"])
+        table = table + world.respond(situation, decision)
+        fit(model, table)
+    return torch.tensor(reached)
+
+
+def test_a_posterior_that_forgets_follows_the_change():
+    keeps, forgets = (torch.stack([followed(forgetting, seed) for seed in (0, 1)]).mean(0) for forgetting in (1.0, 0.8))
+    assert float(keeps[12:25].mean()) > 0.88, "both come near the oracle of .95 before the change"
+    assert float(forgets[12:25].mean()) > 0.88
+    assert float(forgets[25:28].mean()) < 0.5, "nobody foresees the change"
+    assert float(forgets[35:].mean()) > float(keeps[35:].mean()) + 0.1, "what happened before the change misleads"
+    assert float(forgets[40:].mean()) > 0.6, "the oracle is .80 now"

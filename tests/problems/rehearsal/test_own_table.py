@@ -1,0 +1,157 @@
+"""One's own table: read as it is, and whatever is wrong with it told at once."""
+
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.spaces.box import Alteration
+
+TASK = {
+    "graph": {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"], "Y2": ["U1", "A2"]}},
+    "context": ["X1", "X2"],
+    "box": {"A2": [0, 1]},
+    "region": {"Y1": [0.6, None], "Y2": [0.3, None]},
+}
+
+
+@pytest.fixture
+def frame():
+    table = Loan(rows=60).observations()
+    return pd.DataFrame(table.values.numpy(), columns=list(table.names))
+
+
+@pytest.fixture
+def file(tmp_path, frame):
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    return tmp_path / "table.csv"
+
+
+def written(folder, frame, name="broken.csv"):
+    frame.to_csv(folder / name, index=False)
+    return folder / name
+
+
+def test_rows_are_split_and_come_as_they_are(file, frame):
+    problem = RehearsalTable(file, TASK, seed=3)
+    past, aside = problem.observations(), problem.held_out()
+    assert (len(past), len(aside), problem.count()) == (48, 12, 12)
+    both = torch.cat([past.values, aside.values])
+    rows = torch.from_numpy(frame[list(past.names)].to_numpy().copy())
+    torch.testing.assert_close(both[both[:, 0].argsort()], rows[rows[:, 0].argsort()], rtol=0, atol=1e-15)
+    assert past.fingerprint() == RehearsalTable(file, TASK, seed=3).observations().fingerprint()
+    assert past.fingerprint() != RehearsalTable(file, TASK, seed=4).observations().fingerprint()
+    last = RehearsalTable(file, TASK, kept="last", validation=0.25)
+    torch.testing.assert_close(last.held_out().values, rows[45:])
+
+
+def test_a_case_is_a_row_that_was_kept_aside(file, frame):
+    problem = RehearsalTable(file, TASK)
+    case = problem.situation(4)
+    row = frame.iloc[int(case.identity) - 2]
+    assert {name: float(value) for name, value in case.given.items()} == pytest.approx({"X1": row["X1"], "X2": row["X2"]})
+    assert case.feasible == {"A2": (0.0, 1.0)}
+    with pytest.raises(IndexError, match=r"0 \.\.\. 11"):
+        problem.situation(12)
+
+
+def test_cases_may_come_from_a_second_file(tmp_path, file):
+    cases = written(tmp_path, pd.DataFrame({"who": ["ann", "bob"], "X2": [0.2, 0.3], "X1": [0.1, 0.5]}), "cases.csv")
+    problem = RehearsalTable(file, TASK, cases, identity="who")
+    assert (len(problem.observations()), problem.count()) == (60, 2)
+    assert problem.situation(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
+    assert problem.score(problem.situation(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))) == {}
+    assert problem.card()["kept_aside"] == 0
+
+
+def test_what_was_foretold_without_altering_is_held_against_the_record(file, frame):
+    problem = RehearsalTable(file, TASK)
+    case = problem.situation(0)
+    row = frame.iloc[int(case.identity) - 2]
+    desired = float(row["Y1"] >= 0.6 and row["Y2"] >= 0.3)
+    decision = Decision(Alteration(("A2",), torch.tensor([0.3])), 0.8, baseline=Estimate(0.25, "chance"))
+    assert problem.score(case, decision) == {"desired_untouched": desired, "foretold_untouched": 0.25, "brier_untouched": (0.25 - desired) ** 2}
+    assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
+
+
+def test_the_card_warns_of_what_no_row_shows(file):
+    far = {**TASK, "box": {"A2": [5, 6]}, "region": {"Y1": [3.0, None]}}
+    far["graph"] = {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"]}}
+    card = RehearsalTable(file, far).card()
+    assert card["desired"] == 0
+    assert "no row has a desired outcome" in card["caution: outcomes"]
+    assert "may be set to 5 ... 6, where no row lies" in card["caution: A2"]
+
+
+def test_a_task_may_be_a_file(tmp_path, file):
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
+    assert RehearsalTable(file, tmp_path / "task.yaml").task.to_plain() == RehearsalTable(file, TASK).task.to_plain()
+
+
+def test_every_fault_of_a_table_is_told_at_once(tmp_path, frame):
+    frame = frame.rename(columns={"U1": "U_1"}).astype({"X1": object})
+    frame.loc[2, "A2"] = float("nan")
+    frame.loc[4, "X1"] = "low"
+    frame["Y2"] = 1.0
+    with pytest.raises(TableError) as told:
+        RehearsalTable(written(tmp_path, frame), TASK)
+    words = str(told.value)
+    assert "4 faults, nothing was fitted" in words
+    assert "no column 'U1'; did you mean 'U_1'" in words
+    assert "A2: 1 of 60 values are missing or infinite in line 4: drop or impute" in words
+    assert "X1: expected numbers; got 'low' in line 6" in words
+    assert "Y2: all 60 values are 1: a constant says nothing" in words
+    twice = frame.rename(columns={"U_1": "U1"}).assign(extra=1.0)
+    twice.columns = [*twice.columns[:-1], "X1"]
+    with pytest.raises(TableError, match=r"(?s)4 faults.*several columns are called X1.*X1: .*A2: .*Y2: "):
+        RehearsalTable(written(tmp_path, twice), TASK)
+
+
+def test_faults_of_the_task_and_of_the_table_are_told_at_once(tmp_path, frame):
+    frame.loc[2, "A2"] = float("nan")
+    with pytest.raises(TaskError, match=r"(?s)3 faults.*box.A2: expected lower <= upper.*contxt: unknown key.*A2: 1 of 60 values"):
+        RehearsalTable(written(tmp_path, frame), {**TASK, "contxt": [], "box": {"A2": [1, 0]}})
+
+
+def test_files_that_are_none_are_told(tmp_path, file):
+    for path, words in ((None, "no table is named"), (tmp_path / "none.csv", "there is no file")):
+        with pytest.raises(TableError, match=words):
+            RehearsalTable(path, TASK)
+    (tmp_path / "empty.csv").write_text("")
+    with pytest.raises(TableError, match="cannot be read as a comma-separated table"):
+        RehearsalTable(tmp_path / "empty.csv", TASK)
+    (tmp_path / "wide.csv").write_text("a,b\n1,2,3\n4,5,6\n")
+    with pytest.raises(TableError, match="more fields than the header"):
+        RehearsalTable(tmp_path / "wide.csv", TASK)
+    (tmp_path / "twice.csv").write_text("a,b,a\n1,2,3\n")
+    with pytest.raises(TableError, match="several columns are called a"):
+        RehearsalTable(tmp_path / "twice.csv", TASK)
+
+
+def test_too_few_rows_are_told(tmp_path, frame):
+    with pytest.raises(TableError, match="expected at least 10 rows; got 9"):
+        RehearsalTable(written(tmp_path, frame.head(9)), TASK)
+    with pytest.raises(ValueError, match="15 rows: 10 kept aside and 5 to learn from"):
+        RehearsalTable(written(tmp_path, frame.head(15)), TASK)
+    cases = written(tmp_path, frame.head(1), "cases.csv")
+    assert len(RehearsalTable(written(tmp_path, frame.head(15)), TASK, cases).observations()) == 15
+
+
+def test_other_slips_are_told(tmp_path, file, frame):
+    with pytest.raises(ValueError, match="kept: expected random or last"):
+        RehearsalTable(file, TASK, kept="first")
+    with pytest.raises(ValueError, match="validation: expected a share"):
+        RehearsalTable(file, TASK, validation=20)
+    with pytest.raises(ValueError, match="no case to decide for"):
+        RehearsalTable(file, TASK, validation=0)
+    with pytest.raises(TableError, match="no column 'X2'"):
+        RehearsalTable(file, TASK, written(tmp_path, frame[["X1"]]))
+    with pytest.raises(ValueError, match="has no column 'name'"):
+        RehearsalTable(file, TASK, written(tmp_path, frame), identity="name")
+    with pytest.raises(ValueError, match="more than once"):
+        RehearsalTable(file, TASK, written(tmp_path, frame.assign(who="ann")), identity="who")

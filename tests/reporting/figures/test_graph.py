@@ -1,0 +1,110 @@
+"""Where the parts of a drawn graph stand, and what the files hold."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.colors import to_hex
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.reporting.figures.graph import draw_graph, graph_figure
+from rehearsal_torch.reporting.figures.graph_layout import PASSING, layout
+from rehearsal_torch.reporting.style import SKY, VERMILION
+from tests.toys.random_graphs import random_graph
+
+EDGES = [("w", "rec"), ("w", "con"), ("con", "time"), ("w", "time"), ("time", "rating"), ("w", "rating")]
+GRAPH = RehearsalGraph.mixed([], EDGES, [("rec", "con")])
+PARTS = {"context": ("w",), "alterable": ("rec",), "outcomes": ("rating",)}
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6))
+def test_edges_run_to_the_right_and_pass_no_box(seed):
+    graph = random_graph(seed, most=9, density=0.4)
+    placed = layout(graph)
+    for one, other in graph.edges:
+        assert placed.column[one] < placed.column[other]
+        assert all((one, place) in placed.passing for place in range(placed.column[one] + 1, placed.column[other]))
+    for clique in graph.cliques:
+        assert len({placed.column[name] for name in clique}) == 1
+        assert all(placed.height[one] - placed.height[other] == pytest.approx(1) for one, other in pairwise(clique))
+    for place in set(placed.column.values()):
+        taken = [(placed.height[name], 0.5) for name in graph.names if placed.column[name] == place]
+        taken += [(height, PASSING / 2) for (_, column), height in placed.passing.items() if column == place]
+        taken.sort()
+        assert all(higher[0] - lower[0] >= lower[1] + higher[1] - 1e-9 for lower, higher in pairwise(taken)), "nothing overlaps"
+
+
+def test_tiers_stand_from_left_to_right():
+    placed = layout(GRAPH, ("w",), ("rating",))
+    assert placed.tiers == (("X", 0, 0), ("Z", 1, 2), ("Y", 3, 3))
+    assert [placed.column[name] for name in ("w", "rec", "con", "time", "rating")] == [0, 1, 1, 2, 3]
+    assert layout(GRAPH).tiers == (("", 0, 3),)
+    # A context variable without effects, and an outcome without causes, keep their tiers.
+    assert layout(RehearsalGraph.of({"b": ("a",), "x": (), "y": ()}), ("x",), ("y",)).tiers == (("X", 0, 0), ("Z", 1, 2), ("Y", 3, 3))
+    with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
+        layout(GRAPH, ("q",))
+
+
+def arrows(figure):
+    return [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
+
+
+def boxes(figure):
+    return [patch for patch in figure.axes[0].patches if isinstance(patch, FancyBboxPatch)]
+
+
+def test_every_edge_is_drawn_and_bidirectional_ones_differ():
+    figure = graph_figure(GRAPH, **PARTS)
+    assert len(arrows(figure)) == len(GRAPH.edges) + 1
+    assert [to_hex(patch.get_edgecolor()).upper() for patch in arrows(figure)].count(VERMILION) == 1
+    assert {text.get_text() for text in figure.axes[0].texts} >= set(GRAPH.names)
+    assert len({round(patch.get_linewidth(), 2) for patch in boxes(figure)}) == 2, "what may be altered has a thicker frame"
+
+
+def test_an_arrow_beside_a_hidden_common_cause_is_drawn_with_it():
+    figure = graph_figure(RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")]))
+    assert [to_hex(patch.get_edgecolor()).upper() for patch in arrows(figure)].count(VERMILION) == 1
+    assert len(arrows(figure)) == 3
+
+
+def test_an_alteration_graph_loses_the_arrows_into_what_is_altered():
+    figure = graph_figure(GRAPH, **PARTS, altered=("rec",))
+    assert len(arrows(figure)) == len(GRAPH.altered(["rec"]).edges) == len(GRAPH.edges)
+    assert all(to_hex(patch.get_edgecolor()).upper() != VERMILION for patch in arrows(figure))
+    assert [to_hex(patch.get_facecolor()).upper() for patch in boxes(figure)].count(SKY) == 1
+    whole, altered = graph_figure(GRAPH, **PARTS), figure
+    assert [text.get_position() for text in whole.axes[0].texts] == [text.get_position() for text in altered.axes[0].texts], "nothing moves"
+
+
+def test_probable_edges_are_thicker():
+    shares = {(one, "->", other): 0.1 for one, other in GRAPH.edges} | {("con", "<->", "rec"): 0.9}
+    widths = [patch.get_linewidth() for patch in arrows(graph_figure(GRAPH, probabilities=shares))]
+    assert sorted(widths) == widths
+    assert widths[-1] > widths[0]
+
+
+def test_files_are_written_and_equal_each_time(tmp_path):
+    first, second = (draw_graph(GRAPH, tmp_path / name, "graph", **PARTS) for name in ("one", "two"))
+    assert [file.name for file in first] == ["graph.png", "graph.svg"]
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    assert first[0].read_bytes().startswith(b"\x89PNG")
+    text = first[1].read_text()
+    assert all(f">{name}<" in text for name in GRAPH.names), "names stay text"
+
+
+@settings(max_examples=15, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6))
+def test_any_graph_can_be_drawn_with_any_roles(seed):
+    graph = random_graph(seed, most=8)
+    figure = graph_figure(graph, context=graph.names[-1:], outcomes=graph.names[:1], altered=graph.names[1:2])
+    assert len(arrows(figure)) == len(graph.altered(graph.names[1:2]).edges) + len(graph.altered(graph.names[1:2]).bidirected)
+
+
+def test_unknown_variables_are_refused():
+    with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
+        graph_figure(GRAPH, alterable=("q",))
+    with pytest.raises(ValueError, match=r"cannot alter \['q'\]"):
+        graph_figure(GRAPH, altered=("q",))

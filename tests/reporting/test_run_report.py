@@ -1,0 +1,123 @@
+import csv
+import json
+import statistics
+from xml.etree import ElementTree
+
+import pytest
+
+from rehearsal_torch.reporting.run_report import report
+
+FIGURES = {"training", "improvement", "outcomes", "effort", "patient", "truth", "truth_errors"}
+
+
+def texts(path):
+    return " | ".join("".join(node.itertext()).strip() for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text"))
+
+
+def rows(folder):
+    with (folder / "table.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_all_figures_of_a_sequence_run_are_written_as_png_and_svg(reported):
+    folder, _ = reported
+    assert {path.name for path in (folder / "figures").iterdir()} == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
+    for path in (folder / "figures").glob("*.png"):
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert path.stat().st_size > 5000
+
+
+def test_the_table_equals_a_hand_computation(reported):
+    folder, _ = reported
+    (row,) = rows(folder)
+    assert (row["search"], row["k"], row["patients"]) == ("branch_and_bound", "3", "5")
+    assert float(row["observed"]) == pytest.approx((50 + 60 + 40 + 80 + 20) / 5)
+    assert float(row["improvement"]) == pytest.approx(0.05)
+    assert float(row["improvement_low"]) < 0.05 < float(row["improvement_high"])
+    assert float(row["improvement_median"]) == pytest.approx(0.04)
+    assert float(row["proven"]) == pytest.approx(0.8)
+    assert float(row["seconds_median"]) == pytest.approx(0.3)
+    assert float(row["expanded_median"]) == pytest.approx(30)
+    assert float(row["ebf"]) == pytest.approx(1.2)
+    assert float(row["score/true_improvement"]) == pytest.approx(0.025)
+    assert float(row["truth/rmse, learnt"]) == pytest.approx(3.0)
+    assert float(row["truth/regret, true"]) == pytest.approx(2.0)
+    assert not any("GCS" in name for name in row)
+    assert float(row["score/regret"]) == pytest.approx(statistics.fmean([0, 0.5, 1, 1.5, 2]))
+
+
+def test_the_terminal_table_shows_what_the_file_holds(reported):
+    _, shown = reported
+    line = next(line for line in shown.splitlines() if "branch_and_bound" in line)
+    cells = [cell.strip() for cell in line.strip("│ ").split("│")]
+    assert cells[:5] == ["branch_and_bound", "3", "5", "50", "5"]
+    assert cells[6:] == ["4", "80", "0.3", "30", "1.2"]
+    assert "observed" in shown.splitlines()[2]
+    assert "SOFA" in shown
+    assert "true_improvement" in shown
+    assert max(len(line) for line in shown.splitlines() if "│" in line) <= 110
+
+
+def test_the_figures_bear_their_labels_and_values_as_text(reported):
+    folder, _ = reported
+    figures = folder / "figures"
+    assert "median 4.00% (n = 5)" in texts(figures / "improvement.svg")
+    assert "Counterfactual improvement (%)" in texts(figures / "improvement.svg")
+    assert "best: 0.250 (epoch 4)" in texts(figures / "training.svg")
+    assert "Cumulative SOFA (points), observed" in texts(figures / "outcomes.svg")
+    assert "(80% proven)" in texts(figures / "effort.svg")
+    assert "mean claimed 5.00%, true 2.50%" in texts(figures / "truth.svg")
+
+
+def test_the_patient_shown_has_the_largest_improvement_and_arrows_for_both_doses(reported):
+    folder, _ = reported
+    shown = texts(folder / "figures" / "patient.svg")
+    assert "Patient stay-1: 10.0% better with at most 3 changed actions" in shown
+    assert "Time step (4 h each)" in shown
+    assert "SOFA (points)" in shown
+    assert "V: vasopressor changed" in shown
+    assert "F: fluids changed" in shown
+
+
+def test_equal_runs_have_equal_figures(reported, sepsis_run):
+    before = {path.name: path.read_bytes() for path in (reported[0] / "figures").iterdir()}
+    report(sepsis_run)
+    assert before == {path.name: path.read_bytes() for path in (sepsis_run / "figures").iterdir()}
+    assert not any(b"<dc:date>" in content for name, content in before.items() if name.endswith(".svg"))
+
+
+def test_a_run_without_sequences_has_a_plain_table_and_no_sequence_figures(plain_run):
+    shown = report(plain_run)
+    (row,) = rows(plain_run)
+    assert (row["decisions"], row["refused"]) == ("5", "1")
+    assert float(row["value"]) == pytest.approx(2.0)
+    assert float(row["score/success"]) == pytest.approx(0.5)
+    assert "mean value" in shown
+    assert not (plain_run / "figures").exists()
+
+
+def test_a_line_cut_off_by_a_kill_is_left_out(sepsis_run):
+    path = sepsis_run / "decisions.jsonl"
+    path.write_text(path.read_text() + json.dumps({"index": 5})[:-4])
+    assert "5 decisions" in report(sepsis_run)
+    assert rows(sepsis_run)[0]["patients"] == "5"
+
+
+def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
+    (sepsis_run / "decisions.jsonl").unlink()
+    assert "No decisions" in report(sepsis_run)
+    assert {path.name for path in (sepsis_run / "figures").iterdir()} == {"training.png", "training.svg"}
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no run folder"):
+        report(tmp_path)
+
+
+def test_svg_is_named_only_where_there_is_one(reported, monkeypatch):
+    folder, shown = reported
+    assert "(figures as .svg, too)" in shown
+    monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda *_: {})
+    bare = report(folder)
+    assert "Written: table.csv" in bare
+    assert "svg" not in bare

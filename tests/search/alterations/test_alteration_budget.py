@@ -1,0 +1,24 @@
+import pytest
+import torch
+
+from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
+
+
+def test_costs_are_prices_times_distances():
+    budget = AlterationBudget.of({"limit": 3.0, "costs": {"a": 2.0}, "reference": {"b": 1.0}})
+    actions = torch.tensor([[1.0, 2.0], [1.0, 2.1], [-1.0, 0.0]], dtype=torch.float64)
+    assert budget.cost(("a", "b"), actions).tolist() == pytest.approx([3.0, 3.1, 3.0])
+    assert budget.affordable(("a", "b"), actions).tolist() == [True, False, True]
+
+
+def test_one_variable_alone_has_an_interval():
+    budget = AlterationBudget(3.0, {"a": 2.0, "free": 0.0}, {"a": 1.0})
+    assert budget.reach("a") == (-0.5, 2.5)
+    assert budget.reach("free") == (-float("inf"), float("inf"))
+    assert budget.reach("other") == (-3.0, 3.0)
+
+
+@pytest.mark.parametrize("plain", [{"limit": -1.0}, {"limit": 1.0, "costs": {"a": -2.0}}, {"costs": {}}, {"limit": 1.0, "price": {}}])
+def test_budgets_without_sense_are_refused(plain):
+    with pytest.raises(ValueError, match="limit"):
+        AlterationBudget.of(plain)

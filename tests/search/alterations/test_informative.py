@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+
+from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.search.alterations.informative import Informative
+from tests.toys.linear_truth import chain
+from tests.toys.rehearsal_methods import learnt
+from tests.toys.toy_posteriors import Toy, toy_situations
+
+# Information grows with |z|: the most informative qualifying z is the end of the interval that lies further from 0.
+TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
+
+
+def asked(toy=TOY, **settings):
+    (decision,) = Informative(**{"probes": 4, "iterations": 3, **settings}).many(SuccessProbabilities(toy, toy_situations(1), 5000, 5000, 4000, 400, "sampled"))
+    return decision
+
+
+def border(tau, toy=TOY):
+    """The largest z at which the closed form reaches tau."""
+    grid = np.linspace(-3, 3, 6001)
+    return max(z for z in grid if toy.success(z) >= tau)
+
+
+@pytest.mark.parametrize("acquisition", ["log_ei", "ucb", "every"])
+@pytest.mark.parametrize("tau", [0.3, 0.7, 0.9])
+def test_the_most_informative_of_what_qualifies_is_at_the_far_border(tau, acquisition):
+    decision = asked(tau=tau, acquisition=acquisition)
+    z = float(decision.alteration.values[0])
+    assert z == pytest.approx(border(tau), abs=0.08)
+    assert decision.estimate.point == pytest.approx(tau, abs=0.03)
+    assert decision.value == pytest.approx(TOY.information(z), abs=0.05)
+    assert decision.trace["tau"] == tau
+    assert decision.trace["qualifying"] == [["a"]]
+
+
+def test_a_little_information_is_given_up_for_a_more_probable_success():
+    strict, lenient, careless = (asked(tau=0.5, indifference=each) for each in (0.0, 10.0, 1e-6))
+    best = max(TOY.success(z) for z in np.linspace(-3, 3, 301))
+    assert lenient.estimate.point == pytest.approx(best, abs=0.03)
+    assert lenient.value < strict.value
+    assert float(careless.alteration.values[0]) == float(strict.alteration.values[0])
+
+
+def test_what_nothing_reaches_is_refused_and_says_how_far_one_gets():
+    decision = asked(tau=0.999)
+    best = max(TOY.success(z) for z in np.linspace(-3, 3, 301))
+    assert decision.alteration is None
+    assert "nothing found reaches tau=0.999" in decision.reason
+    assert decision.trace["most_probable"]["a"] == pytest.approx(best, abs=0.02)
+    assert decision.trace["would_set"]["a"] == pytest.approx(1.5, abs=0.3)
+    assert decision.trace["qualifying"] == []
+
+
+def test_fallbacks_drop_the_constraint_or_take_what_is_most_probable():
+    dropped, likeliest = asked(tau=0.999, fallback="drop", declines=False), asked(tau=0.999, fallback="most_probable")
+    assert abs(float(dropped.alteration.values[0])) == 3.0
+    assert "dropped" in dropped.trace["dropped"]
+    assert float(likeliest.alteration.values[0]) == pytest.approx(1.5, abs=0.3)
+    assert likeliest.estimate.point == pytest.approx(max(TOY.success(z) for z in np.linspace(-3, 3, 301)), abs=0.03)
+
+
+def test_a_budget_bounds_what_is_spent():
+    free, bound = asked(tau=0.5), asked(tau=0.5, budget={"limit": 3.0, "costs": {"a": 2.0}})
+    assert float(free.alteration.values[0]) > 1.5
+    assert float(bound.alteration.values[0]) == pytest.approx(1.5)
+    assert asked(tau=0.9, budget={"limit": 0.1}).alteration is None
+    none = asked(tau=0.3, budget={"limit": 0.0, "reference": {"a": 50.0}})
+    assert none.reason == "the budget allows none of the candidate alterations: raise it"
+
+
+def test_two_pieces_that_qualify_are_both_looked_at():
+    # The slope is 1 or -1: z and -z are equally probable to succeed, and what lies between is not.
+    toy = Toy((0.5, 0.5), (1.0, -1.0), (0.05, 0.05), 0.2, (1.0, 5.0))
+    objective = SuccessProbabilities(toy, toy_situations(1), 4000, 4000, 100, 100, "sampled")
+    pieces = Informative(tau=0.4).qualifying.pieces(objective.counts()[0], 0)
+    assert pieces.shape == (2, 2)
+    assert (float(pieces[0, 0]), float(pieces[1, 1])) == (-3.0, 3.0)
+    assert float(pieces[0, 1]) == pytest.approx(-float(pieces[1, 0]), abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def posterior():
+    world = chain()
+    return world, learnt("structural_posterior", world.task, world.table(80))
+
+
+def test_sets_of_one_and_of_several_variables_compete(posterior):
+    world, made = posterior
+    objective = SuccessProbabilities(made, world.situations(3), 1500, 1500, 1000, 200)
+    search = Informative(tau=0.6, fallback="most_probable", programs=1, scenarios=30, nodes=30, seconds=100.0)
+    decisions = search.many(objective)
+    for index, decision in enumerate(decisions):
+        found = {"+".join(one.names): search.qualifying.points(one, index) for one in objective.counts()}
+        if not decision.trace["qualifying"]:
+            continue
+        assert decision.estimate.point > 0.6 - 0.05
+        # No qualifying point of any pool teaches more by much.
+        most = max(
+            float(one.information.at(index, each.points).max()) for one, each in zip(objective.counts(), found.values(), strict=True) if len(each.points)
+        )
+        assert decision.value == pytest.approx(most, abs=0.1)
+    assert any(decision.trace["qualifying"] for decision in decisions)
+
+
+def test_a_situation_does_not_depend_on_the_others(posterior):
+    world, made = posterior
+    search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20, seconds=100.0)
+    together, alone = (search.many(SuccessProbabilities(made, some, 800, 800, 200, 100)) for some in (world.situations(2), world.situations(2)[1:]))
+    assert together[1].trace["altered"] == alone[0].trace["altered"]
+    assert together[1].value == pytest.approx(alone[0].value, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tau": 0.0}, {"tau": 1.2}, {"fallback": "hope"}, {"acquisition": "luck"}, {"pool": 0}, {"iterations": -1}, {"kappa": -1.0}, {"seconds": 0.0}]
+)
+def test_settings_without_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected"):
+        Informative(**wrong)

@@ -1,0 +1,118 @@
+"""A*: its modes, its limits, and what it says of them. Optimality stands in tests/papers."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.search.sequences.lipschitz_bound import MonteCarlo, UnboundedError
+from tests.toys.episodes import KnownTruth, transition_episode
+
+EPISODES = [(seed, 7, 3, 3, 4) for seed in range(6)]
+
+
+@pytest.mark.parametrize("arguments", EPISODES)
+@pytest.mark.parametrize("published", [False, True])
+def test_a_node_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...], published: bool) -> None:
+    objective = transition_episode(*arguments)
+    best = Exhaustive()(objective).value
+    finished = AStar.published(MonteCarlo(20)) if published else AStar(MonteCarlo(20), batch=16)
+    needed = finished(objective).trace["expanded"]
+    for limit in (1, 5, 40):
+        search = AStar.published(MonteCarlo(20), node_limit=limit) if published else AStar(MonteCarlo(20), batch=16, node_limit=limit)
+        decision = search(objective)
+        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+        assert decision.trace["expanded"] <= limit
+        assert decision.trace["proven"] == (needed <= limit)
+        assert ("node_limit" in decision.reason) == (needed > limit)
+
+
+@pytest.mark.parametrize("arguments", EPISODES)
+def test_a_time_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...]) -> None:
+    objective = transition_episode(*arguments)
+    best = Exhaustive()(objective).value
+    for search in (AStar(time_limit_s=0.0), AStar(time_limit_s=0.0, incumbent=False), AStar.published(time_limit_s=0.0)):
+        decision = search(objective)
+        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+        assert not decision.trace["proven"]
+        assert "time_limit_s=0.0" in decision.reason
+
+
+def test_the_gap_shrinks_with_the_nodes() -> None:
+    objective = transition_episode(1, 7, 3, 3, 4)
+    gaps = [AStar(MonteCarlo(20), batch=1, node_limit=limit)(objective).trace["gap"] for limit in (1, 10, 50, 1000)]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] > gaps[2]
+
+
+def test_the_published_order_expands_what_the_theory_asks_for() -> None:
+    """Best first expands every node above the optimum and, ties aside, no other; pruning and batches change neither."""
+    for seed in range(4):
+        objective = transition_episode(seed, 6, 2, 2, 4)
+        published = AStar.published(MonteCarlo(20))(objective)
+        batched = AStar(MonteCarlo(20), pooled=True, exact=False, lookahead=True, batch=64, incumbent=True)(objective)
+        assert published.actions() == batched.actions()
+        assert published.trace["expanded"] >= batched.trace["expanded"] >= 0.5 * published.trace["expanded"]
+
+
+def test_the_shortcuts_expand_fewer_nodes() -> None:
+    objective = transition_episode(2, 8, 3, 3, 5)
+    fast, slow = AStar(MonteCarlo(50))(objective), AStar.published(MonteCarlo(50))(objective)
+    assert fast.actions() == slow.actions()
+    assert fast.trace["distances"] < slow.trace["distances"] / 5
+    assert slow.trace["effective_branching_factor"] < Exhaustive()(objective).trace["effective_branching_factor"]
+
+
+def test_more_anchors_expand_no_more_nodes() -> None:
+    few, many = (sum(AStar(MonteCarlo(samples))(transition_episode(seed, 7, 3, 3, 4)).trace["expanded"] for seed in range(4)) for samples in (5, 200))
+    assert many < few
+
+
+def test_sharper_constants_expand_fewer_nodes() -> None:
+    objective = transition_episode(1, 7, 3, 3, 4)
+    best = AStar(MonteCarlo(20))(objective)
+
+    def sharper(asked: CounterfactualReturn) -> torch.Tensor:
+        """The Jacobians' norms at very many points: no bound, but near enough to one for this episode."""
+        course = asked.course
+        points = course.states[:-1].amin(0) + (course.states.amax(0) - course.states.amin(0) + 1) * torch.rand(500, 3, dtype=torch.float64)
+        return torch.stack([torch.linalg.matrix_norm(course.jacobians(points, time), 2).max() for time in range(asked.horizon - 1)])
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        assert (sharper(objective) < objective.course.lipschitz()).all()
+        sharp = AStar(MonteCarlo(20), constants=sharper)(objective)
+    assert sharp.value == pytest.approx(best.value)
+    assert sharp.trace["expanded"] < best.trace["expanded"]
+
+
+def test_the_root_bound_is_above_the_optimum() -> None:
+    for seed in range(5):
+        decision = AStar(MonteCarlo(20))(transition_episode(seed, 6, 3))
+        assert decision.trace["root_bound"] >= decision.value - 1e-9
+
+
+def test_an_unknown_constant_is_refused() -> None:
+    model = KnownTruth(1, 2, lambda x, a: x * x, None)
+    episode = model.episode("square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
+    with pytest.raises(UnboundedError, match="greedy_changes, or exhaustive"):
+        AStar()(CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 1))
+
+
+def test_a_batch_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1 node"):
+        AStar(batch=0)
+
+
+def test_a_known_sequence_is_improved_and_never_lost():
+    for seed in range(4):
+        objective = transition_episode(seed, horizon=5, changes=2)
+        best = AStar()(objective)
+        known = objective.sequence(best)
+        stopped = AStar(node_limit=0).improve(objective, known)
+        assert stopped.value == pytest.approx(best.value)
+        assert AStar(incumbent=False).improve(objective, known).value == pytest.approx(best.value)
+        with pytest.raises(ValueError, match="at most 2 changes; got one with 4"):
+            AStar().improve(objective, (objective.observed + 1) % objective.actions)

@@ -1,0 +1,57 @@
+"""Greedy changes: a local optimum, and what it cannot see."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.episodes import KnownTruth, transition_episode
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_single_change_improves_the_answer(seed: int) -> None:
+    objective = transition_episode(seed, 6, 2, levels=4)
+    decision = GreedyChanges()(objective)
+    sequence = objective.sequence(decision)
+    for time in range(len(sequence)):
+        for action in range(objective.actions):
+            other = sequence.clone()
+            other[time] = action
+            if int((other != objective.observed).sum()) <= objective.changes:
+                assert float(objective(other)) <= decision.value + 1e-9
+    assert decision.value <= Exhaustive()(objective).value + 1e-9
+
+
+def test_one_change_is_the_optimum() -> None:
+    for seed in range(10):
+        objective = transition_episode(seed, 6, 1, levels=4)
+        assert GreedyChanges()(objective).value == pytest.approx(Exhaustive()(objective).value, abs=1e-9)
+
+
+def test_two_changes_that_only_help_together_are_missed() -> None:
+    """x_2 = a_0 a_1 - 0.1 (a_0 + a_1) with a_0 = a_1 = 0 observed: each change alone costs, both together pay."""
+    model = KnownTruth(2, 2, lambda x, a: torch.stack([x[:, 1] * a - 0.1 * a + x[:, 0], a.to(x)], -1), None)
+    episode = model.episode("together", torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
+    objective = CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 2)
+    assert GreedyChanges()(objective).alteration is None
+    assert Exhaustive()(objective).value == pytest.approx(0.7)
+
+
+def test_a_changed_step_may_change_again() -> None:
+    """Alone, action 1 at step 0 is best; after the change at step 1, action 2 is better there."""
+
+    def law(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        first = torch.where(a == 1, 1.0, torch.where(a == 2, 0.9, 0.0)).to(x)
+        opened = x[:, 1] * 0 + (a == 2).to(x)
+        late = torch.where(a == 1, 0.2 + 0.5 * x[:, 1], 0.0)
+        step = x[:, 2]
+        return torch.stack([torch.where(step == 0, first, x[:, 0] + late), torch.where(step == 0, opened, x[:, 1]), step + 1], -1)
+
+    model = KnownTruth(3, 3, law, None)
+    states = torch.tensor([[0.0, 0, 0], [0.0, 0, 1], [0.0, 0, 2]], dtype=torch.float64)
+    objective = CounterfactualReturn(model, Hindsight(model.episode("again", states, torch.zeros(3, dtype=torch.long))), LinearReward({"x0": 1.0}), 2)
+    decision = GreedyChanges()(objective)
+    assert decision.actions() == {0: 2, 1: 1}
+    assert decision.value == pytest.approx(Exhaustive()(objective).value)

@@ -1,0 +1,226 @@
+import time as clock
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
+from rehearsal_torch.search.sequences.decision_process import Effort
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.curved_episodes import curved_episode
+from tests.toys.episodes import equation_episode, transition_episode
+
+PATIENT = BranchAndBound(looseness=float("inf"))
+
+
+def drawn(seed: int, horizon: int, changes: int, width: int, levels: int, spread: float, fixed: tuple[int, ...] = ()) -> CounterfactualReturn:
+    return transition_episode(seed, horizon, changes, width, levels, hidden=8, spread=spread, fixed=[time for time in fixed if time < horizon])
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    horizon=st.integers(2, 7),
+    changes=st.integers(0, 3),
+    width=st.integers(1, 4),
+    levels=st.integers(2, 5),
+    spread=st.sampled_from([0.1, 1.0, 3.0]),
+    fixed=st.sets(st.integers(0, 6), max_size=2),
+)
+def test_finds_the_optimum_of_small_instances(seed, horizon, changes, width, levels, spread, fixed):
+    objective = drawn(seed, horizon, changes, width, levels, spread, tuple(sorted(fixed)))
+    decision, truth = PATIENT(objective), Exhaustive()(objective)
+    assert decision.trace["fallback"] is None
+    assert decision.trace["proven"]
+    assert decision.trace["gap"] == 0.0
+    assert decision.value == pytest.approx(truth.value, abs=1e-8 * max(1.0, abs(objective.outcome())))
+    assert decision.trace["root_bound"] >= truth.value - 1e-9
+    changed = objective.sequence(decision) != objective.observed
+    assert changed.sum() <= changes
+    assert not set(changed.nonzero()[:, 0].tolist()) & fixed
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000), horizon=st.integers(2, 6), changes=st.integers(1, 3), actions=st.integers(2, 4), bent=st.sampled_from([0.0, 0.25, 1.0]))
+def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions, bent):
+    objective = curved_episode(seed, horizon, changes, 2, actions, bent)
+    decision = PATIENT(objective)
+    assert decision.trace["fallback"] is None
+    assert decision.trace["proven"]
+    assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000), leaves=st.sampled_from([1, 3, 10]), changes=st.integers(2, 4), spread=st.sampled_from([1.0, 10.0]))
+def test_branching_reaches_the_same_optimum_as_rolling_out(seed, leaves, changes, spread):
+    objective = drawn(seed, 6, changes, 3, 4, spread)
+    decision = BranchAndBound(leaves=leaves, looseness=float("inf"))(objective)
+    assert decision.trace["proven"]
+    assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
+
+
+def test_branches_where_few_leaves_are_allowed():
+    decision = BranchAndBound(leaves=1, looseness=float("inf"))(drawn(3, 7, 4, 3, 4, 10.0))
+    assert decision.trace["recentred"] > 1
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000), nodes=st.integers(1, 12))
+def test_an_early_end_leaves_a_valid_gap(seed, nodes):
+    objective = drawn(seed, 7, 4, 3, 4, 10.0)
+    decision = BranchAndBound(leaves=1, node_limit=nodes, looseness=float("inf"))(objective)
+    truth = Exhaustive()(objective).value
+    assert decision.value <= truth + 1e-9
+    assert truth <= decision.value + decision.trace["gap"] + 1e-8
+    assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
+    assert ("node_limit" in decision.reason) == (not decision.trace["proven"])
+
+
+def test_some_early_end_proves_nothing_and_says_so():
+    decisions = [BranchAndBound(leaves=1, node_limit=1, looseness=float("inf"))(drawn(seed, 7, 4, 3, 4, 10.0)) for seed in range(20)]
+    unproven = [decision for decision in decisions if not decision.trace["proven"]]
+    assert unproven
+    assert all("node_limit=1" in decision.reason and decision.trace["gap"] > 0 for decision in unproven)
+
+
+def test_no_time_still_gives_an_answer():
+    objective = drawn(3, 7, 4, 3, 4, 10.0)
+    began = clock.perf_counter()
+    decision = BranchAndBound(leaves=1, time_limit_s=0.0, looseness=float("inf"))(objective)
+    assert clock.perf_counter() - began < 5
+    truth = Exhaustive()(objective).value
+    assert objective.outcome() <= decision.value <= truth + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+    assert "time_limit_s" in decision.reason
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_small_pool_keeps_the_gap_valid(seed):
+    objective = drawn(seed, 7, 4, 3, 4, 10.0)
+    decision = BranchAndBound(leaves=1, pool=2, looseness=float("inf"))(objective)
+    truth = Exhaustive()(objective).value
+    assert decision.value <= truth + 1e-9
+    assert truth <= decision.value + decision.trace["gap"] + 1e-8
+
+
+def test_more_changes_are_never_worse_and_greedy_never_better():
+    values = [PATIENT(drawn(7, 7, changes, 3, 5, 3.0)).value for changes in range(8)]
+    assert values == sorted(values)
+    for changes, value in enumerate(values):
+        assert GreedyChanges()(drawn(7, 7, changes, 3, 5, 3.0)).value <= value + 1e-9
+
+
+def test_nothing_to_change_is_nothing_recommended():
+    for objective in (drawn(1, 5, 0, 2, 3, 3.0), drawn(1, 3, 2, 2, 3, 3.0, (0, 1, 2)), curved_episode(1, 5, 2, 2, 1)):
+        decision = PATIENT(objective)
+        assert decision.alteration is None
+        assert decision.value == objective.outcome()
+        assert decision.trace["proven"]
+        assert decision.reason
+
+
+def test_the_same_question_gets_the_same_answer():
+    assert PATIENT(drawn(5, 7, 3, 3, 5, 3.0)).to_dict() == PATIENT(drawn(5, 7, 3, 3, 5, 3.0)).to_dict()
+
+
+def test_a_course_without_curvature_falls_back_to_a_star_and_says_so():
+    for acts, why in ((False, "does not bound its curvature"), (True, "not linear")):
+        objective = equation_episode(0, 5, 2, acts=acts)
+        decision = BranchAndBound()(objective)
+        assert decision.trace["search"] == "branch_and_bound"
+        assert decision.trace["fallback"] == "astar"
+        assert why in decision.reason
+        assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
+        assert decision.trace["proven"]
+
+
+def test_without_lipschitz_constants_nothing_is_proven():
+    objective = equation_episode(0, 5, 2, acts=False)
+    objective.course.constants = None
+    decision = BranchAndBound()(objective)
+    assert decision.trace["fallback"] == "greedy_changes"
+    assert decision.trace["gap"] is None
+    assert not decision.trace["proven"]
+    assert "Lipschitz" in decision.reason
+
+
+def test_a_logged_reward_has_no_linear_form():
+    objective = drawn(0, 4, 1, 2, 3, 3.0)
+    objective.surrogate.rescale.logged[0] = True
+    assert BranchAndBound()(objective).trace["fallback"] is not None
+
+
+def test_a_loose_model_falls_back_to_a_star():
+    objective = drawn(3, 7, 4, 3, 4, 10.0)
+    decision = BranchAndBound(looseness=1.0)(objective)
+    assert decision.trace["fallback"] == "astar"
+    assert "looseness=1" in decision.reason
+    assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
+
+
+def tree_of(objective: CounterfactualReturn) -> EventTree:
+    tree = EventTree(objective, Effort(), Limits(20_000, 100_000, 1.0, None, None))
+    tree.run()
+    return tree
+
+
+LOOSE = [seed for seed in range(12) if tree_of(drawn(seed, 7, 4, 3, 4, 10.0)).loose]
+
+
+@pytest.mark.parametrize("fallback", [None, GreedyChanges(), RandomChanges(), Exhaustive(time_limit_s=1e-9)], ids=["astar", "greedy", "random", "exhaustive"])
+def test_what_the_tree_knew_outlives_it(fallback):
+    assert len(LOOSE) > 5
+    for seed in LOOSE:
+        objective = drawn(seed, 7, 4, 3, 4, 10.0)
+        tree, truth = tree_of(objective), Exhaustive()(objective).value
+        decision = BranchAndBound(looseness=1.0, time_limit_s=0.0, fallback=fallback)(objective)
+        assert decision.trace["fallback"] == ("astar" if fallback is None else decision.trace["fallback"])
+        assert decision.value >= tree.observed + tree.best - 1e-9
+        assert decision.value == pytest.approx(float(objective(objective.sequence(decision))), abs=1e-9)
+        assert truth - 1e-8 <= decision.value + decision.trace["gap"] <= tree.observed + tree.root + 1e-8
+        assert decision.trace["root_bound"] <= tree.observed + tree.root + 1e-8
+        assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
+        assert decision.trace["network_evaluations"] > tree.effort.network_evaluations - 1
+        assert "looseness=1" in decision.reason
+
+
+def test_a_fallback_has_what_is_left_of_the_limits_and_begins_with_the_best_sequence(monkeypatch):
+    objective, asked, improve = drawn(LOOSE[0], 7, 4, 3, 4, 10.0), [], AStar.improve
+
+    def watched(search, objective, known):
+        asked.append((search.time_limit_s, search.node_limit, known))
+        return improve(search, objective, known)
+
+    monkeypatch.setattr(AStar, "improve", watched)
+    tree = tree_of(objective)
+    BranchAndBound(looseness=1.0, time_limit_s=30.0, node_limit=1000)(objective)
+    BranchAndBound(looseness=1.0, time_limit_s=1e-9, fallback=AStar(time_limit_s=50.0))(objective)
+    BranchAndBound(looseness=1.0, fallback=AStar(time_limit_s=50.0))(objective)
+    (left, nodes, known), (none, _, _), (own, _, _) = asked
+    assert 0 < left < 30.0
+    assert nodes == 1000 - tree.effort.expanded
+    assert torch.equal(known, tree.sequence)
+    assert none == 0.0
+    assert own == 50.0
+
+
+def test_too_many_events_fall_back():
+    assert "events=3" in BranchAndBound(events=3)(drawn(0, 5, 2, 2, 3, 3.0)).reason
+
+
+def test_the_tree_needs_no_surrogate_of_its_own_kind():
+    objective = drawn(2, 6, 3, 3, 4, 3.0)
+    assert isinstance(objective.course, LocationScaleCourse)
+    mixed = CounterfactualReturn(objective.surrogate, objective.situation, LinearReward({"x0": -1.0, "x2": 0.5}), 3)
+    assert PATIENT(mixed).value == pytest.approx(Exhaustive()(mixed).value, abs=1e-8)
+
+
+@pytest.mark.parametrize("arguments", [{"leaves": 0}, {"pool": 0}, {"events": 0}, {"looseness": 0.5}])
+def test_refuses_senseless_numbers(arguments):
+    with pytest.raises(ValueError, match="at least 1"):
+        BranchAndBound(**arguments)

@@ -1,0 +1,58 @@
+"""Random changes: drawn by item, uniform, and no better than they are."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.table import stream
+from rehearsal_torch.search.sequences.baselines import RandomChanges
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.episodes import equation_episode, transition_episode
+
+
+def test_k_open_steps_change() -> None:
+    for seed in range(20):
+        objective = equation_episode(seed, 6, 3, fixed=(0, 4))
+        sequence = objective.sequence(RandomChanges(seed=seed)(objective))
+        changed = (sequence != objective.observed).nonzero()[:, 0].tolist()
+        assert len(changed) == 3
+        assert set(changed) <= {1, 2, 3, 5}
+
+
+def test_seed_and_identity_decide() -> None:
+    def actions(identity: int, seed: int) -> dict[int, int]:
+        return RandomChanges(seed=seed)(transition_episode(identity, 8, 3, levels=5)).actions()
+
+    assert actions(1, 0) == actions(1, 0)
+    assert actions(1, 0) != actions(1, 1)
+    assert stream(0, "a").initial_seed() != stream(0, "b").initial_seed()
+    assert stream(0, "a").initial_seed() == stream(0, "a").initial_seed()
+    before = torch.get_rng_state()
+    actions(2, 0)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_steps_and_actions_are_uniform() -> None:
+    objective = transition_episode(0, 4, 1, levels=4)
+    seen = torch.zeros(3, 4)
+    for seed in range(900):
+        sequence = objective.sequence(RandomChanges(seed=seed)(objective))
+        time = int((sequence != objective.observed).nonzero()[0])
+        seen[time, sequence[time]] += 1
+    # Nine (step, other action) pairs, 100 expected draws of each: six standard deviations are 57.
+    others = torch.ones(3, 4, dtype=torch.bool).scatter(1, objective.observed.unsqueeze(1), False)
+    assert (seen[~others] == 0).all()
+    assert ((seen[others] - 100).abs() < 57).all()
+
+
+def test_one_draw_may_be_worse_than_what_was_done_and_many_are_better() -> None:
+    objectives = [transition_episode(seed, 6, 2) for seed in range(20)]
+    one = [RandomChanges()(objective) for objective in objectives]
+    many = [RandomChanges(count=400)(objective) for objective in objectives]
+    assert min(decision.improvement for decision in one) < 0
+    assert sum(decision.value for decision in many) > sum(decision.value for decision in one)
+    assert all(decision.value <= Exhaustive()(objective).value + 1e-9 for decision, objective in zip(many, objectives, strict=True))
+
+
+def test_no_draw_is_refused() -> None:
+    with pytest.raises(ValueError, match="count=0"):
+        RandomChanges(count=0)

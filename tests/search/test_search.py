@@ -1,0 +1,109 @@
+"""From the best actions of each set to decisions."""
+
+import math
+import time
+
+import pytest
+import torch
+
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.search.search import ManySearch, chosen
+from tests.search.alterations.test_projected_ascent import Function, Functions, bowl, cases
+
+INFINITE = float("inf")
+
+
+BOTH = (Appraisal(chance(0.5), chance(0.1)), Appraisal(chance(0.6), chance(0.1)))
+
+
+class Said(Function):
+    """Appraised as given."""
+
+    def __init__(self, situations, names, said):
+        super().__init__(situations, names, bowl)
+        self.said = said
+
+    def appraise(self, actions):
+        return [self.said for _ in actions]
+
+
+def decided(values, said=BOTH, facts=None, **more):
+    situations = cases(*[0.0] * len(values[0]))
+    objective = Functions(situations, [Said(situations, (name,), one) for name, one in zip("ab", said, strict=False)])
+    actions = [torch.full((len(situations), 1), float(index), dtype=torch.float64) for index in range(len(values))]
+    return chosen(objective, actions, torch.tensor(values, dtype=torch.float64), "test", time.perf_counter(), facts, **more)
+
+
+def test_the_largest_value_wins_and_the_first_of_equals():
+    decisions = decided([[1.0, 3.0, 2.0], [2.0, 1.0, 2.0]])
+    assert [each.alteration.names for each in decisions] == [("b",), ("a",), ("a",)]
+    assert [float(each.alteration.values) for each in decisions] == [1, 0, 0]
+    assert [each.value for each in decisions] == [2, 3, 2]
+    assert [each.estimate.point for each in decisions] == [0.6, 0.5, 0.5]
+    assert all(each.trace["search"] == "test" and each.reason == "" and each.alteration.values.dtype == torch.float64 for each in decisions)
+
+
+def test_further_facts_are_kept():
+    decisions = decided([[1.0, 2.0], [0.0, 0.0]], facts=[{"steps": 3}, {"steps": 4}])
+    assert [each.trace["steps"] for each in decisions] == [3, 4]
+
+
+def test_a_refusal_says_why_and_what_it_would_have_set():
+    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), refused="too far away")])
+    assert decision.alteration is None
+    assert decision.reason == "too far away"
+    assert decision.trace["would_set"] == {"a": 0.0}
+    assert decision.status == "refused"
+    assert decision.estimate.point == 0.5
+
+
+def test_where_no_set_qualifies_nothing_is_altered():
+    decisions = decided([[-INFINITE, -INFINITE], [-INFINITE, 1.0]])
+    assert decisions[0].alteration is None
+    assert decisions[0].reason == "no candidate alteration qualifies"
+    assert decisions[1].alteration.names == ("b",)
+
+
+def test_warnings_stand_beside_the_recommendation():
+    (decision,) = decided([[1.0]], [Appraisal(chance(0.5), chance(0.1), ("few rows", "hidden cause"))])
+    assert decision.alteration is not None
+    assert decision.warnings == ("few rows", "hidden cause")
+
+
+@pytest.mark.parametrize("declines", [True, False])
+def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(declines):
+    (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))], declines=declines)
+    assert decision.status == ("no_action" if declines else "recommended")
+    said = decision.reason if declines else decision.warnings[0]
+    assert said == "predicted no better than doing nothing (0.300 against 0.300)"
+
+
+def test_a_value_that_is_no_number_never_wins():
+    decisions = decided([[math.nan, math.nan], [math.nan, -5.0]])
+    assert decisions[0].status == "refused"
+    assert decisions[0].reason == "no candidate alteration qualifies"
+    assert decisions[1].alteration.names == ("b",)
+
+
+def test_an_action_that_is_no_number_is_refused():
+    situations = cases(0.0)
+    objective = Functions(situations, [Said(situations, ("a",), BOTH[0])])
+    (decision,) = chosen(objective, [torch.full((1, 1), math.nan, dtype=torch.float64)], torch.ones(1, 1, dtype=torch.float64), "test", time.perf_counter())
+    assert decision.status == "refused"
+    assert decision.reason == "the search found no finite alteration"
+
+
+def test_one_situation_gives_one_decision_and_several_are_too_many():
+    class First(ManySearch):
+        def many(self, objective):
+            return decided([[1.0] * len(objective.situations)], [BOTH[0]])
+
+    assert First()(Functions(cases(0.0), [])).alteration.names == ("a",)
+    with pytest.raises(ValueError, match="too many values"):
+        First()(Functions(cases(0.0, 1.0), []))
+
+
+def test_objectives_are_given_back_typed():
+    situations = cases(0.0)
+    objective = Functions(situations, [Function(situations, ("a",), bowl)])
+    assert all(isinstance(one, AlterationObjective) for one in objective.objectives())

@@ -1,0 +1,72 @@
+import pytest
+import torch
+
+from rehearsal_torch.data.table import stream
+from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PushNetworks
+from tests.toys.causal_toys import hills, linear_chain, situation
+
+QUICK = {"restarts": 16, "kept": 4, "glance": 20, "steps": 120, "rate": 0.1, "judged": 256, "incumbents": 3}
+
+
+def test_pushes_lie_within_their_bounds_and_each_restart_has_its_own():
+    networks = PushNetworks({0: 2, 2: 0}, 5, stream(0, "x"))
+    inputs = torch.rand(5, 7, 2, dtype=torch.float64)
+    pushes = networks.push(0, inputs)
+    assert pushes.shape == (5, 7)
+    assert bool((pushes.abs() <= 1).all())
+    assert networks.push(2, inputs[..., :0]).shape == (5, 7)
+    order = torch.tensor([3, 1])
+    networks.only(order)
+    torch.testing.assert_close(networks.push(0, inputs[order]), pushes[order])
+
+
+def test_the_best_network_of_a_linear_chain_is_found():
+    model = linear_chain()
+    decision = OptimisticNetworks(**QUICK)(Optimism(model, situation(model.task), beta=2.0))
+    # All nodes are pushed up: 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)), largest at a = 1, b = 0.
+    assert decision.value == pytest.approx(5.2, abs=0.15)
+    assert decision.value <= 5.2 + 0.02
+    assert decision.alteration.values.tolist() == pytest.approx([1.0, 0.0], abs=0.1)
+    assert decision.recommendation.values.tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
+
+
+def test_the_objective_of_actions_alone_is_a_lower_bound():
+    model = linear_chain()
+    objective = Optimism(model, situation(model.task), beta=2.0)
+    at = torch.tensor([[0.4, 0.3]], dtype=torch.float64)
+    up = objective.optimistic(at, lambda _, scaled: scaled.new_ones(()), objective.noise)
+    assert objective(at).item() == pytest.approx(1.2 - 0.3 + 2 * 0.2 * 1.3, abs=0.01)
+    assert up.item() == pytest.approx(objective(at).item() + 2 * 1.5 * 0.3 * 1.4, abs=1e-9)
+
+
+def test_the_released_rule_stops_within_a_dozen_steps():
+    model = linear_chain()
+    search = OptimisticNetworks(restarts=30, steps=1000, rate=1e-3, stop_rule="released", judged=256)
+    decision = search(Optimism(model, situation(model.task)))
+    assert 11 <= decision.trace["steps"] < 25
+    model.task.check_action(decision.alteration.values)
+
+
+@pytest.mark.parametrize("rule", ["converged", "released"])
+def test_the_same_seed_gives_the_same_decision(rule):
+    model = linear_chain()
+
+    def asked(seed):
+        settings = {**QUICK, "glance": 3, "steps": 15, "stop_rule": rule, "seed": seed}
+        return OptimisticNetworks(**settings)(Optimism(model, situation(model.task, "2"), seed=seed)).to_dict()
+
+    assert asked(0) == asked(0) != asked(1)
+
+
+def test_limits_are_kept():
+    model = hills({"normals": [[1.0, 0.1]], "offsets": [0.5]})
+    for rule in ("converged", "released"):
+        decision = OptimisticNetworks(**{**QUICK, "steps": 30, "stop_rule": rule})(Optimism(model, situation(model.task)))
+        model.task.check_action(decision.alteration.values)
+
+
+@pytest.mark.parametrize("given", [{"stop_rule": "never"}, {"glance": 300}, {"incumbents": 64}, {"rate": 0.0}])
+def test_bad_settings_are_refused(given):
+    with pytest.raises(ValueError, match="expected"):
+        OptimisticNetworks(**given)

@@ -1,0 +1,22 @@
+import pytest
+
+from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.studies.auf import triangle_panel
+from rehearsal_torch.studies.auf.illustrations import illustrations
+
+
+def test_both_illustrations_bear_their_figures(tmp_path):
+    with drawing():
+        text, figures = illustrations()
+        for name, figure in figures.items():
+            save(figure, tmp_path, name)
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in text if line.startswith("| ")}
+    assert float(rows["single estimator"]) < float(rows["no action"]) < float(rows["nested estimator"]) < float(rows["best rate"])
+    assert "mean at the centroid: 0.577" in (tmp_path / "triangle.svg").read_text()
+    assert "best mean: 0.709" in (tmp_path / "triangle.svg").read_text()
+    assert f"Nothing altered: {rows['no action']} desired" in (tmp_path / "loan.svg").read_text()
+
+
+def test_the_best_mean_stands_below_the_centroid_where_the_triangle_is_wide():
+    assert triangle_panel.BASE < triangle_panel.best() < 0
+    assert triangle_panel.success(triangle_panel.TOP) == pytest.approx(0, abs=0.05)

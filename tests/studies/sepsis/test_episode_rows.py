@@ -1,0 +1,93 @@
+import math
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.studies.sepsis.episode_rows import COLUMNS, Case, EpisodeRows, chosen, points
+
+CASE = Case(12, 3, "astar", "mc_lipschitz", 200, 1.0)
+
+
+def decision(improvement=0.05, seconds=1.23456, proven=True):
+    trace = {"expanded": 700, "generated": 17500, "network_evaluations": 20000, "effective_branching_factor": 1.6, "proven": proven}
+    claims = {"estimate": Estimate(-80.0 * (1 - improvement), "return"), "baseline": Estimate(-80.0, "return")}
+    change = Alteration(("action[1]",), torch.tensor([3]))
+    return Decision(change, -76.0, **claims, trace=trace, seconds=seconds)
+
+
+def test_the_file_has_exactly_the_columns_asked_for(tmp_path):
+    rows = EpisodeRows(tmp_path / "episodes.csv")
+    rows.append([CASE.row("7", decision())])
+    assert rows.path.read_text().splitlines() == [
+        "episode,T,k,search,anchors,M,L_h,value,observed,improvement,expanded,generated,ebf,network_evaluations,seconds,proven",
+        "7,12,3,astar,mc_lipschitz,200,1,-76.0,-80.0,0.05,700,17500,1.6,20000,1.2346,True",
+    ]
+
+
+def test_rows_that_are_there_are_known_and_not_written_again(tmp_path):
+    path = tmp_path / "episodes.csv"
+    EpisodeRows(path).append([CASE.row("7", decision())])
+    again = EpisodeRows(path)
+    assert CASE.key("7") in again.done
+    assert CASE.key("8") not in again.done
+    again.append([CASE.row("7", decision(0.9)), CASE.row("8", decision())])
+    assert again.frame()["episode"].to_list() == ["7", "8"]
+    assert again.frame()["improvement"].to_list() == [0.05, 0.05]
+
+
+def test_a_line_that_was_cut_off_is_dropped_and_made_again(tmp_path):
+    path = tmp_path / "episodes.csv"
+    EpisodeRows(path).append([CASE.row("7", decision()), CASE.row("8", decision())])
+    path.write_text(path.read_text()[:-20])
+    again = EpisodeRows(path)
+    assert again.done == {CASE.key("7")}
+    again.append([CASE.row("8", decision())])
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_a_file_with_other_columns_is_left_alone(tmp_path):
+    path = tmp_path / "episodes.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="expected the columns"):
+        EpisodeRows(path)
+    assert path.read_text() == "a,b\n1,2\n"
+
+
+def test_a_file_of_a_header_alone_or_of_nothing_whole_has_no_rows(tmp_path):
+    for content in ("", "episode,T", ",".join(COLUMNS) + "\n"):
+        (tmp_path / "episodes.csv").write_text(content)
+        if content != "episode,T":
+            assert len(EpisodeRows(tmp_path / "episodes.csv").frame()) == 0
+        else:
+            with pytest.raises(ValueError, match="expected the columns"):
+                EpisodeRows(tmp_path / "episodes.csv")
+
+
+def test_a_damaged_cell_is_named(tmp_path):
+    path = tmp_path / "episodes.csv"
+    EpisodeRows(path).append([CASE.row("7", decision())])
+    path.write_text(path.read_text().replace("True", "perhaps"))
+    with pytest.raises(ValueError, match="proven: expected True or False; got 'perhaps'"):
+        EpisodeRows(path)
+
+
+def test_a_row_with_another_column_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="expected the columns"):
+        EpisodeRows(tmp_path / "x.csv").append([{name: 0 for name in COLUMNS[:-1]}])
+
+
+def test_points_are_the_means_of_the_chosen_rows(tmp_path):
+    rows = EpisodeRows(tmp_path / "episodes.csv")
+    cases = [Case(12, k, "astar", "mc_lipschitz", 200, 1.0) for k in (1, 2)]
+    other = Case(12, 2, "branch_and_bound", "", 0, 1.0)
+    rows.append(case.row(str(e), decision(0.01 * case.changes * (e + 1), 0.5 * (e + 1), e != 3)) for case in (*cases, other) for e in range(4))
+    found = points(chosen(rows.frame(), cases), "k")
+    assert [point.x for point in found] == [1, 2]
+    assert [point.improvement.mean for point in found] == pytest.approx([0.025, 0.05])
+    assert found[0].seconds.mean == pytest.approx(1.25)
+    assert found[0].proven == 0.75
+    assert found[0].improvement.count == 4
+    assert points(chosen(rows.frame(), [Case(12, 9, "astar", "mc_lipschitz", 200, 1.0)]), "k") == []
+    assert math.isclose(points(chosen(rows.frame(), [other]), "k")[0].ebf.mean, 1.6)

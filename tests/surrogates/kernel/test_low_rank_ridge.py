@@ -1,0 +1,96 @@
+import pytest
+import torch
+
+from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
+from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge, pivoted_cholesky
+from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
+from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from tests.toys.confounded import fitted, points, rows
+
+WIDTHS = [1.2, 0.9, 0.6]
+
+
+def asked(estimator, contexts, actions):
+    prepared = estimator.prepare(contexts)
+    of_actions = [estimator.value(prepared, actions), estimator.value(prepared, actions, 1), estimator.deviation(prepared, actions)]
+    return torch.cat([each.flatten() for each in of_actions]), estimator.support(prepared, actions[0])
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+@pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])
+def test_all_rows_as_landmarks_are_exact(how, covariates):
+    examples, where = rows(150, covariates=covariates), points()
+    exact, support = asked(fitted(ProductRidge(fixed=WIDTHS), *examples), *where)
+    found, near = asked(fitted(LowRankRidge(fixed=WIDTHS, rank=150, landmarks=how), *examples), *where)
+    assert torch.allclose(found, exact, atol=1e-6)
+    assert torch.allclose(near, support, atol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])
+def test_more_landmarks_are_nearer(how):
+    examples, where = rows(400), points()
+    exact, _ = asked(fitted(ProductRidge(fixed=WIDTHS), *examples), *where)
+    off, said = [], []
+    for rank in (20, 80, 240):
+        estimator = fitted(LowRankRidge(fixed=WIDTHS, rank=rank, landmarks=how), *examples)
+        assert len(estimator.actions) <= rank
+        off.append(float((asked(estimator, *where)[0] - exact).abs().max()))
+        said.append(estimator.approximation()["outcome_frobenius"])
+    assert off[2] < off[0] / 4
+    assert said[0] > said[1] > said[2]
+
+
+def test_pivots_leave_less_than_a_uniform_draw():
+    """Greedy pivots at most anywhere, drawn ones in sum."""
+    values = torch.cat(rows(500)[:2], -1)
+    exact, stream = gaussian(values, values), torch.Generator().manual_seed(1)
+    (greedy, factor), (drawn, sampled) = pivoted_cholesky(values, 40), pivoted_cholesky(values, 40, stream)
+    for pivots, each in ((greedy, factor), (drawn, sampled)):
+        assert len(set(pivots.tolist())) == 40
+        assert torch.allclose(each[pivots], each[pivots].tril(), atol=1e-9)
+        assert torch.allclose(each @ each[pivots].T, exact[:, pivots], atol=1e-8)
+    some = torch.randperm(500, generator=stream)[:40]
+    uniform = exact[:, some] @ torch.linalg.pinv(exact[some][:, some], hermitian=True) @ exact[some]
+    left = [(exact - each).diagonal() for each in (uniform, factor @ factor.T, sampled @ sampled.T)]
+    assert float(left[1].max()) < float(left[0].max())
+    assert float(left[2].sum()) < float(left[0].sum())
+
+
+def test_landmarks_do_not_repeat_rows():
+    once = rows(40)
+    twice = tuple(torch.cat([each, each]) for each in once)
+    for how in ("pivoted", "sampled", "uniform"):
+        assert len(fitted(LowRankRidge(fixed=WIDTHS, rank=80, landmarks=how), *twice).actions) <= 40
+
+
+def test_the_error_of_random_features_falls_with_their_root():
+    examples, where = rows(300), points()
+    exact, _ = asked(fitted(ProductRidge(fixed=WIDTHS), *examples), *where)
+    kernels, off = [], []
+    for features in (100, 1600):
+        several = [fitted(FourierRidge(fixed=WIDTHS, features=features, seed=seed), *examples) for seed in range(4)]
+        kernels.append(sum(each.approximation()["outcome_mean"] for each in several) / 4)
+        off.append(sum(float((asked(each, *where)[0] - exact).square().mean()) for each in several) / 4)
+    assert kernels[1] == pytest.approx(kernels[0] / 4, rel=0.2)
+    assert off[1] < off[0] / 3
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+def test_conjugate_gradients_are_cholesky(covariates):
+    examples, where = rows(300, covariates=covariates), points()
+    exact, support = asked(fitted(ProductRidge(fixed=WIDTHS), *examples), *where)
+    found, near = asked(fitted(IterativeRidge(fixed=WIDTHS, rank=50), *examples), *where)
+    assert torch.allclose(found, exact, atol=1e-6)
+    assert torch.allclose(near, support, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [lambda: LowRankRidge(rank=0), lambda: FourierRidge(features=1), lambda: IterativeRidge(tolerance=0.0)])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValueError, match="expected"):
+        wrong()
+
+
+def test_unknown_landmarks_are_refused():
+    with pytest.raises(ValueError, match="landmarks"):
+        LowRankRidge(landmarks="random").solve(*rows(30))

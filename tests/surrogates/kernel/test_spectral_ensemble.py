@@ -1,0 +1,66 @@
+"""Averages of joint metrics: the mean of the members, and a deviation that holds their disagreement."""
+
+import pytest
+import torch
+
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from tests.surrogates.kernel.test_spectral_ridge import QUICK, between
+from tests.toys.confounded import fitted, points, rows
+
+
+def made(members=3, examples=None, first=(), seed=0):
+    return fitted(SpectralEnsemble(first, members=members, seed=seed, **QUICK), *(examples or rows(200)))
+
+
+def test_one_member_is_the_member():
+    one = made(1)
+    (member,) = one.members
+    contexts, actions = points()
+    for asked in ("value", "deviation"):
+        assert torch.equal(getattr(one, asked)(one.prepare(contexts), actions), getattr(member, asked)(member.prepare(contexts), actions))
+
+
+@pytest.mark.parametrize("target", [0, 1])
+def test_the_value_is_the_mean_and_the_variance_that_of_a_mixture(target):
+    whole = made()
+    contexts, actions = points()
+    prepared = whole.prepare(contexts)
+    values = torch.stack([member.value(member.prepare(contexts), actions, target) for member in whole.members])
+    inner = torch.stack([member.deviation(member.prepare(contexts), actions, target).square() for member in whole.members])
+    assert float(values.std(0).mean()) > 1e-4, "members differ"
+    assert torch.allclose(whole.value(prepared, actions, target), values.mean(0))
+    assert torch.allclose(whole.deviation(prepared, actions, target).square(), inner.mean(0) + 4 / 3 * values.var(0))
+    assert torch.allclose(whole.support(prepared, actions[0]), torch.stack([m.support(m.prepare(contexts), actions[0]) for m in whole.members]).mean(0))
+
+
+@pytest.mark.parametrize(("examples", "first", "width"), [(None, (), (2, 1)), (between(), (0,), (1, 2))])
+def test_the_slope_is_that_of_autograd(examples, first, width):
+    whole = made(2, examples, first)
+    contexts, actions = points(*width)
+    prepared, at = whole.prepare(contexts), actions.clone().requires_grad_(True)
+    (wanted,) = torch.autograd.grad(whole.value(prepared, at).sum(), at)
+    value, slope = whole.value_and_slope(prepared, actions)
+    assert torch.allclose(value, whole.value(prepared, actions), atol=1e-9)
+    assert torch.allclose(slope, wanted, atol=1e-8)
+
+
+def test_starts_are_ranked_by_the_mean():
+    whole = made()
+    prepared = whole.prepare(points()[0])
+    weights = whole.weights(prepared)
+    assert torch.allclose(whole.value(prepared, whole.actions[weights.argmax(1)]), weights.amax(1).double(), atol=1e-4)
+
+
+def test_seeds_and_state_say_everything():
+    one, again, other, loaded = made(), made(), made(seed=1), SpectralEnsemble(members=3, **QUICK)
+    loaded.load_state_dict(one.state_dict())
+    contexts, actions = points()
+    values = [each.value(each.prepare(contexts), actions) for each in (one, again, loaded, other)]
+    assert torch.equal(values[0], values[1])
+    assert torch.equal(values[0], values[2])
+    assert not torch.equal(values[0], values[3])
+
+
+def test_no_member_is_refused():
+    with pytest.raises(ValueError, match="at least 1 member"):
+        SpectralEnsemble(members=0)

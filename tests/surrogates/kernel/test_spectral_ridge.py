@@ -1,0 +1,181 @@
+"""The joint metric's estimator: against an explicit double sum, autograd, and a truth that is simulated."""
+
+import pytest
+import torch
+
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
+from tests.toys.confounded import fitted, points, rows
+from tests.toys.rehearsal_toys import sequential_table, sequential_truth
+
+QUICK = {"features": 150, "directed_by": 100, "chosen_by": 120, "iterations": 8}
+
+
+def quick(first=(), **settings):
+    return SpectralRidge(first, **{**QUICK, **settings})
+
+
+def between(count=200, seed=0):
+    """Rows with a covariate between two actions, as of `sequential`, with |y| < 1 desired."""
+    x, a, v, b, y = (column.unsqueeze(-1) for column in sequential_table(count, seed).values.T)
+    smooth = torch.special.ndtr(5 * (y + 1)) * torch.special.ndtr(5 * (1 - y))
+    targets = torch.cat([smooth, (y.abs() < 1).double()], -1)
+    return x, x.new_empty(count, 0), v, torch.cat([a, b], -1), targets, y
+
+
+CASES = {
+    "one covariate": (rows(200), (2, 1), ()),
+    "no covariate": (rows(200, covariates=0), (2, 1), ()),
+    "two of each": (rows(200, covariates=2, actions=2), (2, 2), ()),
+    "between": (between(), (1, 2), (0,)),
+}
+x, *others = rows(200, contexts=1)
+CASES["no context"] = ((x[:, :0], *others), (0, 1), ())
+every = pytest.mark.parametrize("case", CASES)
+
+
+def case_of(name, **settings):
+    examples, (contexts, actions), first = CASES[name]
+    estimator = fitted(quick(first, **settings), *examples)
+    return estimator, estimator.prepare(points(contexts, actions)[0]), points(contexts, actions)[1]
+
+
+@every
+def test_value_and_slope_are_those_of_autograd(case):
+    estimator, prepared, actions = case_of(case)
+    at = actions.clone().requires_grad_(True)
+    values = estimator.value(prepared, at)
+    (wanted,) = torch.autograd.grad(values.sum(), at)
+    value, slope = estimator.value_and_slope(prepared, actions)
+    assert value.shape == actions.shape[:-1]
+    assert torch.allclose(value, values.detach(), atol=1e-9)
+    assert torch.allclose(slope, wanted, atol=1e-8)
+    rough, steep = estimator.value_and_slope(prepared, actions.float())
+    assert rough.dtype == steep.dtype == torch.float32
+    assert torch.allclose(rough.double(), value, atol=2e-3)
+    assert torch.allclose(steep.double(), slope, atol=2e-2)
+
+
+def double_sum(estimator, examples, contexts, actions, target):
+    """Mean + sum_i alpha_i sum_j gamma_j(x) k((x, u_j, a), h_i), with the exact kernel; gamma of the second stage's rows, the mean's weight included."""
+    x, before, middle, a, targets, _ = examples
+    u, w = torch.cat([before, middle], -1), estimator.directions
+    whole = torch.cat([x, u, a], -1)
+
+    def kernel(one, other):
+        return (-torch.cdist(one @ w.mT, other @ w.mT).square() / 2).exp()
+
+    ridge = estimator.ratio * torch.eye(len(x), dtype=x.dtype)
+    mean = targets[:, target].mean()
+    alpha = torch.linalg.solve(kernel(whole, whole) + ridge, targets[:, target] - mean)
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(estimator.seed))
+    found = []
+    for context, action in zip(contexts, actions, strict=True):
+        if not u.shape[1]:
+            found.append(mean + kernel(torch.cat([context, action])[None], whole)[0] @ alpha)
+            continue
+        second = estimator.embedding
+        near = second.similar(torch.cat([context, action[list(estimator.first)]]))
+        gamma = torch.linalg.solve(second.similar(torch.cat([x, a[:, list(estimator.first)]], -1)[order]) + second.ratio * torch.eye(len(x)), near)
+        gamma = gamma + (1 - gamma.sum()) / len(x)
+        points_there = torch.cat([context.expand(len(x), -1), u[order], action.expand(len(x), -1)], -1)
+        found.append(mean + gamma @ kernel(points_there, whole) @ alpha)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("target", [0, 1])
+@every
+def test_with_many_features_it_is_the_nested_double_sum(case, target):
+    examples = CASES[case][0]
+    errors = []
+    for features in (15, 1500):
+        estimator, prepared, actions = case_of(case, features=features)
+        found = estimator.value(prepared, actions[0], target)
+        errors.append(float((found - double_sum(estimator, examples, prepared.contexts, actions[0], target)).abs().max()))
+    assert errors[1] < 0.03
+    assert errors[1] < errors[0]
+
+
+def test_a_confounded_effect_is_recovered():
+    # y = a + u + noise with u independent of x: P(|y| < 1 | a altered) in closed form.
+    estimator = fitted(SpectralRidge(features=300, iterations=20), *rows(800))
+    contexts, actions = points(batch=30, starts=1)
+    contexts, actions = 0.5 * contexts, 1.2 * actions
+    spread = (1 + 0.09) ** 0.5
+    truth = torch.special.ndtr((1 - actions[0, :, 0]) / spread) - torch.special.ndtr((-1 - actions[0, :, 0]) / spread)
+    found = estimator.value(estimator.prepare(contexts), actions[0], 1)
+    assert float((found - truth).abs().mean()) < 0.08
+    # What rows with such actions looked like is something else.
+    x, u, _, a, targets, scores = rows(800)
+    naive = fitted(SpectralRidge(features=300, iterations=20), x, u[:, :0], u[:, :0], a, targets, scores)
+    assert float((naive.value(naive.prepare(contexts), actions[0], 1) - truth).abs().mean()) > 0.1
+
+
+def test_the_sequential_value_agrees_with_simulation():
+    estimator = fitted(SpectralRidge((0,), features=300, iterations=20), *between(1000))
+    contexts = torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64)
+    actions = torch.tensor([[[-0.8, -1.5], [0.0, 0.0], [0.5, -1.0]], [[0.5, 1.2], [-1.0, -1.0], [0.3, 1.0]]], dtype=torch.float64)
+    truth = torch.stack([torch.stack([sequential_truth(x, pair) for x, pair in zip(contexts, row, strict=True)]) for row in actions])
+    found = estimator.value(estimator.prepare(contexts), actions, 1)
+    assert float((found - truth).abs().max()) < 0.12
+    assert float((found - truth).abs().mean()) < 0.06
+    assert float(truth.max() - truth.min()) > 0.4
+
+
+@every
+def test_the_deviation_is_positive_and_larger_where_there_are_no_rows(case):
+    estimator, prepared, actions = case_of(case)
+    near, far = estimator.deviation(prepared, 0.1 * actions, 1), estimator.deviation(prepared, 5 + 2 * actions.abs(), 1)
+    assert near.shape == actions.shape[:-1]
+    assert (near > 0).all()
+    assert float(far.mean()) > 1.5 * float(near.mean())
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+def test_more_rows_make_it_surer(covariates):
+    contexts, actions = points(starts=1)
+    deviations = []
+    for count in (100, 1000):
+        estimator = fitted(quick(), *rows(count, covariates=covariates))
+        deviations.append(float(estimator.deviation(estimator.prepare(0.3 * contexts), 0.3 * actions[0], 1).mean()))
+    assert deviations[1] < 0.7 * deviations[0]
+
+
+def test_support_counts_the_rows_nearby():
+    x, u, v, a, targets, scores = rows(200, covariates=0)
+    estimator = fitted(quick(), x, u, v, a, targets, scores)
+    prepared, h = estimator.prepare(x[:5]), torch.cat([x, a], -1)
+    by_hand = (-torch.cdist(h[:5] @ estimator.directions.mT, h @ estimator.directions.mT).square() / 2).exp().sum(-1)
+    assert torch.allclose(estimator.support(prepared, a[:5]), by_hand)
+    assert (by_hand >= 1).all(), "a row is near itself"
+    assert float(estimator.support(prepared, a[:5] + 50).max()) < 1e-6
+
+
+@every
+def test_starts_are_historical_actions_by_their_value(case):
+    estimator, prepared, _ = case_of(case)
+    weights = estimator.weights(prepared)
+    assert weights.shape == (5, len(estimator.actions))
+    best = estimator.actions[weights.argmax(1)]
+    history = CASES[case][0][3]
+    assert all((history == action).all(-1).any() for action in best)
+    assert torch.allclose(estimator.value(prepared, best), weights.amax(1).double(), atol=1e-4)
+
+
+@every
+def test_seeds_and_state_say_everything(case):
+    one, prepared, actions = case_of(case)
+    again, other = case_of(case)[0], case_of(case, seed=1)[0]
+    assert torch.equal(one.value(prepared, actions), again.value(again.prepare(prepared.contexts), actions))
+    assert not torch.equal(one.value(prepared, actions), other.value(other.prepare(prepared.contexts), actions))
+    loaded = quick(CASES[case][2])
+    loaded.load_state_dict(one.state_dict())
+    for asked in ("value", "deviation"):
+        assert torch.equal(getattr(one, asked)(prepared, actions), getattr(loaded, asked)(loaded.prepare(prepared.contexts), actions))
+    assert torch.equal(one.support(prepared, actions[0]), loaded.support(loaded.prepare(prepared.contexts), actions[0]))
+    assert torch.equal(one.weights(prepared), loaded.weights(loaded.prepare(prepared.contexts)))
+
+
+@pytest.mark.parametrize("setting", ["features", "directed_by", "chosen_by", "iterations"])
+def test_wrong_settings_are_refused(setting):
+    with pytest.raises(ValueError, match="at least one feature, row and iteration"):
+        SpectralRidge(**{setting: 0})

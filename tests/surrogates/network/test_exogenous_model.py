@@ -1,0 +1,242 @@
+import pytest
+import torch
+
+from rehearsal_torch.checkpoint import CheckpointError, load, save
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.part import NotFittedError
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.network.causal_model import sample
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.toys.noisy_nodes import CHAIN, chain
+from tests.toys.rehearsal_methods import CAUSAL, configuration
+
+NODES = {"graph": ("R", "X", "Y"), "independent": ("Y", "X"), "black_box": ("reward",)}
+ACTIONS = torch.rand(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2 - torch.tensor([0.0, 1.0])
+every = pytest.mark.parametrize("name", CAUSAL)
+
+
+def plain(name):
+    return {**configuration("surrogate", name), "task": CHAIN.to_plain()}
+
+
+def made_of(config):
+    return ExogenousModel(**{key: value for key, value in config.items() if key != "_target_"})
+
+
+def answers(model):
+    network = model.network()
+    values, spreads = network.propagate(ACTIONS, model.draws(16, seed=3), spread=network.task.nodes)
+    return torch.cat([values.flatten(), *(each.expand(6, 16).flatten() for each in spreads.values())])
+
+
+@every
+def test_every_configuration_is_fitted_saved_and_loaded(name, tmp_path):
+    model = fit(made_of(plain(name)), chain(45, 0))
+    save(model, plain(name), tmp_path)
+    assert torch.equal(answers(model), answers(load(tmp_path)))
+    assert tuple(sorted(model.network().task.nodes)) == tuple(sorted(NODES[plain(name)["structure"]]))
+    assert model.draws(8).shape == (8, len(NODES[plain(name)["structure"]]))
+    assert torch.equal(model.visited(), chain(45, 0).columns(("a", "b")))
+    assert torch.isfinite(answers(model)).all()
+
+
+@every
+def test_fitting_again_as_rows_come_in_is_repeatable_and_a_loaded_model_goes_on_likewise(name, tmp_path):
+    table = chain(44, 0)
+    first, second = (Table(table.names, table.values[:count], table.altered[:count]) for count in (43, 44))
+    one, other = made_of(plain(name)), made_of(plain(name))
+    fit(one, first)
+    save(one, plain(name), tmp_path)
+    fit(one, second)
+    fit(fit(other, first), second)
+    assert torch.equal(answers(one), answers(other))
+    assert torch.equal(answers(one), answers(fit(load(tmp_path), second)))
+
+
+@pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic", "mixture"])
+@pytest.mark.parametrize("scale", ["noise", "predictive"])
+def test_rows_come_back_from_their_noise(phi, scale):
+    table = chain(60, 1)
+    model = fit(ExogenousModel(CHAIN, phi=phi, scale=scale), table)
+    for node, law in zip(model.network().task.nodes, model.network().laws, strict=True):
+        inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
+        assert torch.allclose(law.guess(inputs, law.abduct(inputs, values)), values, atol=1e-10)
+        guess, deviation = law.believed(inputs, law.abduct(inputs, values))
+        assert torch.allclose(guess, values, atol=1e-10)
+        assert bool((deviation > 0).all())
+
+
+def test_the_decoder_gives_back_what_the_encoder_took():
+    table = chain(60, 1)
+    model = fit(ExogenousModel(CHAIN, phi="homoskedastic", decoder="gp", scale="predictive"), table)
+    for node, law in zip(model.network().task.nodes, model.network().laws, strict=True):
+        inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
+        assert float((law.guess(inputs, law.abduct(inputs, values)) - values).abs().mean()) < 0.05 * float(values.std())
+
+
+def test_a_node_of_actions_alone_has_no_sample_axis_until_its_noise_is_added():
+    task = CausalTask.of({"graph": {"parents": {"X": ["a", "b"]}}, "actions": {"a": [0.0, 2.0], "b": [-1.0, 1.0]}, "reward": "X"})
+    model = fit(ExogenousModel(task), chain(40, 0))
+    values, spreads = model.network().propagate(ACTIONS, model.draws(16), spread=("X",))
+    assert values.shape == (6, 16, 1)
+    assert spreads["X"].shape == (6, 1)
+
+
+def test_actions_have_gradients():
+    model = fit(ExogenousModel(CHAIN, phi="mixture"), chain(50, 0))
+    network, noise = model.network(), model.draws(8)
+    assert torch.autograd.gradcheck(lambda actions: network.reward(network.propagate(actions, noise)[0]).mean(-1), (ACTIONS[:2].clone().requires_grad_(),))
+
+
+def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
+    free, set_by_hand = chain(40, 0), chain(20, 1, fixed={"X": 1.5})
+    both = fit(ExogenousModel(CHAIN, phi="homoskedastic"), free + set_by_hand)
+    assert both.encoder.rows.counts.tolist() == [60, 40, 60]
+    alone = fit(ExogenousModel(CHAIN, phi="homoskedastic"), free)
+    where = torch.full((1, 3), 0.5, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    assert torch.allclose(both.network().laws[1].guess(*where), alone.network().laws[1].guess(*where), atol=1e-2)
+    flat = ExogenousModel(CHAIN, structure="black_box")
+    assert flat.rows.kept(free + set_by_hand)[:, 0].tolist() == [True] * 40 + [False] * 20
+    with pytest.raises(ValueError, match=r"X: expected at least 5 rows in which it was not set by hand; got 0"):
+        fit(ExogenousModel(CHAIN), set_by_hand + chain(20, 2, fixed={"X": 1.0}))
+
+
+def test_condition_keeps_hyper_parameters_and_narrows_what_is_not_known():
+    table = chain(40, 0)
+    model = fit(ExogenousModel(CHAIN, phi="mixture"), table)
+    lengths, before = model.encoder.log_lengths.clone(), model.network()
+    row = chain(1, 9)
+    model.condition(table + row)
+    assert torch.equal(model.encoder.log_lengths, lengths)
+    assert len(model.visited()) == 41
+    law, old = model.network().laws[1], before.laws[1]
+    inputs = law.scaled(row.columns(CHAIN.inputs("X")))
+    assert float(law.believed(inputs, torch.zeros(1))[1]) < float(old.believed(inputs, torch.zeros(1))[1])
+    model.condition(table)
+    assert torch.allclose(model.network().laws[1].guess(inputs, torch.zeros(1)), old.guess(inputs, torch.zeros(1)), atol=1e-9)
+
+
+def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it():
+    table = chain(40, 0)
+    solved = fit(ExogenousModel(CHAIN), table)
+    descent = Descent(max_epochs=300, batch_size=64, learning_rate=0.05, patience=1, precision="64-true", progress=False)
+    trained = fit(ExogenousModel(CHAIN, fitting="train"), table, descent, chain(30, 5))
+    assert torch.allclose(solved.encoder.log_posterior(), trained.encoder.log_posterior(), atol=1e-3)
+    assert {name for _, name, _ in descent.history} == {"encoder/train_loss"}
+    assert torch.allclose(answers(solved), answers(trained), atol=0.02)
+
+
+def test_log_likelihood_is_a_density_and_prefers_the_law_that_made_the_rows():
+    model = fit(ExogenousModel(CHAIN), chain(80, 0))
+    other, strange = chain(30, 7), chain(30, 7, noise=4 * torch.randn(30, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    assert bool((model.log_likelihood(other).mean(0) > model.log_likelihood(strange).mean(0)).all())
+    grid = torch.linspace(-6, 12, 4001, dtype=torch.float64)
+    row = other.values[0].expand(len(grid), -1).clone()
+    row[:, other.names.index("Y")] = grid
+    density = model.log_likelihood(Table(other.names, row, other.altered[:1].expand(len(grid), -1)))[:, 2].exp()
+    assert float(torch.trapezoid(density, grid)) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"phi": "hom"}, "expected one of"),
+        ({"decoder": "network"}, "expected one of"),
+        ({"structure": "tree"}, "expected a structure of"),
+        ({"components": 0}, "at least 1, or bic"),
+        ({"independence": -1.0}, "independence >= 0"),
+    ],
+)
+def test_unknown_options_are_refused(options, told):
+    with pytest.raises(ValueError, match=told):
+        ExogenousModel(CHAIN, **options)
+
+
+def test_bad_tables_are_refused_with_what_to_do():
+    table = chain(20, 0)
+    broken = table.values.clone()
+    broken[3, table.names.index("X")] = float("nan")
+    with pytest.raises(ValueError, match="X: 1 of 20 values are missing or infinite"):
+        fit(ExogenousModel(CHAIN), Table(table.names, broken, table.altered))
+    constant = table.values.clone()
+    constant[:, table.names.index("Y")] = 2.0
+    with pytest.raises(ValueError, match="a constant says nothing"):
+        fit(ExogenousModel(CHAIN), Table(table.names, constant, table.altered))
+
+
+def retold(**changes):
+    """The chain's task, changed."""
+    return {**CHAIN.to_plain(), **changes}
+
+
+@every
+def test_a_checkpoint_answers_other_bounds_and_refuses_another_graph_or_action(name, tmp_path):
+    table = chain(45, 0)
+    save(fit(made_of(plain(name)), table), plain(name), tmp_path)
+    wide = {action: [lower - 1, upper + 2] for action, (lower, upper) in CHAIN.box.bounds().items()}
+    loaded = load(tmp_path, task=retold(actions=dict(reversed(wide.items()))))
+    assert loaded.task.actions == CHAIN.actions
+    assert loaded.task.box.bounds() == {action: tuple(bounds) for action, bounds in wide.items()}
+    assert torch.equal(answers(loaded), answers(load(tmp_path)))
+    # Rows that come in are fitted as a model of the wider bounds would fit them.
+    assert torch.equal(fit(loaded, table).cube.width, fit(made_of({**plain(name), "task": retold(actions=wide)}), table).cube.width)
+    first = CHAIN.graph.edges[0]
+    cut = CausalTask(type(CHAIN.graph)(CHAIN.graph.cliques, (*CHAIN.graph.edges, added_to(CHAIN.graph))), CHAIN.box, CHAIN.reward)
+    with pytest.raises(CheckpointError, match="graph: it was fitted with nothing in their place, and is asked with"):
+        load(tmp_path, task=cut)
+    assert first in cut.graph.edges
+
+
+def added_to(graph):
+    """An edge that the graph does not have yet."""
+    names = graph.names
+    return next((a, b) for place, a in enumerate(names) for b in names[place + 1 :] if (a, b) not in graph.edges and graph.parents(b))
+
+
+@every
+def test_another_reward_is_answered_unless_it_was_learnt(name, tmp_path):
+    save(fit(made_of(plain(name)), chain(45, 0)), plain(name), tmp_path)
+    nodes = CHAIN.reward.names
+    other = retold(reward={"weights": dict.fromkeys(nodes, -2.0)})
+    if plain(name)["structure"] == "black_box":
+        with pytest.raises(CheckpointError, match=r"reward: it was fitted with .*weights .*, and is asked with .*weights .* -2"):
+            load(tmp_path, task=other)
+        return
+    network, fresh = load(tmp_path, task=other).network(), load(tmp_path).network()
+    values = torch.ones(3, len(network.task.nodes), dtype=torch.float64)
+    assert network.reward(values).tolist() == [-2.0 * len(nodes)] * 3
+    assert fresh.task.nodes == network.task.nodes
+
+
+@every
+def test_what_has_learnt_nothing_says_so(name):
+    model = made_of(plain(name))
+    for asked in (model.network, lambda: model.draws(3), model.visited, lambda: sample(model, ACTIONS, 2), lambda: model.condition(chain(45, 0))):
+        with pytest.raises(NotFittedError, match="this ExogenousModel has learnt nothing yet"):
+            asked()
+
+
+@every
+def test_every_damaged_number_is_noticed(name):
+    model = fit(made_of(plain(name)), chain(45, 0))
+    assert model.faults() == []
+    for key, value in model.state_dict().items():
+        if value.is_floating_point() and value.numel():
+            model.load_state_dict({key: torch.full_like(value, torch.nan)}, strict=False)
+            assert any(fault.startswith(key) for fault in model.faults())
+            model.load_state_dict({key: value.nan_to_num()}, strict=False)
+
+
+@pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic"])
+def test_the_noise_of_rows_is_that_of_the_laws_that_decide(phi):
+    table = chain(40, 1)
+    model = fit(ExogenousModel(CHAIN, phi=phi, scale="predictive"), table)
+    own = fit(ExogenousModel(CHAIN, phi=phi, scale="noise"), table)
+    for place, (node, law) in enumerate(zip(model.network().task.nodes, model.network().laws, strict=True)):
+        if CHAIN.inputs(node):
+            inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
+            assert torch.allclose(model.noise_of_rows()[place], law.abduct(inputs, values), atol=1e-6)
+            # The uncertainty of the mean widens the predictive scale, so that noise in its unit is smaller.
+            assert bool((model.abducted()[place].abs() < own.abducted()[place].abs()).all())

@@ -1,0 +1,153 @@
+"""A linear structural model: its closed forms against rows drawn equation by equation."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.training.fit import fit
+from tests.toys.linear_truth import chain, managing
+
+
+def clique(context=("x",)):
+    """x -> {u, v} -> y with u <-> v; u or v or both may be set."""
+    return RehearsalTask.of(
+        {
+            "graph": {"parents": {"u": ["x"], "v": ["x"], "y": ["u", "v"]}, "bidirected": [["u", "v"]]},
+            "context": list(context),
+            "box": {"u": [-1, 1], "v": [-1, 1]},
+            "region": {"y": [0, 1]},
+            "candidates": [["u"], ["v"], ["u", "v"]],
+        }
+    )
+
+
+def clique_rows(count, altered=None, seed=0):
+    """v follows u: 0.5 x + 0.8 u + noise; u is x + noise."""
+    g = torch.Generator().manual_seed(seed)
+    x, e, f, h = torch.randn(4, count, generator=g, dtype=torch.float64)
+    u = x + 0.7 * e if altered is None else torch.rand(count, generator=g, dtype=torch.float64) * 2 - 1
+    v = 0.5 * x + 0.8 * u + 0.3 * f
+    y = 0.1 + u - v + 0.2 * h
+    touched = torch.zeros(count, 4, dtype=torch.bool)
+    touched[:, 1] = altered is not None
+    return Table(("x", "u", "v", "y"), torch.stack([x, u, v, y], -1), touched)
+
+
+@pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
+def test_what_follows_an_alteration_is_what_the_world_does(world):
+    model = fit(LinearStructural(world.task), world.table(40000))
+    (situation,) = world.situations(1, seed=4)
+    given = model.task.given([situation])
+    for names in ((), *world.task.candidates):
+        values = torch.linspace(0.3, 0.9, len(names)).double()
+        rows = torch.from_numpy(
+            world.draw(40000, 9, {name: float(value) for name, value in situation.given.items()}, dict(zip(names, values.tolist(), strict=True)))
+        )
+        outcome = rows[:, [world.names.index(name) for name in world.task.outcomes]]
+        response = model.response(names)
+        mean = response.base(given) + values @ response.action.mT
+        assert torch.allclose(mean[0], outcome.mean(0), atol=0.05)
+        assert torch.allclose(response.covariance, outcome.T.cov().reshape(len(world.task.outcomes), -1), rtol=0.1, atol=0.03)
+
+
+def test_rehearsing_noise_gives_the_affine_response_and_keeps_what_is_given():
+    world = chain()
+    model = fit(LinearStructural(world.task), world.table(500))
+    noise = torch.randn(7, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    given, values = torch.linspace(-1, 1, 5).double().unsqueeze(-1), torch.full((5, 2), 0.4).double()
+    rows = model.rehearse(noise, Alteration(("a", "m"), values), given)
+    names = world.task.graph.names
+    response = model.response(("a", "m"))
+    law = model.law(("a", "m"))
+    ordered = noise[..., [names.index(name) for name in law.names]]
+    expected = response.base(given) + values @ response.action.mT + ordered @ response.noise.mT
+    assert torch.allclose(rows[..., [names.index("y")]], expected, atol=1e-12)
+    assert torch.allclose(rows[..., names.index("x")], given[:, 0].expand(7, -1), atol=1e-12)
+    assert torch.allclose(rows[..., names.index("a")], torch.tensor(0.4).double(), atol=1e-6)
+
+
+def test_context_columns_of_the_noise_vanish_where_the_context_holds_its_ancestors():
+    world = managing()
+    model = fit(LinearStructural(world.task), world.table(200))
+    response = model.response(("raw_cost", "self_pricing"))
+    law = model.law(("raw_cost", "self_pricing"))
+    assert torch.allclose(
+        response.noise[:, [law.names.index(name) for name in ("cf", "ei", "raw_cost", "self_pricing")]], torch.zeros(2, 4).double(), atol=1e-12
+    )
+
+
+def test_a_context_is_seen_and_speaks_of_its_causes():
+    # hidden -> x, hidden -> y: x tells of hidden although nothing leads from x to y.
+    task = RehearsalTask.of({"graph": {"parents": {"x": ["hidden"], "y": ["hidden", "a"]}}, "context": ["x"], "box": {"a": [-1, 1]}, "region": {"y": [0, 1]}})
+    g = torch.Generator().manual_seed(0)
+    hidden, e, f, a = torch.randn(4, 20000, generator=g, dtype=torch.float64)
+    x, y = hidden + e, hidden + 0.5 * a + 0.1 * f
+    model = fit(LinearStructural(task), Table.observed(("hidden", "x", "a", "y"), torch.stack([hidden, x, a, y], -1)))
+    response = model.response(("a",))
+    assert float(response.context) == pytest.approx(0.5, abs=0.02)
+    assert float(response.covariance) == pytest.approx(0.51, abs=0.02)
+
+
+def test_the_rest_of_a_clique_follows_its_altered_members_by_parameters_of_its_own():
+    task = clique()
+    model = fit(LinearStructural(task), clique_rows(2000))
+    assert {(each.altered, each.members) for each in model.equations if each.altered} == {(("u",), ("v",)), (("v",), ("u",))}
+    (response,) = (model.response(("u",)),)
+    # y = .1 + u - (.5 x + .8 u + noise) + noise
+    assert float(response.action) == pytest.approx(0.2, abs=0.05)
+    assert float(response.context) == pytest.approx(-0.5, abs=0.06)
+    assert float(response.covariance) == pytest.approx(0.3**2 + 0.2**2, abs=0.01)
+    # Both set: nothing of the clique is left to follow.
+    assert torch.allclose(model.response(("u", "v")).action, torch.tensor([[1.0, -1.0]]).double(), atol=0.05)
+    # Nothing set: the clique's own equation, members jointly normal given x.
+    assert float(model.response().context) == pytest.approx(1 - 1.3, abs=0.06)
+
+
+def test_altered_rows_teach_the_equation_under_alteration_once_there_are_enough():
+    observed, rounds = clique_rows(300), clique_rows(200, altered=True, seed=1)
+    few = Table(rounds.names, rounds.values[:5], rounds.altered[:5])
+    equation = next(each for each in LinearStructural(clique()).equations if each.altered == ("u",))
+    assert len(equation.rows(observed + few)) == 305
+    assert len(equation.rows(observed + rounds)) == 200
+    own = next(each for each in LinearStructural(clique()).equations if set(each.members) == {"u", "v"})
+    assert len(own.rows(observed + rounds)) == 300
+
+
+def test_saving_and_loading_changes_nothing():
+    world = managing()
+    one, other = fit(LinearStructural(world.task, seed=3), world.table(100)), LinearStructural(world.task.to_plain(), seed=3)
+    other.load_state_dict(one.state_dict())
+    for names in ((), ("raw_cost", "self_pricing")):
+        assert torch.equal(one.response(names).covariance, other.response(names).covariance)
+        assert torch.equal(one.laws(names).weights, other.laws(names).weights)
+    assert torch.equal(one.contexts.values, other.contexts.values)
+
+
+def test_bad_input_is_refused():
+    world = chain()
+    rows = world.table(100)
+    with pytest.raises(ValueError, match="at least 10 rows"):
+        fit(LinearStructural(world.task), Table.observed(rows.names, rows.values[:5]))
+    with pytest.raises(ValueError, match="may not be altered"):
+        fit(LinearStructural(world.task), rows).response(("y",))
+    with pytest.raises(ValueError, match="not given"):
+        fit(LinearStructural(world.task), rows).task.given([Foresight("1", {}, {})])
+    with pytest.raises(ValueError, match="one clique"):
+        LinearStructural(
+            RehearsalTask.of(
+                {"graph": {"parents": {"y": ["u", "v"]}, "bidirected": [["u", "v"]]}, "context": ["u"], "box": {"v": [0, 1]}, "region": {"y": [0, 1]}}
+            )
+        )
+    with pytest.raises(ValueError, match="draws >= 0"):
+        LinearStructural(world.task, draws=-1)
+
+
+def test_an_arrow_beside_a_hidden_common_cause_is_refused_by_name():
+    graph = {"parents": {"u": ["x"], "v": ["u"], "y": ["v"]}, "bidirected": [["u", "v"]]}
+    task = RehearsalTask.of({"graph": graph, "context": ["x"], "box": {"u": [-1, 1]}, "region": {"y": [0, 1]}})
+    with pytest.raises(ValueError, match=r"cannot honour u -> v beside u <-> v: .* keep the arrow .* or decide by adjustment, decision=cme"):
+        LinearStructural(task)
