@@ -18,7 +18,6 @@ from rehearsal_torch.cli.build import build, problem_of, settle, surrogate_of
 from rehearsal_torch.cli.errors import UserError, told
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import described, written
-from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ def grid(sweep: Path) -> None:
     """
     from statistics import fmean
 
+    from rehearsal_torch.evaluation.rehearsal_rows import number
     from rehearsal_torch.files.rows import read_rows
     from rehearsal_torch.training.cross_validation import percentage_decrease
 
