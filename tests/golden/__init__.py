@@ -1,0 +1,1 @@
+"""Golden folders: what the code decides, number by number, recorded and compared between two versions."""
