@@ -24,7 +24,7 @@ PATIENTS = (
     "trainer.max_epochs=2",
 )
 # Keys that only the swept decisions have are added, for the configuration that a sweep begins with.
-OPTIMISTIC = ("++search.restarts=4", "++search.kept=2", "++search.glance=3", "search.steps=10")
+OPTIMISTIC = ("++search.restarts=12", "++search.kept=2", "++search.glance=3", "search.steps=10")
 OPTIMISTIC = (*OPTIMISTIC, "++search.draws=8", "++search.judged=50")
 
 REHEARSED = (
@@ -203,6 +203,7 @@ def _episodes() -> list[Run]:
             *learnt,
             "dataset.horizon=10",
             "search.anchors.samples=50",
+            "decision=astar",
             "objective.changes=2",
             search=("astar", "astar_published"),
         ),
@@ -214,7 +215,6 @@ def _episodes() -> list[Run]:
             (*PATIENTS, quiet, "preview=2", "out=run"),
             {"surrogate": ("transition", "unconstrained"), "decision": ("greedy",)},
         ),
-        Run("folds", "cross_validate", ("+experiment=sepsis", *folds, "by=transition", quiet, "out=run")),
         Run("lipschitz_grid", "cross_validate", ("+experiment=lipschitz_grid", *folds, "out=run"), grid),
     ]
 

@@ -10,7 +10,6 @@ from tests.golden.compare import compare, same
 from tests.golden.kept import cell, kept
 from tests.golden.names import RENAMED, Names
 from tests.golden.record import write
-from tests.golden.runs import RUNS, Run
 
 
 def made(folder, **runs):
@@ -188,14 +187,3 @@ def test_the_table_that_comes_with_the_project_can_be_read(tmp_path):
     (tmp_path / "odd.yaml").write_text("columns: {a: b}\n")
     with pytest.raises(ValueError, match="expected tables keys, files"):
         Names.read(tmp_path / "odd.yaml")
-
-
-def test_records_have_names_of_their_own():
-    names = [name for run in RUNS for name in (run.name, *run.jobs)]
-    assert len(set(names)) == len(names)
-    assert Run("one", "decide", (), {"a": ("1", "2"), "b": ("x", "y")}).jobs == [
-        "one.1.x",
-        "one.1.y",
-        "one.2.x",
-        "one.2.y",
-    ]
