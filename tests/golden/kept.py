@@ -3,7 +3,7 @@
     *.csv                   rows as columns; a cell is a number, a text, or null where it is empty
     *.jsonl                 one object a line
     graphs.yaml             the graphs that were learnt
-    weights.safetensors     shape, dtype and SHA-256 of each tensor, by its name
+    *.safetensors           shape, dtype and SHA-256 of each tensor, by its name
     run.json, status.json   the fingerprint of the data, and the state
 
 Left out are `OMITTED` keys and columns, whatever is measured in seconds, and all other files: figures, the
@@ -148,5 +148,5 @@ READERS = {
     ".csv": table,
     ".jsonl": lines,
     "graphs.yaml": graphs,
-    "weights.safetensors": tensors,
+    ".safetensors": tensors,
 }

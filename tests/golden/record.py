@@ -41,7 +41,12 @@ def record(
 
     Returns:
         The exit code: 0, or 1 if a run failed (it is recorded all the same) or no name matches.
+
+    Raises:
+        ValueError: if the checkout has no scripts.
     """
+    if not (checkout / "scripts").is_dir():
+        raise ValueError(f"--checkout {checkout}: expected a checkout with a folder scripts; name its root")
     folder.mkdir(parents=True, exist_ok=True)
     chosen, failed, seconds = [run for run in runs if fnmatch(run.name, only)], 0, 0.0
     spent: dict[str, dict[str, float]] = {}
@@ -119,8 +124,15 @@ def _typed(run: Run, checkout: Path, names: Names, work: Path) -> tuple[int, str
         "MPLBACKEND": "agg",
     }
     try:
-        taken = {"capture_output": True, "text": True, "timeout": LIMIT}
-        done = subprocess.run(command, cwd=work, env=surroundings, check=False, **taken)
+        done = subprocess.run(
+            command,
+            cwd=work,
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return -1, f"ended after {LIMIT:g} s"
     return done.returncode, "\n".join((done.stdout + done.stderr).splitlines()[-15:])
