@@ -103,7 +103,7 @@ def _rehearsal() -> list[Run]:
         "search.glance=20",
         "search.steps=10",
     )
-    ranked = (*small, *PUBLISHED, "surrogate.estimator.rank=20")
+    ranked = (*small, *PUBLISHED, "++surrogate.estimator.rank=20")
     return [
         _decided("rehearsal", *small, dataset=REHEARSED, decision=("care",)),
         _decided("linear", *small, dataset=("market",), decision=("none", "micns", "micns_online")),
