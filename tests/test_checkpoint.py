@@ -17,6 +17,7 @@ from rehearsal_torch.checkpoint import CheckpointError, card, load, savable, sav
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
+from tests.places import ROOT
 
 COLUMNS = ("x", "y", "age", "vent", "drug")
 CONFIG = {
@@ -335,5 +336,5 @@ def test_what_cannot_be_saved_is_said_before_it_is_fitted(model: TransitionModel
 
 
 def test_the_committed_checkpoint_loads() -> None:
-    surrogate = load(Path(__file__).parents[1] / "checkpoints" / "sepsis")
+    surrogate = load(ROOT / "checkpoints" / "sepsis")
     assert surrogate.faults() == []

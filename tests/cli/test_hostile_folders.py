@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +16,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.run_folder import RunFolder
+from tests.places import CONF
 
 MARKER = "attacked"
 
@@ -259,7 +259,7 @@ def test_loggers_are_handed_their_folder_by_nobody_else():
 
 
 def test_every_option_that_is_shipped_may_be_resumed():
-    conf = Path(__file__).resolve().parents[2] / "conf"
+    conf = CONF
     for group in ("dataset", "surrogate", "objective", "search", "certificate", "trainer"):
         for path in sorted((conf / group).glob("*.yaml")):
             check_allowed(yaml.safe_load(path.read_text()) or {}, group, [])

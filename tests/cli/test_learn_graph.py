@@ -3,7 +3,6 @@
 import csv
 import subprocess
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,9 +13,9 @@ from rehearsal_torch.cli.learn_graph import main
 from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.formats import read_graph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.places import ROOT
 from tests.toys.random_graphs import drawn
 
-ROOT = Path(__file__).resolve().parents[2]
 GRAPH = RehearsalGraph.mixed("xpqy", [("x", "p"), ("x", "q"), ("p", "y"), ("q", "y")], [("p", "q")])
 
 

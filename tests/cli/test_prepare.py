@@ -1,7 +1,6 @@
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,9 @@ from rehearsal_torch.cli.prepare import main
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import CYCLES, columns_of
+from tests.places import ROOT
 from tests.problems.nhanes.test_modules import small_modules
 from tests.toys.transport import write
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def answered(capsys, *typed):

@@ -2,7 +2,6 @@
 
 import inspect
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import yaml
@@ -11,7 +10,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+from tests.places import CONF
+
 FILES = sorted(CONF.rglob("*.yaml"))
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 DECISIONS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml"))

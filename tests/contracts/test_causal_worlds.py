@@ -2,7 +2,6 @@
 
 import json
 from importlib import import_module
-from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -15,8 +14,9 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.spaces.box import Alteration
+from tests.places import CONF
 
-CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
+DATASETS = CONF / "dataset"
 CHANGED = {
     "dropwave, three modes, std": ("dropwave", {"modes": 3, "reading": "std", "scale": 2.0}),
     "dropwave, one mode": ("dropwave", {"modes": 1, "sigma": 0.3}),
@@ -39,11 +39,11 @@ def targeted(path):
 
 def made(name, seed=0):
     option, changes = CHANGED.get(name, (name, {}))
-    world, config = targeted(CONF / f"{option}.yaml")
+    world, config = targeted(DATASETS / f"{option}.yaml")
     return world(**{**config, **({"path": None} if "path" in config else {}), **changes, "seed": seed})
 
 
-WORLDS = [path.stem for path in sorted(CONF.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], CausalWorld)]
+WORLDS = [path.stem for path in sorted(DATASETS.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], CausalWorld)]
 every = pytest.mark.parametrize("name", [*WORLDS, *CHANGED])
 
 

@@ -2,7 +2,6 @@
 
 import json
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +10,9 @@ import yaml
 from rehearsal_torch.data.decision import Decision, Foresight, Hindsight
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.spaces.box import Alteration
+from tests.places import CONF
 
-CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
+DATASETS = CONF / "dataset"
 CHANGED = {
     "bermuda, qwz23, five": ("bermuda", {"preset": "qwz23", "candidates": [["DIC", "TA", "Omega", "Chla", "Nut"], ["TA"]]}),
     "bermuda, neurips24": ("bermuda", {"preset": "neurips24"}),
@@ -31,11 +31,11 @@ def targeted(path):
 
 def made(name, seed=0):
     option, changes = CHANGED.get(name, (name, {}))
-    world, config = targeted(CONF / f"{option}.yaml")
+    world, config = targeted(DATASETS / f"{option}.yaml")
     return world(**{**config, "contexts": 5, **changes, "seed": seed})
 
 
-WORLDS = [path.stem for path in sorted(CONF.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], RehearsalWorld)]
+WORLDS = [path.stem for path in sorted(DATASETS.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], RehearsalWorld)]
 every = pytest.mark.parametrize("name", [*WORLDS, *CHANGED])
 
 

@@ -15,6 +15,7 @@ from rehearsal_torch.studies.sepsis.episode_rows import EpisodeRows
 from rehearsal_torch.studies.sepsis.lipschitz_study import decreases
 from tests.fuzz.commanded import LIMITS, PROCESSES, typed_in
 from tests.fuzz.mutations import changed, damaged, source
+from tests.places import ROOT
 from tests.toys.resuming import Finished
 
 pytestmark = pytest.mark.slow
@@ -34,7 +35,7 @@ RUNS = {
     "trials": ["+experiment=cbo", "limit=2", *SEARCH],
     "episodes": ["+experiment=sepsis", "decision=greedy", "workers=1", "limit=2", *WARD],
 }
-RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+RESULTS = ROOT / "docs" / "results"
 STAGES = {"table1": "table1.csv", "table2": "table2.csv", "sensitivity": "sensitivity.csv"}
 LINES = 60
 

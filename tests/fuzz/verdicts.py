@@ -12,12 +12,12 @@ import sys
 import traceback
 import warnings
 from contextlib import contextmanager
-from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.files.lock import InUseError
+from tests.places import ROOT
 
-PACKAGE = str(Path(__file__).resolve().parents[2] / "rehearsal_torch")
+PACKAGE = str(ROOT / "rehearsal_torch")
 # Seconds: of the processor, and by the clock, which other processes slow down.
 BUSY, CLOCK = 5.0, 20.0
 NO_NUMBER = re.compile(r"(?<![\w.'\"])[+-]?(nan|inf|NaN|Infinity)(?![\w'\"])")

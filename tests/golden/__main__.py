@@ -11,8 +11,7 @@ from pathlib import Path
 from tests.golden.compare import compare
 from tests.golden.names import RENAMED, Names
 from tests.golden.record import record
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
 
 
 def main() -> int:

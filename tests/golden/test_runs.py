@@ -1,14 +1,12 @@
 """The runs take every decision, every surrogate, and every world that needs no file from elsewhere."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
 from tests.golden.names import RENAMED, Names
 from tests.golden.runs import RUNS, Run
+from tests.places import CONF
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
 # Its table comes from a hospital's database.
 ELSEWHERE = {"dataset": {"mimic"}, "experiment": {"mimic"}}
 

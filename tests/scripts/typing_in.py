@@ -12,8 +12,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.places import ROOT
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 TOY = ("--config-dir", str(HERE / "conf"), "+experiment=toy")
 
 

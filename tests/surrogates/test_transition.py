@@ -1,6 +1,5 @@
 import runpy
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,6 +9,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
+from tests.places import ROOT
 from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
 
 
@@ -129,7 +129,7 @@ def test_own_parts_that_do_not_fit_together_are_refused():
 
 
 def test_the_page_on_own_weights_runs(tmp_path, capsys):
-    page = (Path(__file__).parents[2] / "docs" / "own_weights.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "own_weights.md").read_text(encoding="utf-8")
     block = tmp_path / "page.py"
     block.write_text(page.split("```python\n")[1].split("```")[0], encoding="utf-8")
     found = runpy.run_path(str(block))

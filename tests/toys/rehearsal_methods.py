@@ -1,15 +1,13 @@
 """Every rehearsal method of conf/decision, small: its configuration there, with settings that make it quick."""
 
-from pathlib import Path
-
 import torch
 import yaml
 from hydra.utils import instantiate
 
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
+from tests.places import CONF
 
-CONF = Path(__file__).resolve().parents[1] / "conf"
 QUICK = {
     "nested_ridge": {"estimator": {"members": 2, "features": 60, "directed_by": 60, "chosen_by": 80, "iterations": 6}},
     "nested_ridge_fourier": {"estimator": {"features": 80, "rank": 40}},

@@ -1,7 +1,6 @@
 """The chemostat: equations, the fitted law on simulated files, and the measurements where they lie beside the project."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ import torch
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.chemostat import Chemostat
 from rehearsal_torch.problems.causal.chemostat_dynamics import COLUMNS, VARIABLES, chemostat_pairs
+from tests.places import DATA
 
-MEASURED = Path(__file__).resolve().parents[3] / "shared" / "data" / "p3c2"
+MEASURED = DATA / "p3c2"
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_missing_files_say_where_they_are(folder):
         Chemostat("sde")
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="the measurements do not lie beside the project (../shared/data/p3c2)")
+@pytest.mark.skipif(not MEASURED.is_dir(), reason="REHEARSAL_DATA names no folder with the measurements, p3c2/")
 def test_the_measurements():
     before, _ = chemostat_pairs(MEASURED, ("C1", "C2", "C3", "C4"))
     assert len(before) == 366 + 190 + 182 + 139 - 4

@@ -11,8 +11,9 @@ from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.mimic import Mimic
 from rehearsal_torch.problems.episodes.simulator import simulate
 from rehearsal_torch.problems.episodes.stays import DOSES
+from tests.places import DATA
 
-DEMO = Path(__file__).resolve().parents[3] / "shared" / "data" / "mimic_demo"
+DEMO = DATA / "mimic_demo"
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_files_that_are_none_are_told(tmp_path: Path) -> None:
         Mimic(tmp_path / "empty.csv", split="all")
 
 
-@pytest.mark.skipif(not DEMO.is_dir(), reason="the public MIMIC-III demo does not lie beside the project (../shared/data/mimic_demo)")
+@pytest.mark.skipif(not DEMO.is_dir(), reason="REHEARSAL_DATA names no folder with the public MIMIC-III demo, mimic_demo/")
 def test_the_public_demo_is_read() -> None:
     problem = Mimic(DEMO / "mimic3demo_4h_imputed.csv.gz", age_unit="years")
     card = problem.card()

@@ -1,12 +1,11 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from rehearsal_torch.problems.nhanes.modules import CYCLES, VARIABLES, columns_of, merged, module_names, read_module
+from tests.places import DATA
 from tests.toys.transport import write
 
-MODULES = Path(__file__).resolve().parents[3] / "shared" / "data" / "nhanes"
+MODULES = DATA / "nhanes"
 needs_modules = pytest.mark.skipif(not MODULES.is_dir(), reason=f"the CDC's modules are not in {MODULES}")
 # One participant, complete: module, column, value; BPX stands for BPXO in the last cycle.
 COMPLETE = {

@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,8 +8,9 @@ from rehearsal_torch.cli.prepare import prepare_bermuda
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.bermuda import ACTIONABLE, PRESETS, Bermuda, bermuda_graphs, figures, refit
+from tests.places import DATA
 
-MEASURED = Path(__file__).resolve().parents[3] / "shared" / "data" / "bermuda" / "bermuda.csv"
+MEASURED = DATA / "bermuda" / "bermuda.csv"
 # No action (mean, deviation over contexts), best of one variable, best of all five: 2,000 contexts.
 VALUES = {
     "qwz23": (0.0185, 0.0125, 0.8378, 0.9736),

@@ -1,7 +1,6 @@
 """The study of causal Bayesian optimisation: what it plans, that it can be taken up again, and what it writes."""
 
 import csv
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from rehearsal_torch.studies.cbo import study as cbo_study
 from rehearsal_torch.studies.cbo.documents import documents
 from rehearsal_torch.studies.cbo.reproduce import main
 from rehearsal_torch.studies.rounds_record import TRIALS, RoundsRecord
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["--settings", "dropwave lambda=1 sigma=0.1", "--methods", "random", "--seeds", "0", "1", "--rounds", "2", "--workers", "1"]
 
 

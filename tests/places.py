@@ -1,0 +1,11 @@
+"""Where the project lies, and where real data lie for those who have them.
+
+Set REHEARSAL_DATA to a folder with bermuda/bermuda.csv, mimic_demo/, nhanes/ and p3c2/ to run the tests on real data as well.
+"""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CONF = ROOT / "conf"
+DATA = Path(os.environ.get("REHEARSAL_DATA") or ROOT / "no data named")
