@@ -2,8 +2,8 @@
 
 import sys
 
-from rehearsal_torch.cli.decide import train
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.train import train
 
 if __name__ == "__main__":
     sys.exit(main(train))

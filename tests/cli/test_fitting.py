@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 from rehearsal_torch.cli.batch_decisions import method_of, suits
-from rehearsal_torch.cli.decide import fitted
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.fitting import fitted
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import check

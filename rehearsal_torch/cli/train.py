@@ -1,0 +1,33 @@
+"""Training: learn from a problem's observations, keep what was learnt, and show what it decides."""
+
+from shlex import join
+
+from omegaconf import DictConfig
+
+from rehearsal_torch.cli.job import carry_out
+from rehearsal_torch.cli.run_summary import closing, described
+from rehearsal_torch.run_folder import RunFolder
+
+
+def train(config: DictConfig) -> None:
+    """Hydra's task: one training in its run folder."""
+    carry_out("train", _train, config)
+
+
+def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    from rehearsal_torch.cli.batch_decisions import decided, learning, method_of
+    from rehearsal_torch.cli.build import problem_of, settle
+    from rehearsal_torch.cli.fitting import compared, fitted
+
+    settle(int(config.seed))
+    method, problem = method_of(config), problem_of(config)
+    learning(config, problem)
+    described(problem, folder, sweep)
+    surrogate = fitted(config, folder, problem, method)
+    limit = int(config.preview) if config.limit is None else int(config.limit)
+    count = decided(config, folder, problem, surrogate, method, limit, sweep)
+    if config.truth:
+        compared(folder, problem, surrogate)
+    overrides = [text for text in folder.read_json("run.json")["overrides"] if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))]
+    closing(folder, sweep, join(["python", "scripts/decide.py", *overrides, f"checkpoint={folder.path / 'checkpoint'}"]))
+    return f"trained, and decided for {count} situations"
