@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "PacBound": "certificate",

@@ -2,8 +2,8 @@
 
 import sys
 
-from rehearsal_torch.cli.cross_validate import cross_validate, grid
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs.cross_validate import cross_validate, grid
 
 if __name__ == "__main__":
     sys.exit(main(cross_validate, after=grid))

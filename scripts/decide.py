@@ -2,8 +2,8 @@
 
 import sys
 
-from rehearsal_torch.cli.decide import decide
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs.decide import decide
 
 if __name__ == "__main__":
     sys.exit(main(decide))

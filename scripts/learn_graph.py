@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.cli.learn_graph import main
+from rehearsal_torch.cli.verbs.learn_graph import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.cli.prepare import main
+from rehearsal_torch.cli.verbs.prepare import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -26,7 +26,9 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import plain, screen
 from rehearsal_torch.cli.errors import UserError, mendable
+from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
 from rehearsal_torch.workers import end_with
@@ -43,7 +45,7 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
         seed: Where everything random starts.
     """
     return {
-        "command": join(["python", f"scripts/{command}.py", *overrides]),
+        "command": join([*typed_as(command), *overrides]),
         "script": command,
         "overrides": list(overrides),
         "seed": seed,
@@ -55,8 +57,8 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
 
 def commit() -> str | None:
     """The commit of this working copy, with "+changes" where tracked files differ; None where there is none."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
+    root = checkout()
+    if root is None or not (root / ".git").exists():
         return None
     found = _git(root, "rev-parse", "HEAD")
     if found is None:

@@ -22,6 +22,7 @@ from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.job import raised, recordable
 from rehearsal_torch.cli.overrides import composed, read_override
 from rehearsal_torch.cli.resume import recorded
+from rehearsal_torch.cli.spelling import spoken, typed_as
 from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
 from rehearsal_torch.cli.validation import CONF, check
 from rehearsal_torch.files.writing import make_folder
@@ -99,7 +100,7 @@ def _swept(
     except Exception as error:  # what a job could not say in its own folder: the table is printed all the same
         failure = error
     finally:
-        code = finish(out, jobs, ["python", f"scripts/{script}.py"], after, again)
+        code = finish(out, jobs, typed_as(script), after, again)
     if failure is not None:
         raise failure
     return code
@@ -117,6 +118,8 @@ def _listed(typed: Sequence[str], extra: str | None) -> str:
 
 def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> None:
     """Lets Hydra run the task; errors come through as they are."""
+    # The help in conf/hydra says ${typed_as:train}.
+    OmegaConf.register_new_resolver("typed_as", spoken, replace=True)
     typed, told = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *arguments], "1"
     try:

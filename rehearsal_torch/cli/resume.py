@@ -22,6 +22,7 @@ from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, single_overrides
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
 
@@ -61,7 +62,7 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
         known = before["script"] in ("train", "decide", "cross_validate")
         what, remedy = "this run was not made by a command that can be resumed", "See the folder runs"
         if known:
-            what, remedy = f"this run was made by scripts/{before['script']}.py", f"Take it up with scripts/{before['script']}.py"
+            what, remedy = f"this run was made by {spoken(before['script'])}", f"Take it up with {spoken(before['script'])}"
         raise UserError(what, f"resume={directory}", remedy)
     old = list(before["overrides"])
     _screen(old, f"{directory}/{SWEEP if sweep else 'run.json'}")

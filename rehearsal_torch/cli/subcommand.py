@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.spelling import spoken
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Verb:
 
     def example(self) -> str:
         """A line that could be typed."""
-        typed = f"python scripts/{self.script}.py" + (f" {self.name}" if self.name != self.script else "")
+        typed = spoken(self.script) + (f" {self.name}" if self.name != self.script else "")
         return " ".join([typed, *(f"{option.key}={option.key.upper()}" for option in self.options if option.required)])
 
     def help(self) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rehearsal_torch.cli.collect import cohorts, conclude
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import recordable, statuses
 from rehearsal_torch.cli.resume import SWEEP
+from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.sweep_table import crossed
+from rehearsal_torch.cli.verbs.collect import cohorts, conclude
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
@@ -31,7 +32,7 @@ def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
     before = RunFolder(out).read_json(SWEEP, ("script", "overrides", "decisive"))
     if before:
         if before["script"] != script or before["decisive"] != _decisive(overrides):
-            told = join([f"scripts/{before['script']}.py", "-m", *before["decisive"]])
+            told = join([*typed_as(before["script"]), "-m", *before["decisive"]])
             raise UserError(f"the folder holds another sweep: {told}", str(out), "Choose another out=")
         return True
     if out.exists() and any(not path.name.startswith(LOCK) for path in out.iterdir()):

@@ -6,10 +6,12 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.decide import surrogate_in
 from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.installation import conf_folder
+from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.verbs.decide import surrogate_in
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+CONF = conf_folder()
 # What names the cases that a run is for.
 _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
@@ -55,7 +57,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
 
 def _what_to_type(script: str) -> str:
     """What can be typed, for somebody who has typed nothing."""
-    line = f"python scripts/{script}.py"
+    line = spoken(script)
     experiments = ", ".join(path.stem for path in sorted((CONF / "experiment").glob("*.yaml")))
     words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
     if script == "decide":
@@ -94,11 +96,11 @@ def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) 
             raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
         return
     if script != "decide":
-        raise UserError("this command fits surrogates and takes none", "checkpoint", "Use scripts/decide.py, or leave checkpoint= out")
+        raise UserError("this command fits surrogates and takes none", "checkpoint", f"Use {spoken('decide')}, or leave checkpoint= out")
     if not surrogate_in(str(config.checkpoint)):
         near = Path(config.checkpoint).parent
         remedy = did_you_mean(Path(config.checkpoint).name, [path.name for path in near.iterdir() if path.is_dir()] if near.is_dir() else [])
-        raise UserError("this folder holds no checkpoint", f"checkpoint={config.checkpoint}", remedy or "Train one: python scripts/train.py +experiment=sepsis")
+        raise UserError("this folder holds no checkpoint", f"checkpoint={config.checkpoint}", remedy or f"Train one: {spoken('train')} +experiment=sepsis")
     bound = next((text for job in jobs for text in job if text.lstrip("+").startswith(("surrogate=", "surrogate."))), None)
     if bound is not None:
         raise UserError(f"a checkpoint brings its own surrogate, so {bound} would change nothing", "checkpoint", "Leave one of the two out")

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.job import provenance
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
 
@@ -32,12 +34,13 @@ def study_parser(told: str | None, stages: Sequence[str], out: str, unit: str, e
         unit: What begins no more after the budget, such as "repeat".
         example: An override.
     """
-    parser = argparse.ArgumentParser(description=told, formatter_class=argparse.RawDescriptionHelpFormatter)
+    prog = spoken(f"reproduce_{Path(out).name}")
+    parser = argparse.ArgumentParser(prog=prog, description=told, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stages", nargs="+", choices=stages, default=list(stages), metavar="STAGE", help=f"any of {' '.join(stages)} (default: all)")
     parser.add_argument("--budget-minutes", type=float, default=None, help=f"no new {unit} begins after so many minutes (default: no limit)")
     parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
     parser.add_argument("--out", type=Path, default=Path(out), help=f"where results go (default: {out})")
-    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
+    parser.add_argument("--conf", type=Path, default=conf_folder(), help=argparse.SUPPRESS)
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help=f"overrides of all {unit}s, such as {example}")
     return parser
 
@@ -110,7 +113,7 @@ def agree(out: RunFolder, settings: Mapping[str, object], extra: Sequence[str]) 
 def note(out: RunFolder, script: str, typed: Sequence[str], told: Mapping[str, object], seed: int = 0) -> None:
     """Adds what was typed to run.json; what it said before and is not said again stays."""
     before = out.read_json("run.json")
-    command = " ".join([f"python scripts/{script}.py", shlex.join(typed)]).strip()
+    command = " ".join([spoken(script), shlex.join(typed)]).strip()
     commands = list(dict.fromkeys([*before.get("commands", []), command]))
     out.write_json("run.json", before | provenance(script, [], seed) | {"command": command, "commands": commands, **told})
 

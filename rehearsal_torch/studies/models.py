@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from rehearsal_torch.checkpoint import card
 from rehearsal_torch.cli.build import plain
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.fitting import fitted
+from rehearsal_torch.cli.verbs.fitting import fitted
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.transition import TransitionModel
 

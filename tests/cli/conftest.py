@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from rehearsal_torch.cli import decide
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs import decide
 from tests.toys.resuming import Finished
 
 SMALL = ["+experiment=auf", "decision=none", "dataset.rows=30", "limit=2", "workers=1", "truth=false"]

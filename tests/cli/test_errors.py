@@ -2,10 +2,10 @@
 
 import pytest
 
-from rehearsal_torch.cli.collect import main as collect
 from rehearsal_torch.cli.errors import UserError, begins, check_output
-from rehearsal_torch.cli.learn_graph import main as learn_graph
-from rehearsal_torch.cli.prepare import main as prepare
+from rehearsal_torch.cli.verbs.collect import main as collect
+from rehearsal_torch.cli.verbs.learn_graph import main as learn_graph
+from rehearsal_torch.cli.verbs.prepare import main as prepare
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.auf.reproduce import main as reproduce_auf

@@ -91,5 +91,5 @@ def test_sweeps_go_on_as_sweeps(tmp_path):
     assert recorded(str(tmp_path), ["hydra/launcher=joblib"], "decide") == (["seed=0,1", "hydra/launcher=joblib"], True)
     with pytest.raises(UserError, match="seed=3 contradicts seed=0,1"):
         recorded(str(tmp_path), ["seed=3"], "decide")
-    with pytest.raises(UserError, match=r"made by scripts/decide\.py"):
+    with pytest.raises(UserError, match=r"made by python scripts/decide\.py"):
         recorded(str(tmp_path), [], "train")

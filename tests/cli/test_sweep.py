@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.collect import collect, main
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
 from rehearsal_torch.cli.sweep import begin, finish
+from rehearsal_torch.cli.verbs.collect import collect, main
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 
 

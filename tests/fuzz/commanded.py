@@ -5,9 +5,9 @@ import io
 import subprocess
 from pathlib import Path
 
-from rehearsal_torch.cli import learn_graph, prepare
 from rehearsal_torch.cli import main as command_line
-from rehearsal_torch.cli.decide import decide
+from rehearsal_torch.cli.verbs import learn_graph, prepare
+from rehearsal_torch.cli.verbs.decide import decide
 from tests.fuzz.verdicts import NO_NUMBER, FaultError, lines_of, recorded, worded
 from tests.scripts.typing_in import command, surroundings
 

@@ -34,7 +34,7 @@ def test_imports_go_down():
     ("source", "here"),
     [
         ("from rehearsal_torch.search.search import Search", "data"),
-        ("def f():\n    import rehearsal_torch.cli.decide", "reporting"),
+        ("def f():\n    import rehearsal_torch.cli.verbs.decide", "reporting"),
         ("from .table import Table", "data"),
         ("from rehearsal_torch import fit", "search"),
     ],

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from rehearsal_torch.cli.decide import decide
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.train import train
+from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.verbs.train import train
 from tests.scripts.typing_in import TOY, surroundings, typed
 
 SLIPS = [
@@ -84,7 +84,7 @@ def test_help_is_quick(tmp_path, script):
 
 
 def test_checking_needs_no_torch(tmp_path):
-    code = "import sys\nfrom rehearsal_torch.cli.main import main\nfrom rehearsal_torch.cli.train import train\n"
+    code = "import sys\nfrom rehearsal_torch.cli.main import main\nfrom rehearsal_torch.cli.verbs.train import train\n"
     code += "assert main(train, ['seeed=1']) == main(train, []) == 2\nprint(sorted({'torch', 'lightning', 'pandas', 'matplotlib'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=surroundings(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -5,8 +5,8 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.cli.decide import decide
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from tests.scripts.typing_in import lines
 

@@ -9,9 +9,10 @@ import pytest
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli import decide, job
+from rehearsal_torch.cli import job
 from rehearsal_torch.cli import main as command_line
 from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs import decide
 
 
 @dataclass(frozen=True)

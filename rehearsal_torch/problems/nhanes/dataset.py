@@ -58,7 +58,7 @@ class Nhanes(RehearsalWorld):
             together is the default because it loses nothing: whatever one variable can reach, five can, and then more.
         roots: "independent", each context variable from its own frequencies as in the paper, or "chain", each given those before it.
         noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", which the paper's text suggests.
-        generator: A folder that ``scripts/prepare.py nhanes`` wrote; None for the shipped one.
+        generator: A folder that ``rehearsal prepare nhanes`` wrote; None for the shipped one.
 
     Raises:
         ValueError: if an argument is none of these, or the generator cannot be read.

@@ -189,7 +189,7 @@ class Generator:
         """
         missing = [name for name in _FILES if not (folder / name).is_file()]
         if missing:
-            raise ValueError(f"{folder}: there is no {' and no '.join(missing)}: give a folder that `scripts/prepare.py nhanes` wrote as <out>/generator")
+            raise ValueError(f"{folder}: there is no {' and no '.join(missing)}: give a folder that `rehearsal prepare nhanes` wrote as <out>/generator")
         if (folder / _FILES[0]).stat().st_size > LARGEST:
             raise ValueError(f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the generator again")
         content = (folder / _FILES[0]).read_bytes()

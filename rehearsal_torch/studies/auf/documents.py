@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.reporting.cross_table import as_markdown
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
@@ -68,7 +69,7 @@ def _generator(folder: Path, nhanes: Path | None) -> list[str]:
     if nhanes is not None:
         missing = [name for name in GENERATOR if not (nhanes / f"{name}.svg").is_file()]
         if missing:
-            raise UserError(f"expected {', '.join(f'{name}.svg' for name in missing)} there", f"--nhanes {nhanes}", "Run scripts/prepare.py nhanes first")
+            raise UserError(f"expected {', '.join(f'{name}.svg' for name in missing)} there", f"--nhanes {nhanes}", f"Run {spoken('prepare')} nhanes first")
         folder.mkdir(parents=True, exist_ok=True)
         for name in GENERATOR:
             for ending in ("png", "svg"):
@@ -80,4 +81,4 @@ def _generator(folder: Path, nhanes: Path | None) -> list[str]:
     shown = [name for name in GENERATOR if (folder / f"nhanes_{name}.svg").is_file()]
     for name in shown:
         text += ["", f"![NHANES {name}](figures/nhanes_{name}.svg)"]
-    return text if shown else [*text, "", "The figures need the participants' data: `scripts/prepare.py nhanes`, then `--nhanes FOLDER`."]
+    return text if shown else [*text, "", f"The figures need the participants' data: `{spoken('prepare')} nhanes`, then `--nhanes FOLDER`."]

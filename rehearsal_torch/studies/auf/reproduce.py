@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import commit
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.command import agree, ended, known, note, one_thread, say, study_parser
 
@@ -47,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="only these methods, in table1 (default: all)")
     parser.add_argument("--most", type=int, default=None, metavar="ROWS", help="leave out jobs with more rows (default: none)")
     parser.add_argument(
-        "--nhanes", type=Path, default=None, metavar="FOLDER", help="what scripts/prepare.py nhanes wrote; its figures are taken over (Fig. 10)"
+        "--nhanes", type=Path, default=None, metavar="FOLDER", help=f"what {spoken('prepare')} nhanes wrote; its figures are taken over (Fig. 10)"
     )
     return parser
 

@@ -20,6 +20,8 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.cli.build import plain, problem_of, settle
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.installation import conf_folder
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.data.decision import Decision, Hindsight
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.truth_panel import truth_rows
@@ -89,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog=spoken("reproduce_sepsis"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
     parser.add_argument("--episodes", type=int, default=200, help="how many patients (default: 200); slow searches take a share of them")
     parser.add_argument("--budget-minutes", type=float, default=None, help="no new search begins after so many minutes (default: no limit)")
@@ -98,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--grid-epochs", type=int, default=20, help="epochs of each fold of the Lipschitz grid (default: 20)")
     parser.add_argument("--out", type=Path, default=Path("docs/results/sepsis"), help="where results go (default: docs/results/sepsis)")
     parser.add_argument("--cache", type=Path, default=Path("runs/reproduce-sepsis"), help="where fitted models are kept (default: runs/reproduce-sepsis)")
-    parser.add_argument("--conf", type=Path, default=Path(__file__).resolve().parents[2] / "conf", help=argparse.SUPPRESS)
+    parser.add_argument("--conf", type=Path, default=conf_folder(), help=argparse.SUPPRESS)
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of +experiment=sepsis, such as trainer.max_epochs=5")
     return parser
 

@@ -200,7 +200,7 @@ def test_damage_with_a_forged_card_is_refused(copy, key, change, told):
 
 
 def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
-    with pytest.raises(ValueError, match=r"there is no weights.safetensors and no card.yaml: give a folder that `scripts/prepare.py nhanes` wrote"):
+    with pytest.raises(ValueError, match=r"there is no weights.safetensors and no card.yaml: give a folder that `rehearsal prepare nhanes` wrote"):
         Generator.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="format 1"):
         Generator.load(resealed(copy, format=2))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.prepare import prepare_bermuda
+from rehearsal_torch.cli.verbs.prepare import prepare_bermuda
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.bermuda import ACTIONABLE, PRESETS, Bermuda, bermuda_graphs, figures, refit

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.prepare import main
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.cli.verbs.prepare import main
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import CYCLES, columns_of
 from tests.places import ROOT
@@ -61,7 +61,7 @@ def test_help_tells_verbs_and_options(capsys):
 def test_help_is_quick():
     began = time.monotonic()
     heavy = "sorted({'torch', 'pandas', 'sklearn'} & set(sys.modules))"
-    code = f"import sys; from rehearsal_torch.cli.prepare import main; main(['nhanes', '--help']); print({heavy})"
+    code = f"import sys; from rehearsal_torch.cli.verbs.prepare import main; main(['nhanes', '--help']); print({heavy})"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert told.splitlines()[-1] == "[]"
     assert time.monotonic() - began < 5

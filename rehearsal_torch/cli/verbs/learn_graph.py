@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.errors import UserError, check_output, exit_code, told
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import read_yaml
@@ -88,7 +89,7 @@ def learn_graph(options: Mapping[str, str]) -> int:
             written = write_learnt(out, options, whole, posterior, parts)
     _tell(posterior, resamples)
     print(f"Written to {out}: {', '.join(written)}")
-    following = f"python scripts/decide.py +experiment=own_table path={options['data']} dataset.task=task.yaml"
+    following = f"{spoken('decide')} +experiment=own_table path={options['data']} dataset.task=task.yaml"
     print(f"Next: put {out / 'graph.yaml'} into task.yaml (docs/rehearsal.md says what else it holds), then {following}")
     return 0
 

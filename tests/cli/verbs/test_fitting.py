@@ -6,10 +6,10 @@ import pytest
 
 from rehearsal_torch.cli.batch_decisions import method_of, suits
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.fitting import fitted
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import check
+from rehearsal_torch.cli.verbs.fitting import fitted
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.rehearsal.loan import Loan

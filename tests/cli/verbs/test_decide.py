@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.decide import _another, _following
+from rehearsal_torch.cli.verbs.decide import _another, _following
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.rehearsal.loan import Loan

@@ -6,6 +6,7 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import closing, described
+from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -17,7 +18,7 @@ def train(config: DictConfig) -> None:
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.cli.batch_decisions import decided, learning, method_of
     from rehearsal_torch.cli.build import problem_of, settle
-    from rehearsal_torch.cli.fitting import compared, fitted
+    from rehearsal_torch.cli.verbs.fitting import compared, fitted
 
     settle(int(config.seed))
     method, problem = method_of(config), problem_of(config)
@@ -29,5 +30,5 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     if config.truth:
         compared(folder, problem, surrogate)
     overrides = [text for text in folder.read_json("run.json")["overrides"] if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))]
-    closing(folder, sweep, join(["python", "scripts/decide.py", *overrides, f"checkpoint={folder.path / 'checkpoint'}"]))
+    closing(folder, sweep, join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"]))
     return f"trained, and decided for {count} situations"

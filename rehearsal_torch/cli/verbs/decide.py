@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.errors import UserError, told
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import closing, described
+from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.forms import checked
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.run_folder import RunFolder
@@ -54,7 +55,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
     from rehearsal_torch.cli.batch_decisions import decided, learning, method_of, suits
     from rehearsal_torch.cli.build import problem_of, settle, tasked
-    from rehearsal_torch.cli.fitting import compared, fitted
+    from rehearsal_torch.cli.verbs.fitting import compared, fitted
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
@@ -99,7 +100,7 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
     """What to do next: one's own experiment is carried out; what a world or a table has answered is decided in another way."""
     from rehearsal_torch.problems.problem import CausalProblem, World
 
-    line = ["python", "scripts/decide.py"]
+    line = typed_as("decide")
     if isinstance(problem, CausalProblem) and not isinstance(problem, World):
         run, table = folder.read_json("run.json"), folder.read_yaml("config.yaml").get("path")
         again = join([*line, *(text for text in run["overrides"] if not text.startswith("checkpoint="))])

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError, begins, check_output, did_you_mean, exit_code, told
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.writing import write_text
@@ -191,5 +192,5 @@ def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
 
 
 def _overview(verbs: Sequence[Verb]) -> str:
-    lines = ["Prepares data from public files.", "", "Usage: python scripts/prepare.py VERB key=value ...   (VERB --help tells its options)", ""]
+    lines = ["Prepares data from public files.", "", f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help tells its options)", ""]
     return "\n".join([*lines, *(f"  {verb.name:<10} {verb.summary}" for verb in verbs)])

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from rehearsal_torch.cli.cross_validate import GRID, TABLE, grid
+from rehearsal_torch.cli.verbs.cross_validate import GRID, TABLE, grid
 from rehearsal_torch.run_folder import RunFolder
 
 

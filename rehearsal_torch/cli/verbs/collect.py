@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.run_folder import RunFolder
 
@@ -146,7 +147,7 @@ def main(arguments: Sequence[str]) -> int:
         The exit code: 0, or 2 where something typed must be mended.
     """
     if not arguments or any(text in ("-h", "--help") for text in arguments):
-        print("Merges the shards of a sweep over shard=range(N).\n\nUsage: python scripts/collect.py FOLDER [FOLDER ...]")
+        print(f"Merges the shards of a sweep over shard=range(N).\n\nUsage: {spoken('collect')} FOLDER [FOLDER ...]")
         return 0 if arguments else 2
     return exit_code(lambda: _run(arguments), "Interrupted; type the same again.")
 

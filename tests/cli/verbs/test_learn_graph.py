@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.learn_graph import main
+from rehearsal_torch.cli.verbs.learn_graph import main
 from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.formats import read_graph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -128,7 +128,7 @@ def test_the_script_tells_its_options_without_loading_anything_heavy(table):
     script = subprocess.run([sys.executable, str(ROOT / "scripts/learn_graph.py"), "--help"], capture_output=True, text=True, check=True)
     assert "python scripts/learn_graph.py data=DATA" in script.stdout
     heavy = "sorted({'torch', 'pandas', 'causallearn'} & set(sys.modules))"
-    code = f"import sys; from rehearsal_torch.cli.learn_graph import main; main(['--help']); print({heavy})"
+    code = f"import sys; from rehearsal_torch.cli.verbs.learn_graph import main; main(['--help']); print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()[-1] == "[]"
 
 

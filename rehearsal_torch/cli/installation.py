@@ -1,0 +1,32 @@
+"""Where the package lies: in a checkout of its repository, or installed from a wheel.
+
+A checkout has the configuration beside the package (``conf``); a wheel carries it inside (``rehearsal_torch/conf``). Nothing
+else is read from outside the package.
+"""
+
+from importlib.resources import files
+from pathlib import Path
+
+_PACKAGE = Path(str(files(__name__.partition(".")[0])))
+
+
+def checkout(package: Path = _PACKAGE) -> Path | None:
+    """The root of the repository that the package is imported from; None where it is installed.
+
+    Args:
+        package: The package's folder.
+    """
+    root = package.parent
+    inside = (package / "conf" / "config.yaml").is_file()
+    beside = (root / "conf" / "config.yaml").is_file() and (root / "pyproject.toml").is_file()
+    return root if beside and not inside else None
+
+
+def conf_folder(package: Path = _PACKAGE) -> Path:
+    """The folder with ``config.yaml``: that of the checkout, otherwise the one that was installed.
+
+    Args:
+        package: The package's folder.
+    """
+    root = checkout(package)
+    return package / "conf" if root is None else root / "conf"

@@ -1,0 +1,1 @@
+"""Listing every option of a configuration: key, value, type and meaning."""

@@ -1,0 +1,74 @@
+"""What a class says of its arguments: the entries under ``Args:`` and ``Attributes:`` of its docstring, and their annotations."""
+
+import inspect
+import re
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+_ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
+_WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}
+
+
+@cache
+def named(target: str) -> Any:
+    """What a dotted name stands for; importing it may take seconds.
+
+    Raises:
+        ImportError: if its module cannot be imported.
+        AttributeError: if the module has no such name.
+    """
+    module, _, name = target.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+@cache
+def argument_docs(target: str) -> dict[str, str]:
+    """Argument to explanation, of a class and those it is derived from, or of a function.
+
+    Args:
+        target: Its dotted name.
+    """
+    made = named(target)
+    found: dict[str, str] = {}
+    for owner in reversed(inspect.getmro(made)) if inspect.isclass(made) else (made,):
+        for text in (owner.__doc__, owner.__dict__.get("__init__", owner).__doc__):
+            found.update(entries(text or ""))
+    return found
+
+
+def entries(docstring: str) -> dict[str, str]:
+    """The entries of the sections ``Args:`` and ``Attributes:`` of a Google-style docstring."""
+    found: dict[str, str] = {}
+    inside, indent, last = False, 0, ""
+    for line in inspect.cleandoc(docstring).splitlines():
+        depth = len(line) - len(line.lstrip())
+        if depth == 0 and line:
+            inside, indent, last = line in ("Args:", "Attributes:"), 0, ""
+        elif inside and line.strip():
+            indent = indent or depth
+            entry = _ENTRY.match(line.strip()) if depth == indent else None
+            if entry is not None:
+                last = entry[1]
+                found[last] = entry[2].strip()
+            elif last:
+                found[last] = f"{found[last]} {line.strip()}".strip()
+    return found
+
+
+def annotated(target: str, argument: str) -> str:
+    """The kind of value that an argument takes, in words; empty where it is not annotated."""
+    parameter = inspect.signature(named(target)).parameters.get(argument)
+    if parameter is None or parameter.annotation is inspect.Parameter.empty:
+        return ""
+    text = parameter.annotation.__name__ if inspect.isclass(parameter.annotation) else str(parameter.annotation)
+    text = re.sub(r"\b(?:[a-z_]\w*\.)+", "", text)
+    kinds = [_kind(part.strip()) for part in re.split(r"\|(?![^\[]*\])", text)]
+    return " or ".join(dict.fromkeys("null" if kind == "None" else kind for kind in kinds))
+
+
+def _kind(text: str) -> str:
+    name = text.partition("[")[0]
+    if name in ("list", "tuple", "Sequence", "Iterable"):
+        return "list"
+    return "mapping" if name in ("dict", "Mapping") else _WORDS.get(text, text)

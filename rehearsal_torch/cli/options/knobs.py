@@ -1,0 +1,164 @@
+"""Everything that can be set in a composed configuration: keys, values, kinds, and what they mean.
+
+The configuration is composed from its defaults list, and the comments are taken from the YAML files of that list, in the
+order in which they are merged: the last file that sets a key and says something of it is the one that is quoted. Where no
+file does, the docstring of the class that takes the value is.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs
+from rehearsal_torch.cli.options.yaml_comments import Comments, comments
+from rehearsal_torch.cli.overrides import composed
+
+# bool before int, as True is an int to Python.
+_KINDS = ((bool, "true or false"), (int, "whole number"), (float, "number"), (str, "text"), (list, "list"), (dict, "mapping"))
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One value that can be set.
+
+    Attributes:
+        key: Dotted, as it is typed.
+        value: Its value here; where it refers to another key, that key's.
+        reference: The reference as written, such as ``${seed}``; empty where there is none.
+        kind: What it may be, in words.
+        meaning: What it does; empty where nothing says so.
+    """
+
+    key: str
+    value: Any
+    reference: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of the configuration, and the class that it builds.
+
+    Attributes:
+        key: Dotted; empty for the keys at the top.
+        option: The group's option, such as ``dropwave``; empty where it is no group.
+        target: The dotted name of the class; empty where nothing is built.
+        meaning: What the YAML file says of it.
+        knobs: Its values, without those of the nodes below it.
+    """
+
+    key: str
+    option: str
+    target: str
+    meaning: str
+    knobs: tuple[Knob, ...]
+
+
+def nodes(conf: Path, overrides: Sequence[str], multirun: bool = False, extra: str | None = None) -> list[Node]:
+    """All parts of the configuration that the overrides ask for, in its own order; Hydra's own settings are left out.
+
+    Args:
+        conf: The folder with config.yaml.
+        overrides: As typed: key=value.
+        multirun: Whether values may be swept; the first job's are shown then.
+        extra: A further folder of configurations (``--config-dir``).
+
+    Raises:
+        UserError: for an override that must be mended.
+    """
+    config, _ = composed(conf, overrides, multirun, extra)
+    choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
+    chosen = [text for text in overrides if not multirun or text.partition("=")[0].lstrip("+") not in choices]
+    swept = [f"{'+' if key == 'experiment' else ''}{key}={choices[key]}" for key in choices if multirun and choices[key] != "None"]
+    files = list(_files(conf, [*swept, *chosen] if multirun else overrides, extra))
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    return list(_Reading(config, files, choices).below("", _plain(config), ""))
+
+
+def _files(conf: Path, overrides: Sequence[str], extra: str | None) -> Iterator[tuple[str, str, Comments]]:
+    """Name, package and comments of every YAML file that the configuration is composed of, in the order of merging."""
+    folders = [conf, *([Path(extra)] if extra else [])]
+    more = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        listed = GlobalHydra.instance().config_loader().compute_defaults_list("config", [*overrides, *more], RunMode.RUN).defaults
+    for each in listed:
+        name = str(each.config_path)
+        path = next((folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None)
+        if path is not None and not name.startswith("hydra/"):
+            yield name, each.package or "", comments(path.read_text(encoding="utf-8"))
+
+
+class _Reading:
+    """A composed configuration and what its files say of it."""
+
+    def __init__(self, config: DictConfig, files: Sequence[tuple[str, str, Comments]], choices: Mapping[str, str]) -> None:
+        self.config, self.choices = config, choices
+        self.headers = {name: said.header for name, _, said in files}
+        self.said: dict[str, str] = {}
+        for _, package, said in files:
+            for path, text in said.keys.items():
+                self.said[".".join([*([package] if package else []), *path])] = text
+
+    def below(self, key: str, content: Mapping[str, Any], inherited: str) -> Iterator[Node]:
+        """The node at a key, then those inside of it."""
+        inner: list[tuple[str, Mapping[str, Any]]] = []
+        target = str(content.get("_target_", ""))
+        knobs = tuple(self._knobs(key, content, target, "", inherited, inner))
+        option = self.choices.get(key, "")
+        header = self.headers.get(f"{key}/{option}", "") if option else ""
+        yield Node(key, option, target, header or self.said.get(key, inherited), knobs)
+        for name, part in inner:
+            argument = name.removeprefix(f"{key}.").partition(".")[0]
+            yield from self.below(name, part, argument_docs(target).get(argument, "") if target else "")
+
+    def _knobs(
+        self, key: str, content: Mapping[str, Any], target: str, argument: str, inherited: str, inner: list[tuple[str, Mapping[str, Any]]]
+    ) -> Iterator[Knob]:
+        for name, value in content.items():
+            dotted = f"{key}.{name}" if key else str(name)
+            if str(name).startswith("_"):
+                continue
+            if isinstance(value, Mapping) and ("_target_" in value or not key):
+                inner.append((dotted, value))
+            elif isinstance(value, Mapping) and value:
+                yield from self._knobs(dotted, value, target, argument or str(name), self.said.get(dotted, inherited if argument else ""), inner)
+            else:
+                yield self._knob(dotted, value, target, argument or str(name), inherited if argument else "")
+
+    def _knob(self, key: str, raw: Any, target: str, argument: str, inherited: str) -> Knob:
+        value, reference = raw, ""
+        if isinstance(raw, str) and "${" in raw:
+            reference = raw
+            try:
+                value = OmegaConf.select(self.config, key)
+            except OmegaConfBaseException:
+                value = raw
+            value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+        meaning = self.said.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
+        kind = next((words for type_, words in _KINDS if isinstance(value, type_)), "null")
+        if value is None and target:
+            kind = annotated(target, argument) or kind
+        return Knob(key, value, reference, kind, meaning)
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    content = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
+
+
+def shown(knob: Knob) -> str:
+    """A value as it could be typed, with the reference behind it."""
+    text = yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True).removesuffix("\n").removesuffix("\n...")
+    return f"{text} = {knob.reference}" if knob.reference else text

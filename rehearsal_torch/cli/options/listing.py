@@ -1,0 +1,93 @@
+"""Listing what can be set: ``rehearsal options +experiment=cbo decision=ucb``.
+
+Every key of the composed configuration, with its value, its type and what it means, group by group.
+
+Exit codes: 0 all is well; 2 something typed must be mended.
+"""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from hydra._internal.utils import get_args_parser
+
+from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.installation import conf_folder
+from rehearsal_torch.cli.options.knobs import Knob, Node, nodes, shown
+from rehearsal_torch.cli.spelling import PROGRAM
+
+_WIDEST = 28
+_HELP = f"""Lists every option of a configuration: key, value, type and what it means.
+
+Usage: {PROGRAM} options [+experiment=NAME] [group=option ...] [key=value ...] [--config-dir FOLDER]
+
+  {PROGRAM} options +experiment=cbo                 what this experiment can be told
+  {PROGRAM} options +experiment=cbo decision=ucb    the same with another method
+  {PROGRAM} options +experiment=cbo | grep seed     one line for each option when it does not go to a terminal
+
+A value behind which `= ${{seed}}` stands follows that key until it is set. What can be chosen for a group is in `{PROGRAM} train --help`."""
+
+
+def main(arguments: Sequence[str] | None = None, conf: Path | None = None) -> int:
+    """Prints the options.
+
+    Args:
+        arguments: What was typed behind the verb; None for what was typed.
+        conf: The folder with config.yaml; None for the package's.
+
+    Returns:
+        The exit code.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    if any(text in ("-h", "--help", "help") for text in typed):
+        print(_HELP)
+        return 0
+    return exit_code(lambda: _run(typed, conf_folder() if conf is None else conf), "Interrupted.")
+
+
+def _run(typed: list[str], conf: Path) -> int:
+    parsed = get_args_parser().parse_args(typed)
+    if parsed.config_dir and not Path(parsed.config_dir).is_dir():
+        raise UserError("there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf")
+    found = nodes(conf, list(parsed.overrides), bool(parsed.multirun), parsed.config_dir)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print(table(found, width))
+    return 0
+
+
+def table(found: Sequence[Node], width: int | None = None) -> str:
+    """The options as aligned text, a heading for each node.
+
+    Args:
+        found: The parts of the configuration.
+        width: Meanings are wrapped at this column; None keeps one line for each option.
+    """
+    knobs = [knob for node in found for knob in node.knobs]
+    keys = max((len(knob.key) for knob in knobs), default=0)
+    values = min(max((len(shown(knob)) for knob in knobs), default=0), _WIDEST)
+    kinds = max((len(knob.kind) for knob in knobs), default=0)
+    lines: list[str] = []
+    for node in found:
+        lines += ["", *_heading(node, width)] if lines else _heading(node, width)
+        for knob in node.knobs:
+            lines += _lines(knob, keys, values, kinds, width)
+    return "\n".join(lines)
+
+
+def _heading(node: Node, width: int | None) -> list[str]:
+    name = f"{node.key}={node.option}" if node.option else node.key or "The run"
+    said = [node.meaning] if width is None else textwrap.wrap(node.meaning, max(width, 40))
+    return [f"{name}  {node.target}".rstrip(), *(line for line in said if line)]
+
+
+def _lines(knob: Knob, keys: int, values: int, kinds: int, width: int | None) -> list[str]:
+    front = f"  {knob.key:<{keys}}  {shown(knob):<{values}}  {knob.kind:<{kinds}}  "
+    if width is None:
+        return [f"{front}{knob.meaning}".rstrip()]
+    room = width - (6 + keys + values + kinds + 2)
+    if room >= 30:
+        parts = textwrap.wrap(knob.meaning, room) or [""]
+        return [f"{front}{parts[0]}".rstrip(), *(" " * (width - room) + part for part in parts[1:])]
+    return [front.rstrip(), *(f"      {part}" for part in textwrap.wrap(knob.meaning, max(width - 6, 40)))]

@@ -1,0 +1,219 @@
+"""The console command: ``rehearsal VERB [FILE] key=value ...``.
+
+Each verb calls what its script calls, with the same grammar; nothing of a verb is imported before it is chosen, so that
+the overview and slips in the verb are answered at once. One word may come first that is neither ``key=value`` nor an
+option: the data file, short for ``path=FILE`` (``data=FILE`` for learn-graph).
+
+Exit codes are those of the verbs: 0 all is well; 1 a job failed; 2 something typed must be mended; 128 + n ended by signal n.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from rehearsal_torch.cli.errors import UserError, did_you_mean, exit_code
+from rehearsal_torch.cli.spelling import PROGRAM
+
+STUDIES = ("auf", "cbo", "qwz23", "sepsis")
+_HELP = ("-h", "--help", "help")
+_YAML = (".yaml", ".yml")
+_PLAIN = re.compile(r"[A-Za-z_/][\w/-]*(\.[A-Za-z]\w*)+", re.ASCII)
+# 128 + the number of SIGPIPE.
+_PIPE = 141
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A verb as the overview shows it.
+
+    Attributes:
+        summary: A sentence.
+        example: What may be typed behind the verb.
+        run: Does it, given what was typed behind the verb, and returns the exit code.
+        file: The key of the data file, where the verb reads one.
+    """
+
+    summary: str
+    example: str
+    run: Callable[[list[str]], int]
+    file: str | None = None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the verb that was typed.
+
+    Args:
+        arguments: What was typed behind ``rehearsal``; None for what was typed.
+
+    Returns:
+        The exit code.
+    """
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads, such as head, has read enough; nothing more can be written, also not at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE
+    return code
+
+
+def _run(typed: list[str]) -> int:
+    if not typed or typed[0] in _HELP:
+        print(_overview())
+        return 0
+    if typed[0] == "--version":
+        print(f"{PROGRAM} {import_module(__name__.partition('.')[0]).__version__}")
+        return 0
+    try:
+        offer, given = _chosen(typed)
+    except UserError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 2
+    return offer.run(given)
+
+
+def _chosen(typed: Sequence[str]) -> tuple[Offer, list[str]]:
+    """The verb, and what it is given.
+
+    Raises:
+        UserError: for a verb that is not there, or a file that cannot be.
+    """
+    verb, rest = typed[0], list(typed[1:])
+    if verb not in VERBS:
+        raise UserError("there is no such verb", f"{PROGRAM} {verb}", did_you_mean(verb, VERBS))
+    offer = VERBS[verb]
+    return offer, rest if offer.file is None else with_file(verb, rest, offer.file)
+
+
+def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
+    """What was typed, with the data file as an override.
+
+    Args:
+        verb: The verb, for messages.
+        typed: What was typed behind it.
+        key: The key that the file is short for.
+
+    Raises:
+        UserError: for two files, a file beside its key, or a YAML file.
+    """
+    if not typed or not _bare(typed[0]):
+        return list(typed)
+    file, rest = typed[0], list(typed[1:])
+    if rest and _bare(rest[0]):
+        raise UserError(f"expected at most one file; got {file} and {rest[0]}", f"{PROGRAM} {verb}", "Everything else is typed as key=value")
+    if any(text.startswith(f"{key}=") for text in rest):
+        raise UserError(f"{file} is short for {key}={file}, which is given as well", f"{PROGRAM} {verb}", "Leave one of the two out")
+    if Path(file).suffix.lower() in _YAML:
+        remedy = f"Name a task as dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as resume=FOLDER"
+        raise UserError(f"expected a data file, such as table.csv; {file} is a YAML file", f"{PROGRAM} {verb}", remedy)
+    return [f"{key}={_quoted(file)}" if key == "path" else f"{key}={file}", *rest]
+
+
+def _bare(text: str) -> bool:
+    return "=" not in text and not text.startswith(("-", "+", "~"))
+
+
+def _quoted(text: str) -> str:
+    """A value that Hydra reads as it is, whatever characters it has; a plain name with an ending needs no quotes."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _overview() -> str:
+    lines = [
+        "Learns from data, and decides what to do.",
+        "",
+        f"Usage: {PROGRAM} VERB [FILE] key=value ...   ({PROGRAM} VERB --help tells more; FILE is short for path=FILE)",
+    ]
+    for name, offer in VERBS.items():
+        lines += ["", f"  {name:<15} {offer.summary}", f"  {'':<15} {PROGRAM} {name} {offer.example}"]
+    return "\n".join(lines)
+
+
+def _train(typed: list[str]) -> int:
+    from rehearsal_torch.cli.main import main as run
+    from rehearsal_torch.cli.verbs.train import train
+
+    return run(train, typed)
+
+
+def _decide(typed: list[str]) -> int:
+    from rehearsal_torch.cli.main import main as run
+    from rehearsal_torch.cli.verbs.decide import decide
+
+    return run(decide, typed)
+
+
+def _cross_validate(typed: list[str]) -> int:
+    from rehearsal_torch.cli.main import main as run
+    from rehearsal_torch.cli.verbs.cross_validate import cross_validate, grid
+
+    return run(cross_validate, typed, after=grid)
+
+
+def _collect(typed: list[str]) -> int:
+    from rehearsal_torch.cli.verbs import collect
+
+    return collect.main(typed)
+
+
+def _learn_graph(typed: list[str]) -> int:
+    from rehearsal_torch.cli.verbs import learn_graph
+
+    return learn_graph.main(typed)
+
+
+def _prepare(typed: list[str]) -> int:
+    from rehearsal_torch.cli.verbs import prepare
+
+    return prepare.main(typed)
+
+
+def _options(typed: list[str]) -> int:
+    from rehearsal_torch.cli.options import listing
+
+    return listing.main(typed)
+
+
+def _reproduce(typed: list[str]) -> int:
+    if not typed or typed[0] in _HELP:
+        print(f"{VERBS['reproduce'].summary}\n\nUsage: {PROGRAM} reproduce study={'|'.join(STUDIES)} [--help] [OPTION ...]")
+        return 0 if typed else 2
+    studies = [text.removeprefix("study=") for text in typed if text.startswith("study=")]
+    rest = [text for text in typed if not text.startswith("study=")]
+    if len(studies) != 1 or studies[0] not in STUDIES:
+        return exit_code(lambda: _no_study(studies), "Interrupted.")
+    if studies == ["auf"]:
+        from rehearsal_torch.studies.auf.reproduce import main as run
+    elif studies == ["cbo"]:
+        from rehearsal_torch.studies.cbo.reproduce import main as run
+    elif studies == ["qwz23"]:
+        from rehearsal_torch.studies.qwz23.reproduce import main as run
+    else:
+        from rehearsal_torch.studies.sepsis.reproduce import main as run
+    return run(rest)
+
+
+def _no_study(studies: Sequence[str]) -> int:
+    what = f"expected one of study={'|'.join(STUDIES)}; got {' and '.join(studies) or 'none'}"
+    raise UserError(what, f"{PROGRAM} reproduce", did_you_mean(studies[0], STUDIES) if len(studies) == 1 else f"Type {PROGRAM} reproduce study=auf --help")
+
+
+VERBS = {
+    "train": Offer("Fits a surrogate to data, keeps it, and shows what it decides.", "+experiment=sepsis", _train, "path"),
+    "decide": Offer(
+        "Decides for every case: a table's, an experimenter's, a patient's.", "table.csv +experiment=own_table dataset.task=task.yaml", _decide, "path"
+    ),
+    "cross-validate": Offer("Judges surrogates by the likelihood of held-out data.", "-m +experiment=lipschitz_grid", _cross_validate, "path"),
+    "collect": Offer("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
+    "learn-graph": Offer("Learns rehearsal graphs from a table.", "table.csv context=season outcomes=customers", _learn_graph, "data"),
+    "prepare": Offer("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
+    "reproduce": Offer("Makes a paper's tables and figures, in stages.", "study=auf --stages table1 --out results", _reproduce),
+    "options": Offer("Lists every option of a configuration: key, value, type, meaning.", "+experiment=cbo decision=ucb", _options, "path"),
+}

@@ -1,0 +1,1 @@
+"""The verbs: what each command does once its configuration is settled."""

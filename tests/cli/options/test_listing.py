@@ -1,0 +1,111 @@
+"""Every option of every experiment is listed, with a value, a type and a meaning."""
+
+import pytest
+from omegaconf import OmegaConf
+
+from rehearsal_torch.cli.options.knobs import nodes
+from rehearsal_torch.cli.options.listing import main, table
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.validation import CONF
+from tests.scripts.typing_in import HERE
+
+EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+# Keys that neither a comment nor a docstring explains.
+UNEXPLAINED: set[str] = set()
+
+
+def leaves(content, prefix=""):
+    """Dotted key and value, without those that say what is built."""
+    for name, value in content.items():
+        if not str(name).startswith("_"):
+            if isinstance(value, dict) and (value or not prefix):
+                yield from leaves(value, f"{prefix}{name}.")
+            else:
+                yield f"{prefix}{name}", value
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_key_of_every_experiment_is_explained(experiment):
+    config, _ = composed(CONF, [f"+experiment={experiment}"], multirun=False)
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    found = nodes(CONF, [f"+experiment={experiment}"])
+    knobs = {knob.key: knob for node in found for knob in node.knobs}
+    assert set(knobs) == {key for key, _ in leaves(OmegaConf.to_container(config, resolve=False))}
+    assert [knob.key for knob in knobs.values() if not knob.kind] == []
+    assert {key for key, knob in knobs.items() if not knob.meaning} == UNEXPLAINED
+    assert {key: knob.value for key, knob in knobs.items()} == dict(leaves(OmegaConf.to_container(config, resolve=True)))
+    assert {node.key for node in found if node.option and not node.meaning} <= {"experiment"}
+
+
+def test_what_is_printed(capsys):
+    assert main(["+experiment=cbo", "decision=ucb", "seed=7", "dataset.sigma=0.3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    by_key = {line.split()[0]: line for line in lines if line.startswith("  ")}
+    assert lines[0] == "The run"
+    assert "dataset=dropwave  rehearsal_torch.problems.causal.dropwave.Dropwave" in lines
+    assert by_key["learn"].split()[:5] == ["learn", "true", "true", "or", "false"]
+    assert by_key["learn"].endswith("Needs a world."), "the experiment sets it, and config.yaml explains it"
+    assert "0.3" in by_key["dataset.sigma"]
+    assert "7 = ${seed}" in by_key["dataset.seed"]
+    assert by_key["dataset.scale"].endswith("lambda of the paper: 1, 2 or 3."), "the comment of the YAML file"
+    assert by_key["dataset.sigma"].endswith("The noise level."), "the docstring of the class"
+    assert "whole number or null" in by_key["dataset.initial"]
+    columns = {line.index(kind) for line, kind in ((by_key["seed"], "whole"), (by_key["dataset.scale"], "number"), (by_key["learn"], "true or"))}
+    assert len(columns) == 1, "aligned"
+    assert sum("SpreadActions" in line or "AcquisitionSearch" in line for line in lines) == 1, "a class is named once"
+
+
+def test_meanings_are_wrapped_for_a_terminal():
+    found = nodes(CONF, ["+experiment=own_table", "trainer=none"])
+    for width in (60, 120, 200):
+        wrapped = table(found, width)
+        words = " ".join(wrapped.split())
+        assert "Everything random starts here: the data, the weights," in words
+        # Keys, values and types are never cut, whatever they need.
+        rows = [line for line in wrapped.splitlines() if line.startswith(" " * 6)]
+        assert rows
+        assert max(map(len, rows)) <= width
+
+
+def test_what_is_inside_of_a_part_is_explained_too():
+    found = {node.key: node for node in nodes(CONF, ["+experiment=sepsis", "objective.reward.weights={SOFA: -1, GCS: 0.5}"])}
+    assert found["surrogate.mechanism"].target.endswith("LocationScale")
+    assert [(knob.key, knob.value) for knob in found["objective.reward"].knobs] == [
+        ("objective.reward.weights.SOFA", -1),
+        ("objective.reward.weights.GCS", 0.5),
+    ]
+    assert all("Variable to weight" in knob.meaning for knob in found["objective.reward"].knobs)
+
+
+def test_a_folder_of_ones_own_is_read_as_well(capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(HERE))
+    assert main(["--config-dir", str(HERE / "conf"), "+experiment=toy"]) == 0
+    assert "dataset=toy_ward  toy_ward." in capsys.readouterr().out
+
+
+def test_a_sweep_shows_its_first_job(capsys):
+    assert main(["-m", "+experiment=cbo", "dataset=ackley,dropwave", "seed=3,4"]) == 0
+    out = capsys.readouterr().out
+    assert "dataset=ackley" in out
+    assert "dataset=dropwave" not in out
+    assert "3 = ${seed}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["+experiment=cboo"], "Did you mean cbo?"),
+        (["seeed=1"], "Did you mean seed?"),
+        (["--config-dir", "nowhere"], "there is no such folder"),
+        (["seed=1,2"], "Add -m for a sweep"),
+    ],
+)
+def test_slips_are_answered(capsys, arguments, words):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_help(capsys):
+    assert main(["--help"]) == 0
+    assert "rehearsal options +experiment=cbo" in capsys.readouterr().out

@@ -1,0 +1,184 @@
+"""The console command: verbs, the data file, and what it says to somebody who types something else."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from rehearsal_torch.cli import main as command_line
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.rehearsal import STUDIES, VERBS, main, with_file
+from tests.house.layers import ROOT
+from tests.scripts.typing_in import surroundings
+
+PAGE = ROOT / "docs" / "command_line.md"
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch, tmp_path):
+    """Started as `rehearsal`, in an empty folder."""
+    monkeypatch.setattr(sys, "argv", ["rehearsal"])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ended(arguments):
+    """The exit code; Hydra and argparse end the process once they have printed their help."""
+    try:
+        return main(arguments)
+    except SystemExit as error:
+        return error.code
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["help"]])
+def test_the_overview_lists_every_verb_with_an_example(capsys, arguments):
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, offer in VERBS.items():
+        place = next(number for number, line in enumerate(lines) if line.split()[:1] == [name])
+        assert lines[place].endswith(offer.summary)
+        assert offer.summary.endswith(".")
+        assert lines[place + 1].strip() == f"rehearsal {name} {offer.example}"
+
+
+def test_scripts_and_verbs_are_the_same():
+    studies = {f"reproduce_{study}" for study in STUDIES}
+    scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")}
+    assert scripts - studies == {name.replace("-", "_") for name in VERBS} - {"reproduce", "options"}
+    assert studies <= scripts
+
+
+def test_the_overview_and_slips_import_nothing_heavy():
+    code = "import sys\nfrom rehearsal_torch.cli.rehearsal import main\n"
+    code += "assert main([]) == 0 and main(['trian']) == 2 and main(['decide', 'a.csv', 'b.csv']) == 2\n"
+    code += "print(sorted({'torch', 'lightning', 'pandas', 'hydra', 'omegaconf', 'numpy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], env=surroundings(), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_who_has_read_enough_is_no_error():
+    code = "import sys\nfrom rehearsal_torch.cli.rehearsal import main\nsys.exit(main(['--help']))"
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-c", code], env=surroundings(), stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_the_version(capsys):
+    from rehearsal_torch import __version__
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"rehearsal {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], "rehearsal trian: there is no such verb. Did you mean train?"),
+        (["cross_validate"], "Did you mean cross-validate?"),
+        (["+experiment=sepsis"], "there is no such verb. Choose from collect, cross-validate, decide"),
+        (["decide", "a.csv", "b.csv"], "rehearsal decide: expected at most one file; got a.csv and b.csv."),
+        (["decide", "a.csv", "path=b.csv"], "a.csv is short for path=a.csv, which is given as well"),
+        (["decide", "run.yaml"], "expected a data file, such as table.csv; run.yaml is a YAML file. Name a task as dataset.task=run.yaml"),
+        (["decide", "nowhere.csv", "+experiment=own_table"], "path=nowhere.csv: there is no such file or folder"),
+        (["decide", "+experiment=own_table", "table.csv"], "cannot read 'table.csv'"),
+        (["train"], "Type, for example, rehearsal train +experiment=sepsis"),
+        (["train", "seeed=1"], "Did you mean seed?"),
+        (["reproduce", "--stages", "table1"], "expected one of study=auf|cbo|qwz23|sepsis; got none"),
+        (["reproduce", "study=sepsiss"], "Did you mean sepsis?"),
+        (["reproduce", "study=auf", "study=cbo"], "got auf and cbo"),
+        (["prepare", "nhans"], "Did you mean nhanes?"),
+        (["learn-graph"], "For example: rehearsal learn-graph data=DATA"),
+        (["options", "seeed=1"], "Did you mean seed?"),
+    ],
+)
+def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert words in told.err
+    assert (told.out, len(told.err.strip().splitlines())) == ("", 1)
+    assert list(started.iterdir()) == [], "nothing was written"
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("train", "rehearsal train +experiment=sepsis"),
+        ("decide", "rehearsal decide resume=my/folder"),
+        ("cross-validate", "-m sweeps over comma-separated values"),
+        ("collect", "Usage: rehearsal collect FOLDER"),
+        ("learn-graph", "Usage: rehearsal learn-graph data=DATA"),
+        ("prepare", "Usage: rehearsal prepare VERB key=value"),
+        ("reproduce", "Usage: rehearsal reproduce study=auf|cbo|qwz23|sepsis"),
+        ("options", "Usage: rehearsal options"),
+    ],
+)
+def test_every_verb_has_a_help(capsys, verb, words):
+    assert ended([verb, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert words in out
+    assert "scripts/" not in out
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_tells_its_own_options(capsys, study):
+    assert ended(["reproduce", f"study={study}", "--help"]) == 0
+    assert f"usage: rehearsal reproduce study={study} [-h]" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        (["table.csv", "seed=1"], ["path=table.csv", "seed=1"]),
+        (["/data/a_b/table-1.csv.gz"], ["path=/data/a_b/table-1.csv.gz"]),
+        (["../table.csv"], ["path='../table.csv'"]),
+        (["null"], ["path='null'"]),
+        (["2024.5"], ["path='2024.5'"]),
+        (["my 'own', table.csv"], ["path='my \\'own\\', table.csv'"]),
+        (["seed=1", "table.csv"], ["seed=1", "table.csv"]),
+        (["-m", "seed=0,1"], ["-m", "seed=0,1"]),
+        (["+experiment=auf"], ["+experiment=auf"]),
+        (["~logger"], ["~logger"]),
+        ([], []),
+    ],
+)
+def test_the_first_word_may_be_a_file(typed, read):
+    assert with_file("decide", typed, "path") == read
+
+
+def test_a_learnt_graph_reads_its_own_key():
+    assert with_file("learn-graph", ["my table.csv", "seed=1"], "data") == ["data=my table.csv", "seed=1"]
+    with pytest.raises(UserError, match="short for data="):
+        with_file("learn-graph", ["a.csv", "data=b.csv"], "data")
+
+
+def blocks():
+    """The lines of the page that begin with `rehearsal`, as somebody would type them."""
+    text = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+    return [shlex.split(line, comments=True)[1:] for line in text.splitlines() if line.strip().startswith("rehearsal")]
+
+
+def test_the_page_shows_every_verb():
+    assert {line[0] for line in blocks() if line and not line[0].startswith("-")} == set(VERBS)
+
+
+@pytest.mark.parametrize("line", blocks(), ids=" ".join)
+def test_what_the_page_shows_can_be_typed(started, monkeypatch, capsys, line):
+    for name in ("table.csv", "task.yaml", "cases.csv", "experiments.csv"):
+        (started / name).write_text("")
+    (started / "checkpoints").symlink_to(ROOT / "checkpoints")
+    handed = []
+    monkeypatch.setattr(command_line, "_hand_over", lambda task, arguments, conf: handed.append(task.__name__))
+    monkeypatch.setattr(command_line, "finish", lambda *_: 0)
+    if line and line[0] in ("train", "decide", "cross-validate") and "--help" not in line and not any(text.startswith("resume=") for text in line):
+        assert main(line) == 0, capsys.readouterr().err
+        assert handed == [line[0].replace("-", "_")]
+    elif not line or line[0] == "options" or line[0].startswith("-"):
+        assert main(line) == 0
+    else:
+        # What works on files that are not here: the verb exists, and its help can be read.
+        assert ended([line[0], "--help"]) == 0

@@ -1,0 +1,55 @@
+"""What people are told to type: the script where they typed a script, the console command where they typed that."""
+
+import sys
+
+import pytest
+
+from rehearsal_torch.cli import spelling
+from rehearsal_torch.cli.job import provenance
+from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.spelling import spoken, typed_as
+from rehearsal_torch.cli.verbs.train import train
+
+SPELT = [
+    ("train", "python scripts/train.py", "rehearsal train"),
+    ("cross_validate", "python scripts/cross_validate.py", "rehearsal cross-validate"),
+    ("learn_graph", "python scripts/learn_graph.py", "rehearsal learn-graph"),
+    ("reproduce_auf", "python scripts/reproduce_auf.py", "rehearsal reproduce study=auf"),
+]
+
+
+@pytest.mark.parametrize(("script", "as_script", "as_verb"), SPELT)
+@pytest.mark.parametrize("program", ["/somewhere/bin/rehearsal", "rehearsal", "C:/Scripts/rehearsal.exe"])
+def test_both_spellings(monkeypatch, script, as_script, as_verb, program):
+    monkeypatch.setattr(sys, "argv", ["scripts/train.py"])
+    assert spoken(script) == as_script
+    monkeypatch.setattr(sys, "argv", [program])
+    assert spoken(script) == as_verb
+
+
+def test_without_a_checkout_there_are_no_scripts(monkeypatch):
+    monkeypatch.setattr(spelling, "checkout", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py"])
+    assert typed_as("train") == ["rehearsal", "train"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Type, for example, rehearsal train +experiment=sepsis (experiments: auf"),
+        (["checkpoint=nowhere", "+experiment=sepsis"], "Use rehearsal decide, or leave checkpoint= out"),
+    ],
+)
+def test_answers_use_the_spelling_that_was_typed(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["rehearsal"])
+    assert main(train, arguments) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert "scripts/" not in told
+
+
+def test_a_run_records_what_was_typed(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rehearsal"])
+    found = provenance("train", ["seed=1"], 1)
+    assert (found["command"], found["script"]) == ("rehearsal train seed=1", "train")
