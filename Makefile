@@ -5,28 +5,33 @@ EXP      ?= sepsis
 ARGS     ?=
 JOBS     ?= 2
 PIP_ARGS ?=
+CONSTRAINTS ?= constraints.txt
 
 PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
+DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test fuzz lint bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
+.PHONY: help train test fuzz pages lint docs bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
 	@echo "make test                sets up $(VENV) on first use, then runs all tests"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
+	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
 	@echo "make lint                checks style, formatting and types"
+	@echo "make docs                builds the documentation into site/; a warning or a broken link fails it"
 	@echo "make bench               measures the speed of search and training"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
 	@echo "make reproduce-qwz23     makes the tables and figures on structural rehearsal models, under docs/results/qwz23"
 	@echo "make reproduce-cbo       makes the tables and figures on causal Bayesian optimisation, under docs/results/cbo"
-	@echo "make clean               removes $(VENV) and caches; runs/ stays"
+	@echo "make clean               removes $(VENV), caches and the built documentation; runs/ stays"
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
 	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
 	@echo "JOBS=4                   how many processes run the tests and the fuzz lane"
+	@echo "CONSTRAINTS=FILE         the versions to install, instead of those in constraints.txt"
 	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
 
 train: $(READY)
@@ -40,10 +45,19 @@ test: $(READY)
 fuzz: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal -m slow tests/fuzz $(ARGS)
 
+# The other slow lane: the command lines of the pages, each shortened by overrides that tests/house/test_page_commands.py lists.
+pages: $(READY)
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal -m slow tests/house $(ARGS)
+
 lint: $(LINT)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+docs: $(DOCS)
+	$(PY) -m website
+	$(PY) -m zensical build --clean --strict --config-file build/website/zensical.toml
+	rm -rf site && mv build/website/site site
 
 bench: $(READY)
 	@for file in benchmarks/*.py; do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
@@ -61,11 +75,11 @@ reproduce-cbo: $(READY)
 	$(PY) scripts/reproduce_cbo.py $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site build/website .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment is made again when what it is made from has changed. Where Python comes without ensurepip (Debian
 # without python3-venv), the system's pip fills the environment from outside, which pip can do from 22.3 on.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	@command -v $(PYTHON) >/dev/null 2>&1 || { \
 	  echo "There is no $(PYTHON) on this machine. Install Python 3.11 or newer, or name it: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -80,13 +94,14 @@ $(READY): pyproject.toml constraints.txt
 	else \
 	  echo "There is no pip to fill $(VENV) with. Install pip 22.3 or newer, or venv with pip (Debian and Ubuntu: apt install python3-venv)." >&2; exit 1; \
 	fi; \
-	echo "$$install install -c constraints.txt -e '.[test]' $(PIP_ARGS)"; \
-	$$install install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]' $(PIP_ARGS) || { \
+	echo "$$install install -c $(CONSTRAINTS) -e '.[test]' $(PIP_ARGS)"; \
+	$$install install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[test]' $(PIP_ARGS) || { \
 	  echo "The packages could not be installed; pip says why above." >&2; exit 1; }
 	@touch $@
 
-$(LINT): $(READY)
+# What lint and docs need besides, each installed on first use.
+$(LINT) $(DOCS): $(READY)
 	@if $(PY) -m pip --version >/dev/null 2>&1; then install="$(PY) -m pip"; else install="$(PYTHON) -m pip --python $(PY)"; fi; \
-	echo "$$install install -c constraints.txt -e '.[lint]' $(PIP_ARGS)"; \
-	$$install install --quiet --disable-pip-version-check -c constraints.txt -e '.[lint]' $(PIP_ARGS)
+	echo "$$install install -c $(CONSTRAINTS) -e '.[$(@:$(VENV)/.ready-%=%)]' $(PIP_ARGS)"; \
+	$$install install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(@:$(VENV)/.ready-%=%)]' $(PIP_ARGS)
 	@touch $@

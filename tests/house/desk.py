@@ -1,0 +1,80 @@
+"""The files that pages name, as stand-ins in one folder: a table, a task, cases, experiments, checkpoints."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from tests.house.layers import ROOT
+from tests.toys.linear_truth import chain
+
+TASK = """
+graph: {parents: {a: [x], m: [a], y: [m, x]}}
+context: [x]
+box: {a: [-1, 1], m: [-1, 1]}
+region: {y: [1, 2]}
+"""
+EXPERIMENTS = {
+    "graph": {"parents": {"temperature": ["valve"], "yield": ["temperature", "dose"]}},
+    "actions": {"valve": [0, 1], "dose": [0, 5]},
+    "reward": "yield",
+}
+# A run that was killed, as pages name it, and what it was started with.
+KILLED, STARTED = "runs/sepsis/2026-11-21_10-00-00", ["+experiment=sepsis"]
+
+
+def system(action: dict[str, float]) -> dict[str, float]:
+    """Somebody's experiment."""
+    temperature = action["valve"] - 0.3
+    return {"temperature": temperature, "yield": -(temperature**2) + 0.1 * action["dose"]}
+
+
+def laid_out(folder: Path) -> Path:
+    """Fills a folder with the files that pages name.
+
+    Args:
+        folder: An empty folder.
+
+    Returns:
+        The same folder.
+    """
+    rows = chain().table(60)
+    _table(folder / "table.csv", rows.names, rows.values)
+    (folder / "cases.csv").write_text("x\n0.1\n-0.4\n")
+    (folder / "task.yaml").write_text(TASK)
+    tried = [{"valve": place / 6, "dose": (2.5 * place) % 5} for place in range(6)]
+    told = [{**each, **system(each)} for each in tried]
+    lines = [",".join(told[0]), *(",".join(map(repr, row.values())) for row in told)]
+    (folder / "experiments.csv").write_text("\n".join(lines) + "\n")
+    (folder / "checkpoints").symlink_to(ROOT / "checkpoints")
+    return folder
+
+
+def with_stores(folder: Path) -> None:
+    """Puts a table of two stores in the place of table.csv: season, two prices, customers."""
+    draws = torch.randn(200, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    season = draws[:, 0]
+    ours, theirs = season + draws[:, 1], 0.5 * season + draws[:, 2]
+    customers = theirs - ours + draws[:, 3]
+    names = ("season", "ours", "theirs", "customers")
+    _table(folder / "table.csv", names, torch.stack([season, ours, theirs, customers], -1))
+
+
+def with_experiments(folder: Path) -> None:
+    """Puts the task of somebody's experiments in the place of task.yaml."""
+    (folder / "task.yaml").write_text(json.dumps(EXPERIMENTS))
+
+
+def with_killed_run(folder: Path) -> None:
+    """Adds what the configuration of a killed run is read from; nothing that a run goes on with."""
+    run = folder / KILLED
+    run.mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"script": "train", "overrides": STARTED}))
+    (run / "config.yaml").write_text("name: sepsis\n")
+
+
+def _table(path: Path, names: Sequence[str], values: Tensor) -> None:
+    lines = [",".join(names), *(",".join(map(repr, row)) for row in values.tolist())]
+    path.write_text("\n".join(lines) + "\n")

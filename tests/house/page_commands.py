@@ -1,0 +1,181 @@
+"""The command lines that pages show, and whether what they ask for exists.
+
+A line counts as a command where it stands in a block or a span of code and begins with ``python scripts/``,
+``scripts/``, ``python benchmarks/``, ``rehearsal `` or ``make``; settings of the environment and
+``.venv/bin/`` before it are left out. A verb of ``rehearsal`` is a script, with ``-`` for ``_``.
+"""
+
+import ast
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from hydra._internal.utils import get_args_parser
+
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.resume import recorded
+from rehearsal_torch.cli.validation import CONF, check
+from tests.house.layers import ROOT
+
+# The changelog tells of commands as they were.
+_ALL = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = [path for path in _ALL if path.stem != "CHANGELOG"]
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_SHELL = ("", "bash", "sh", "shell", "console")
+_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_BEFORE = r"(?:[A-Z_]+=\S+ )*(?:\.venv/bin/)?"
+_COMMAND = re.compile(_BEFORE + r"((?:python )?scripts/|python benchmarks/|rehearsal |make\b)")
+# A word in capitals stands for whatever the reader puts there.
+_PLACEHOLDER = re.compile(r"(?:^|=)[A-Z]{2,}$|\.\.\.$")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line of a page.
+
+    Attributes:
+        words: What is typed: "decide" or another script, "make" or "benchmarks", then its arguments.
+        page: Where it stands first, relative to the repository.
+    """
+
+    words: tuple[str, ...]
+    page: str
+
+    @property
+    def text(self) -> str:
+        """What is typed, in one form for all ways to type it."""
+        return shlex.join(self.words)
+
+    @property
+    def template(self) -> bool:
+        """Whether the reader has to put something in the place of a word."""
+        return any(_PLACEHOLDER.search(word) for word in self.words[1:])
+
+
+def commands() -> list[Command]:
+    """The different commands of all pages, in the order in which they stand there."""
+    found: dict[tuple[str, ...], Command] = {}
+    for page in PAGES:
+        for line in lines(page.read_text(encoding="utf-8")):
+            words = typed(line)
+            if words:
+                found.setdefault(words, Command(words, str(page.relative_to(ROOT))))
+    return list(found.values())
+
+
+def lines(text: str) -> Iterator[str]:
+    """What stands in a page's code: the lines of blocks, continued ones joined, and spans."""
+    for language, block in _BLOCK.findall(text):
+        if language in _SHELL:
+            yield from block.replace("\\\n", " ").splitlines()
+    for span in _SPAN.findall(_BLOCK.sub("", text)):
+        yield " ".join(span.split())
+
+
+def typed(line: str) -> tuple[str, ...]:
+    """The words of a command: a script's name, "benchmarks" or "make", then arguments.
+
+    Returns:
+        The words; empty where a line is no command.
+    """
+    begins = _COMMAND.match(line.strip())
+    if begins is None:
+        return ()
+    first, *rest = shlex.split(line.strip()[begins.start(1) :], comments=True)
+    if first == "make":
+        return ("make", *rest)
+    if first in ("rehearsal", "python"):
+        first, *rest = rest or ["--help"]
+    if first.startswith("benchmarks/"):
+        return ("benchmarks", first.removeprefix("benchmarks/"), *rest)
+    script = first.removeprefix("scripts/").removesuffix(".py")
+    return (script if script.startswith("-") else script.replace("-", "_"), *rest)
+
+
+def examined(command: Command, folder: Path) -> None:
+    """Whether the script, verb or target exists, and takes these arguments; nothing is run.
+
+    Args:
+        command: What is examined.
+        folder: The current folder, with the files that pages name and a folder ``ready`` for `make`.
+
+    Raises:
+        AssertionError: if something does not exist.
+        UserError: if a setting or a file does not exist, or has another form.
+    """
+    first, *rest = command.words
+    if first == "make":
+        for words in made(rest, folder):
+            examined(Command(words, command.page), folder)
+    elif first == "benchmarks":
+        assert (ROOT / "benchmarks" / rest[0]).is_file(), f"there is no benchmarks/{rest[0]}"
+    else:
+        path = ROOT / "scripts" / f"{first}.py"
+        assert first == "--help" or path.is_file(), f"there is no scripts/{first}.py"
+        if first != "--help" and not command.template and rest != ["--help"]:
+            _arguments(first, tuple(rest), module(path))
+
+
+def made(words: Sequence[str], folder: Path) -> list[tuple[str, ...]]:
+    """The commands of the project that `make` would run, without running them.
+
+    Raises:
+        AssertionError: if there is no such target or variable.
+    """
+    known = re.findall(r"^(\w+) +\?=", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for name in (word.partition("=")[0] for word in words if "=" in word):
+        assert name in known, f"the Makefile has no variable {name}; it has {', '.join(known)}"
+    ready = folder / "ready"
+    ready.mkdir(exist_ok=True)
+    for name in (".ready", ".ready-lint", ".ready-docs"):
+        (ready / name).touch()
+    typed_in = ["make", "--dry-run", "-C", str(ROOT), *words, f"VENV={ready}"]
+    shown = subprocess.run(typed_in, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    scripts = [line for line in shown.stdout.splitlines() if "/bin/python scripts/" in line]
+    return [typed(line.partition("/bin/")[2]) for line in scripts]
+
+
+@cache
+def module(script: Path) -> ModuleType:
+    """The module behind a script: the last one of the package that it imports from."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    names = [node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+    return import_module(names[-1])
+
+
+@cache
+def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> None:
+    """Reads a script's arguments as the script does, by whichever way it has."""
+    there = vars(behind)
+    if "_parser" in there:
+        there["_parser"]().parse_args(arguments)
+    elif "VERB" in there:
+        there["VERB"].read(arguments)
+    elif "VERBS" in there:
+        verbs = {verb.name: verb for verb in there["VERBS"]}
+        told = f"scripts/{script}.py has no verb {arguments[0]}; it has {', '.join(verbs)}"
+        assert arguments[0] in verbs, told
+        verbs[arguments[0]].read(arguments[1:])
+    elif script in there:
+        _overrides(script, arguments)
+    else:
+        assert len(arguments) == 1, f"scripts/{script}.py takes one folder; got {list(arguments)}"
+
+
+def _overrides(script: str, arguments: Sequence[str]) -> None:
+    """Composes the configuration as the command does, and looks at its numbers and files."""
+    parsed = get_args_parser().parse_args(arguments)
+    overrides, several = list(parsed.overrides), bool(parsed.multirun)
+    taken_up = [text.partition("=")[2] for text in overrides if text.startswith("resume=")]
+    if taken_up:
+        rest = [text for text in overrides if not text.startswith("resume=")]
+        overrides, several = recorded(taken_up[0], rest, script)
+    config, jobs = composed(CONF, overrides, several, parsed.config_dir)
+    check(config, script, jobs, overrides)

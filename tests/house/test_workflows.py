@@ -1,0 +1,107 @@
+"""Workflows and templates of .github: they parse, and what they name exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.house.layers import ROOT
+from tests.house.page_commands import Command, examined, typed
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FORMS = [path for path in sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml")) if path.stem != "config"]
+# What a job makes before it names it.
+MADE = re.compile(r"(?:dist|site|empty|lowest\.txt|newest\.txt)(?:/|$)")
+PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)+|[\w-]+\.(?:txt|toml|py|yml|yaml|md)")
+
+
+def steps(path):
+    """(job, step) of a workflow."""
+    for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items():
+        yield from ((name, step) for step in job["steps"])
+
+
+def named(text):
+    """Paths below the repository that a text names, without those that a job makes."""
+    words = [word.strip("\"'") for word in text.split()]
+    found = [word for word in words if PATH.fullmatch(word) and "$" not in word]
+    return [word for word in found if not MADE.match(word)]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_have_what_github_asks_for(path):
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    # YAML 1.1 reads the key `on` as true.
+    assert {"name", True, "permissions", "jobs"} <= set(content)
+    assert content["permissions"] == {"contents": "read"}, "no job writes to the repository"
+    assert content["name"] == path.stem
+    for name, job in content["jobs"].items():
+        assert job["runs-on"] == "ubuntu-latest"
+        assert job["timeout-minutes"] <= 60, name
+        assert all(("uses" in step) != ("run" in step) for step in job["steps"]), name
+        uses = [step["uses"] for step in job["steps"] if "uses" in step]
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+@v\d+", each) for each in uses), uses
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_targets_and_paths_of_workflows_exist(path, tmp_path):
+    for job, step in steps(path):
+        settings = step.get("with", {})
+        texts = [
+            step.get("run", ""),
+            str(settings.get("path", "")),
+            str(settings.get("cache-dependency-path", "")),
+        ]
+        for name in (name for text in texts for name in named(text)):
+            assert (ROOT / name).exists(), f"{path.name}, {job}: there is no {name}"
+        for line in step.get("run", "").splitlines():
+            if words := typed(line):
+                words = tuple(word for word in words if not word.startswith("CONSTRAINTS="))
+                examined(Command(words, path.name), tmp_path)
+
+
+def test_paths_are_found_in_commands():
+    assert named("pip install -c constraints.txt x/gone.py dist/*.whl $PIP_ARGS https://a.b/c") == [
+        "constraints.txt",
+        "x/gone.py",
+    ]
+
+
+def test_triggers_name_files_that_exist():
+    content = yaml.safe_load((ROOT / ".github/workflows/versions.yml").read_text(encoding="utf-8"))
+    for name in content[True]["pull_request"]["paths"]:
+        assert (ROOT / name).is_file(), name
+
+
+def test_checks_cover_the_versions_that_are_promised():
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    tested = yaml.safe_load((ROOT / ".github/workflows/checks.yml").read_text(encoding="utf-8"))
+    versions = tested["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    assert f'requires-python = ">={versions[0]}"' in project
+    promised = re.findall(r"Programming Language :: Python :: (3\.\d+)", project)
+    assert set(promised) <= set(versions)
+
+
+def test_every_target_that_checks_something_is_called():
+    runs = [step.get("run", "") for path in WORKFLOWS for _, step in steps(path)]
+    lines = [line for run in runs for line in run.splitlines()]
+    called = {typed(line)[1] for line in lines if typed(line)[:1] == ("make",)}
+    assert called == {"lint", "test", "docs", "fuzz", "pages"}
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
+def test_issue_forms_ask_for_each_thing_once(path):
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= set(content)
+    fields = [field for field in content["body"] if field["type"] != "markdown"]
+    names = [field["id"] for field in fields]
+    assert len(names) == len(set(names))
+    assert all(field["attributes"]["label"] for field in fields)
+    assert any(field.get("validations", {}).get("required") for field in fields)
+
+
+def test_the_form_for_faults_asks_for_what_reproduces_them():
+    content = yaml.safe_load(Path(ROOT / ".github/ISSUE_TEMPLATE/bug.yml").read_text(encoding="utf-8"))
+    asked = {field["id"] for field in content["body"] if "id" in field}
+    assert asked == {"command", "config", "run", "expected", "got"}
