@@ -32,7 +32,6 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trial import Suggestion, Trial, TrialWarning, finite
@@ -47,6 +46,7 @@ from rehearsal_torch.problems.causal.own_experiments import SET, experiments_of
 from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
+from rehearsal_torch.search.trials.pending import believe_pending
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
@@ -163,7 +163,7 @@ class CausalOptimiser:
                     model = self._believing(log)
                     action = self._searched(model, log)
                 else:
-                    self._believe(model, log)
+                    believe_pending(model, self.task, log)
                     action = self._searched(model, log)
                 log, suggestion = log.ask(action)
                 made.append(suggestion)
@@ -351,35 +351,8 @@ class CausalOptimiser:
         """The model, pending and failed actions taken for experiments that came out as expected."""
         model = self._fitted(log)
         if log.those("pending", "failed"):
-            self._believe(model, log)
+            believe_pending(model, self.task, log)
         return model
-
-    def _believe(self, model: CausalModel, log: TrialLog) -> None:
-        """Lets a model take these actions for experiments; what is expected of them follows from what was told alone."""
-        model.condition(log.table)
-        model.condition(log.table + self._expected(model, log))
-
-    def _expected(self, model: CausalModel, log: TrialLog) -> Table:
-        """Pending and failed actions with every node at its best guess, under the mean of its noise.
-
-        Where the model does not speak of a node (it ignores the graph), the node is that of the nearest experiment told; it is read by nobody, unless
-        the model is one of the reward alone and the reward is a function of several nodes.
-        """
-        table, actions = log.table, log.settings("pending", "failed")
-        nearest = torch.cdist(actions / self.task.box.width, table.columns(self.task.actions) / self.task.box.width).argmin(-1)
-        nodes = dict(zip(self.task.nodes, table.columns(self.task.nodes)[nearest].unbind(-1), strict=True))
-        network, reward = model.network(), self.task.reward
-        with torch.no_grad():
-            guessed, _ = network.propagate(actions, model.draws(1024, 0).mean(0, keepdim=True))
-            believed = dict(zip(network.task.nodes, guessed[:, 0].unbind(-1), strict=True))
-            total = network.reward(guessed)[:, 0]
-        nodes |= {name: value for name, value in believed.items() if name in nodes}
-        if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in believed:
-            nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
-        values = torch.cat([actions, torch.stack([nodes[name] for name in self.task.nodes], -1)], -1)
-        marks = torch.zeros_like(values, dtype=torch.bool)
-        marks[:, : actions.shape[-1]] = True
-        return Table(table.names, values, marks)
 
 
 def _lacking(table: Table, nodes: Collection[str]) -> str:

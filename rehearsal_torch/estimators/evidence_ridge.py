@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
-from rehearsal_torch.estimators.conjugate_regression import BayesianRegression
+from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 
 GAMMA = 1e-6
 SETTLED = 1e-3

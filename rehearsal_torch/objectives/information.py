@@ -46,7 +46,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.estimators.conjugate_regression import BayesianRegression
+from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.surrogates.structural.linear_scm import Equation
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel

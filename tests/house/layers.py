@@ -24,6 +24,7 @@ LAYERS = (
     {"reporting"},
     {"cli"},
     {"studies"},
+    {"program"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 METHODS = ("spaces", "graphs", "data", "estimators", "mechanisms", "surrogates", "objectives", "search", "certificate")

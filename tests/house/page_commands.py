@@ -35,6 +35,10 @@ _COMMAND = re.compile(_BEFORE + r"((?:python )?scripts/|python benchmarks/|rehea
 _PLACEHOLDER = re.compile(r"(?:^|=)[A-Z]{2,}$|\.\.\.$")
 
 
+# The key that a data file typed first is short for.
+_FILES = {"train": "path", "decide": "path", "cross_validate": "path", "learn_graph": "data"}
+
+
 @dataclass(frozen=True)
 class Command:
     """A command line of a page.
@@ -88,6 +92,8 @@ def typed(line: str) -> tuple[str, ...]:
     if begins is None:
         return ()
     first, *rest = shlex.split(line.strip()[begins.start(1) :], comments=True)
+    if first.startswith("scripts/") and not rest:
+        return ()  # a file that is spoken of
     if first == "make":
         return ("make", *rest)
     if first in ("rehearsal", "python"):
@@ -95,7 +101,12 @@ def typed(line: str) -> tuple[str, ...]:
     if first.startswith("benchmarks/"):
         return ("benchmarks", first.removeprefix("benchmarks/"), *rest)
     script = first.removeprefix("scripts/").removesuffix(".py")
-    return (script if script.startswith("-") else script.replace("-", "_"), *rest)
+    if script == "reproduce" and rest and rest[0].startswith("study="):
+        script, rest = f"reproduce_{rest[0].removeprefix('study=')}", rest[1:]
+    script = script if script.startswith("-") else script.replace("-", "_")
+    if rest and re.match(r"[^-+~=\[]+$", rest[0]) and script in _FILES:
+        rest = [*rest[1:], f"{_FILES[script]}={rest[0]}"]
+    return (script, *rest)
 
 
 def examined(command: Command, folder: Path) -> None:
@@ -117,8 +128,13 @@ def examined(command: Command, folder: Path) -> None:
         assert (ROOT / "benchmarks" / rest[0]).is_file(), f"there is no benchmarks/{rest[0]}"
     else:
         path = ROOT / "scripts" / f"{first}.py"
-        assert first == "--help" or path.is_file(), f"there is no scripts/{first}.py"
-        if first != "--help" and not command.template and rest != ["--help"]:
+        if first == "options":
+            _overrides("train", rest)
+            return
+        if first.startswith("--") or command.template:
+            return
+        assert path.is_file(), f"there is no scripts/{first}.py"
+        if rest != ["--help"]:
             _arguments(first, tuple(rest), module(path))
 
 

@@ -60,6 +60,15 @@ RUN = {
 }
 # What is not run, by pattern, and why.
 NOT_RUN = {
+    "--*": "tests/test_program.py types it",
+    "* --help": "tests/scripts/test_answers.py types it",
+    "options *": "tests/cli/options/test_listing.py lists every experiment",
+    "VERB *": "is the grammar, no command",
+    "train path=...": "has a placeholder, which the reader fills in",
+    "cross_validate *": "tests/scripts/test_runs.py runs folds; the grid takes an hour",
+    "train +experiment=sepsis decision=greedy seed=1": "differs from what is run in the decision alone",
+    "train +experiment=sepsis surrogate.mechanism.hidden=100": "the same with another size, which is run",
+    "train -m +experiment=sepsis seed=0,1,2": "the same with a launcher, which is run",
     "make": "prints the help; the test below looks at the targets",
     "make *": "sets an environment up and calls scripts, which are run under their own names",
     "benchmarks *": "takes minutes, and its figures mean nothing when it is shortened",

@@ -41,7 +41,8 @@ from torch import Tensor, nn
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators.conjugate_regression import BayesianRegression, ConjugateRegression
+from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
+from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
 from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.structural.linear_scm import Equation

@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal_torch.cli import main as command_line
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.rehearsal import STUDIES, VERBS, main, with_file
+from rehearsal_torch.program import STUDIES, VERBS, main, with_file
 from tests.house.layers import ROOT
 from tests.scripts.typing_in import surroundings
 
@@ -52,7 +52,7 @@ def test_scripts_and_verbs_are_the_same():
 
 
 def test_the_overview_and_slips_import_nothing_heavy():
-    code = "import sys\nfrom rehearsal_torch.cli.rehearsal import main\n"
+    code = "import sys\nfrom rehearsal_torch.program import main\n"
     code += "assert main([]) == 0 and main(['trian']) == 2 and main(['decide', 'a.csv', 'b.csv']) == 2\n"
     code += "print(sorted({'torch', 'lightning', 'pandas', 'hydra', 'omegaconf', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], env=surroundings(), capture_output=True, text=True, check=True)
@@ -60,7 +60,7 @@ def test_the_overview_and_slips_import_nothing_heavy():
 
 
 def test_a_reader_who_has_read_enough_is_no_error():
-    code = "import sys\nfrom rehearsal_torch.cli.rehearsal import main\nsys.exit(main(['--help']))"
+    code = "import sys\nfrom rehearsal_torch.program import main\nsys.exit(main(['--help']))"
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([sys.executable, "-c", code], env=surroundings(), stdout=write, stderr=subprocess.PIPE, text=True, check=False)

@@ -1,0 +1,51 @@
+"""Pending and failed trials, believed to come out at their posterior mean.
+
+The next action is looked for under that belief, which removes the epistemic uncertainty near what is already
+under way: several actions can be asked for one after the other.
+
+Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer").
+"""
+
+import torch
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trial_log import TrialLog
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
+
+
+def believe_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
+    """Conditions a model on completed trials, and on pending and failed ones as if they had come out as expected.
+
+    Args:
+        model: A fitted model; it is conditioned in place, its hyper-parameters stay.
+        task: Actions, nodes and reward.
+        log: The trials; what is expected follows from the completed ones alone.
+    """
+    model.condition(log.table)
+    model.condition(log.table + expected_rows(model, task, log))
+
+
+def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
+    """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
+
+    Where the model does not speak of a node (it ignores the graph), the node is that of the nearest completed
+    trial; it is read by nobody, unless the model is one of the reward alone and the reward is a function of
+    several nodes.
+    """
+    table, actions = log.table, log.settings("pending", "failed")
+    nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)
+    nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
+    network, reward = model.network(), task.reward
+    with torch.no_grad():
+        guessed, _ = network.propagate(actions, model.draws(1024, 0).mean(0, keepdim=True))
+        believed = dict(zip(network.task.nodes, guessed[:, 0].unbind(-1), strict=True))
+        total = network.reward(guessed)[:, 0]
+    nodes |= {name: value for name, value in believed.items() if name in nodes}
+    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in believed:
+        nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
+    values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
+    marks = torch.zeros_like(values, dtype=torch.bool)
+    marks[:, : actions.shape[-1]] = True
+    return Table(table.names, values, marks)
