@@ -119,7 +119,9 @@ def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
         return False
     if not isinstance(found, type):
         # Makers of loggers are handed the training's own folder, and nothing else.
-        return group == "trainer" and found.__module__ == f"{PACKAGE}.training.loggers" and set(node) == {"_target_", "_partial_"} and node["_partial_"] is True
+        return (
+            group == "trainer" and found.__module__ == f"{PACKAGE}.training.callbacks" and set(node) == {"_target_", "_partial_"} and node["_partial_"] is True
+        )
     return issubclass(found, _kinds(group))
 
 

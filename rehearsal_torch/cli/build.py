@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
 from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.files.moved import current
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem
@@ -85,12 +86,21 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
     """A group's node as plain data, references resolved; checked where the configuration comes from a folder."""
     node = config[group]
     content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    content = _present(content)
     if not isinstance(content, dict):
         raise UserError(f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}")
     trusted = config.get("trusted")
     if trusted is not None:
         check_allowed(content, group, trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted))
     return {str(key): value for key, value in content.items()}
+
+
+def _present(node: Any) -> Any:
+    """Plain data with the paths of classes that an earlier version had elsewhere as they are today."""
+    if isinstance(node, Mapping):
+        targets = {"_target_": current(node["_target_"])} if isinstance(node.get("_target_"), str) else {}
+        return {key: _present(value) for key, value in node.items()} | targets
+    return [_present(value) for value in node] if isinstance(node, list) else node
 
 
 def problem_of(config: DictConfig) -> "Problem":

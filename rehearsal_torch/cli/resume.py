@@ -24,6 +24,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
+from rehearsal_torch.files.moved import current
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not change what comes out.
@@ -188,7 +189,7 @@ def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and value:
             found.update(_flat(value, f"{prefix}{key}."))
         else:
-            found[f"{prefix}{key}"] = value
+            found[f"{prefix}{key}"] = current(value) if key == "_target_" and isinstance(value, str) else value
     return found
 
 

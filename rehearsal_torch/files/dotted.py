@@ -1,7 +1,7 @@
 """What a dotted path in a configuration names: judged by the object that is found, not by how the path begins.
 
 `Path`, say, which some of our modules import, is found at ``rehearsal_torch.run_folder.Path`` and is none of ours; what a module
-keeps for itself (a leading underscore) is found nowhere.
+keeps for itself (a leading underscore) is found nowhere. A path of an earlier version is read as that of today (`files.moved`).
 
 Source: ours.
 """
@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
+from rehearsal_torch.files.moved import current
+
 
 def found_at(target: Any) -> Any:
     """The class or function at a dotted path, a module and a name; None where there is none, or a name is private."""
     if not isinstance(target, str):
         return None
-    names = target.split(".")
+    names = current(target).split(".")
     if len(names) < 2 or not all(name.isidentifier() and not name.startswith("_") for name in names):
         return None
     try:
@@ -32,7 +34,7 @@ def defined_in(target: Any, rooms: Iterable[str]) -> Any:
         target: The dotted path.
         rooms: Packages or modules; nothing outside them is imported.
     """
-    home = target.rpartition(".")[0] if isinstance(target, str) else ""
+    home = current(target).rpartition(".")[0] if isinstance(target, str) else ""
     if not any(home == room or home.startswith(f"{room}.") for room in rooms):
         return None
     found = found_at(target)

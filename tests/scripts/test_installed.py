@@ -105,7 +105,7 @@ def test_the_readme_reads_well_away_from_the_repository(wheel):
 
 
 def test_nothing_of_a_checkout_is_on_the_path(installed, tmp_path):
-    code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.commands.installation import checkout, conf_folder\n"
+    code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.cli.installation import checkout, conf_folder\n"
     code += f"print(json.dumps([sys.path, {PACKAGE}.__file__, str(conf_folder()), checkout() is None, {PACKAGE}.__version__]))"
     answer = ran([installed / "python", "-c", code], tmp_path)
     assert answer.code == 0, answer.err
