@@ -1,16 +1,19 @@
-"""How long a round of causal Bayesian optimisation takes at n = 100 experiments, in process seconds on one core.
+"""How long a round of causal Bayesian optimisation takes at n = 100 experiments, in process seconds on one
+core.
 
-A round is: fit the model to n rows (it was fitted to n - 1 before, as in the loop), make the objective, find the action to try and the
-action to recommend. `fit` and `decide` are these parts, medians over the repetitions. The methods are those of conf/decision.
+A round is: fit the model to n rows (it was fitted to n - 1 before, as in the loop), make the objective, find
+the action to try and the action to recommend. `fit` and `decide` are these parts, medians over the
+repetitions. The methods are those of conf/decision.
 
-Beside EXCBO stands a plain implementation of the same round: a `SingleTaskGP` a node, fitted one after the other by `fit_gpytorch_mll`;
-Eq. 5 with best guesses before the reward, by GPyTorch posteriors, under the same 64 draws of the noise; `optimize_acqf` with 512 raw
-points and 32 restarts, two restarts a call. It fits no noise law and recommends nothing, which is in its favour. To compare like with like
-EXCBO is set to one noise scale and best guesses here (`excbo, plain`). What both found is judged by the same function, EXCBO's bound:
+Beside EXCBO stands a plain implementation of the same round: a `SingleTaskGP` a node, fitted one after the
+other by `fit_gpytorch_mll`; Eq. 5 with best guesses before the reward, by GPyTorch posteriors, under the same
+64 draws of the noise; `optimize_acqf` with 512 raw points and 32 restarts, two restarts a call. It fits no
+noise law and recommends nothing, which is in its favour. To compare like with like EXCBO is set to one noise
+scale and best guesses here (`excbo, plain`). What both found is judged by the same function, EXCBO's bound:
 `bound` and `plain bound` must agree, or the ratio compares different things.
 
-Run: python benchmarks/causal.py [--rows 100] [--repeat 5] [--reference 2] [--problems dropwave,alpine2] [--methods excbo,ucb] [--out DIR]
-Writes DIR/causal.csv with one row a method, problem and repetition.
+Run: python benchmarks/causal.py [--rows 100] [--repeat 5] [--reference 2] [--problems dropwave,alpine2]
+[--methods excbo,ucb] [--out DIR] Writes DIR/causal.csv with one row a method, problem and repetition.
 """
 
 import argparse
@@ -38,20 +41,35 @@ from rehearsal_torch.training.fit import fit
 Row = dict[str, object]
 CONF = Path(__file__).resolve().parents[1] / "conf"
 METHODS = ("random_actions", "ucb", "eicf", "eifn", "mcbo", "mcbo_released", "excbo", "excbo_paper")
-PROBLEMS: dict[str, Callable[[int], CausalWorld]] = {"dropwave": lambda seed: Dropwave(seed=seed), "alpine2": lambda seed: Alpine2(seed=seed)}
+PROBLEMS: dict[str, Callable[[int], CausalWorld]] = {
+    "dropwave": lambda seed: Dropwave(seed=seed),
+    "alpine2": lambda seed: Alpine2(seed=seed),
+}
 BETA, DRAWS, RAW, RESTARTS = 2.0, 64, 512, 32
 PLAIN = "excbo, plain"
 
 
-def method(name: str, world: CausalWorld, seed: int) -> tuple[ExogenousModel, Callable[..., CausalObjective], Search]:
+def method(
+    name: str, world: CausalWorld, seed: int
+) -> tuple[ExogenousModel, Callable[..., CausalObjective], Search]:
     """What a decision of conf/decision builds."""
-    decision, over = ("excbo", [f"objective.beta={BETA}", "objective.propagate=mean", "surrogate.phi=homoskedastic"]) if name == PLAIN else (name, [])
+    decision, over = (
+        ("excbo", [f"objective.beta={BETA}", "objective.propagate=mean", "surrogate.phi=homoskedastic"])
+        if name == PLAIN
+        else (name, [])
+    )
     with initialize_config_dir(str(CONF), version_base=None):
         config = compose("config", overrides=[f"decision={decision}", f"seed={seed}", *over])
-    return instantiate(config.surrogate, task=world.task.to_plain(), _convert_="all"), instantiate(config.objective), instantiate(config.search)
+    return (
+        instantiate(config.surrogate, task=world.task.to_plain(), _convert_="all"),
+        instantiate(config.objective),
+        instantiate(config.search),
+    )
 
 
-def rounds(name: str, problem: str, rows: int, repeat: int) -> tuple[list[Row], list[tuple[CausalWorld, CausalObjective, float]]]:
+def rounds(
+    name: str, problem: str, rows: int, repeat: int
+) -> tuple[list[Row], list[tuple[CausalWorld, CausalObjective, float]]]:
     """What rounds of a method took, and what they found."""
     made, found = [], []
     for index in range(repeat):
@@ -67,7 +85,16 @@ def rounds(name: str, problem: str, rows: int, repeat: int) -> tuple[list[Row], 
         asked = objective(model, world.situation(0))
         decision = search(asked)
         marks.append(time.process_time())
-        made.append({"problem": problem, "method": name, "rows": rows, "repetition": index, "fit": marks[1] - marks[0], "decide": marks[2] - marks[1]})
+        made.append(
+            {
+                "problem": problem,
+                "method": name,
+                "rows": rows,
+                "repetition": index,
+                "fit": marks[1] - marks[0],
+                "decide": marks[2] - marks[1],
+            }
+        )
         found.append((world, asked, decision.value))
     return made, found
 
@@ -89,16 +116,27 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
         process = SingleTaskGP((inputs - lower) / width, values)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(process.likelihood, process))
         process.eval()
-        laws.append((process, lower, width, (process.likelihood.noise.detach().sqrt() * process.outcome_transform.stdvs).reshape(())))
+        laws.append(
+            (
+                process,
+                lower,
+                width,
+                (process.likelihood.noise.detach().sqrt() * process.outcome_transform.stdvs).reshape(()),
+            )
+        )
     marks.append(time.process_time())
 
     class Bound(AcquisitionFunction):
         """Eq. 5 by GPyTorch posteriors."""
 
         def forward(self, X: Tensor) -> Tensor:
-            known = {name: X[:, 0, place, None].expand(-1, len(noise)) for place, name in enumerate(task.actions)}
+            known = {
+                name: X[:, 0, place, None].expand(-1, len(noise)) for place, name in enumerate(task.actions)
+            }
             deviation = X.new_zeros(())
-            for place, (node, (process, lower, width, scale)) in enumerate(zip(task.nodes, laws, strict=True)):
+            for place, (node, (process, lower, width, scale)) in enumerate(
+                zip(task.nodes, laws, strict=True)
+            ):
                 inputs = (torch.stack([known[name] for name in task.inputs(node)], -1) - lower) / width
                 posterior = process.posterior(inputs)
                 known[node] = posterior.mean.squeeze(-1) + scale * noise[:, place]
@@ -107,7 +145,9 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
             return known[task.reward.names[0]].mean(-1) + BETA * deviation.mean(-1)
 
     options = {"batch_limit": 2, "init_batch_limit": 64, "maxiter": 100, "seed": index}
-    action, _ = optimize_acqf(Bound(laws[-1][0]), world.bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW, options=options)
+    action, _ = optimize_acqf(
+        Bound(laws[-1][0]), world.bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW, options=options
+    )
     marks.append(time.process_time())
     return marks[1] - marks[0], marks[2] - marks[1], action
 
@@ -120,7 +160,15 @@ def beside(found: list[tuple[CausalWorld, CausalObjective, float]], problem: str
         with torch.no_grad():
             theirs = float(objective(action))
         made.append(
-            {"problem": problem, "method": "one process a node", "rows": rows, "repetition": index, "fit": fitted, "decide": decided, "bound": value}
+            {
+                "problem": problem,
+                "method": "one process a node",
+                "rows": rows,
+                "repetition": index,
+                "fit": fitted,
+                "decide": decided,
+                "bound": value,
+            }
             | {"plain bound": theirs}
         )
     return made
@@ -136,7 +184,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--reference", type=int, default=2, help="repetitions of the plain implementation; 0 leaves it out")
+    parser.add_argument(
+        "--reference", type=int, default=2, help="repetitions of the plain implementation; 0 leaves it out"
+    )
     parser.add_argument("--problems", default="dropwave,alpine2")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--out", type=Path, default=Path("runs/benchmarks"))
@@ -146,12 +196,19 @@ def main() -> None:
     # Imports and the first compilations are paid for beforehand.
     rounds("ucb", "dropwave", 20, 1)
     whole: list[Row] = []
-    print(f"{'problem':<10} {'method':<20} {'fit':>7} {'decide':>8} {'round':>8}   CPU seconds, medians, n = {chosen.rows}")
+    print(
+        f"{'problem':<10} {'method':<20} {'fit':>7} {'decide':>8} {'round':>8}   CPU seconds, medians, n = "
+        f"{chosen.rows}"
+    )
 
     def told(made: list[Row]) -> float:
         whole.extend(made)
         fitted, decided = middle(made, "fit"), middle(made, "decide")
-        print(f"{made[0]['problem']!s:<10} {made[0]['method']!s:<20} {fitted:7.3f} {decided:8.3f} {fitted + decided:8.3f}", flush=True)
+        print(
+            f"{made[0]['problem']!s:<10} {made[0]['method']!s:<20} {fitted:7.3f} {decided:8.3f} "
+            f"{fitted + decided:8.3f}",
+            flush=True,
+        )
         return fitted + decided
 
     for problem in chosen.problems.split(","):
@@ -162,11 +219,19 @@ def main() -> None:
             ours = told(made)
             plain = beside(found, problem, chosen.rows)
             theirs = told(plain)
-            bounds = ", ".join(f"{float(str(row['bound'])):.4f} and {float(str(row['plain bound'])):.4f}" for row in plain)
-            print(f"{problem:<10} the plain implementation takes {theirs / ours:.1f} times as long; bounds reached, ours and its: {bounds}", flush=True)
+            bounds = ", ".join(
+                f"{float(str(row['bound'])):.4f} and {float(str(row['plain bound'])):.4f}" for row in plain
+            )
+            print(
+                f"{problem:<10} the plain implementation takes {theirs / ours:.1f} times as long; bounds "
+                f"reached, ours and its: {bounds}",
+                flush=True,
+            )
     chosen.out.mkdir(parents=True, exist_ok=True)
     with (chosen.out / "causal.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, ("problem", "method", "rows", "repetition", "fit", "decide", "bound", "plain bound"))
+        writer = csv.DictWriter(
+            stream, ("problem", "method", "rows", "repetition", "fit", "decide", "bound", "plain bound")
+        )
         writer.writeheader()
         writer.writerows(whole)
 

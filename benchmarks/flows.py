@@ -1,14 +1,18 @@
 """How fast Grad-Rh decides by gradients of its flows, and by finite differences of them.
 
-The flows of one fitted model, the same losses, the same starts, the same Adam steps; only where the slope comes from differs:
+The flows of one fitted model, the same losses, the same starts, the same Adam steps; only where the slope
+comes from differs:
 
     autograd, together       one backward pass for all situations: what `TanhDescent` does
     autograd, one by one     one situation at a time
-    differences, together    central differences, 2 k evaluations for k altered variables, all situations in one tensor
-    differences, one by one  the same, a situation and an evaluation at a time: what a library without gradients does
+    differences, together    central differences, 2 k evaluations for k altered variables, all situations in
+                             one tensor
+    differences, one by one  the same, a situation and an evaluation at a time: what a library without
+                             gradients does
 
-Printed are milliseconds of CPU a decision, the mean loss reached, and the ratio to the first line. Central differences need
-2 k evaluations where a backward pass costs about one or two: the gain from gradients alone grows with k.
+Printed are milliseconds of CPU a decision, the mean loss reached, and the ratio to the first line. Central
+differences need 2 k evaluations where a backward pass costs about one or two: the gain from gradients alone
+grows with k.
 
 Run: python benchmarks/flows.py [k] [situations] [steps]
 """
@@ -38,11 +42,19 @@ def world(k: int, rows: int = 700) -> tuple[RehearsalTask, Table]:
     """x -> a_1 ... a_k -> m -> y, curved."""
     names = [f"a{index}" for index in range(k)]
     graph = RehearsalGraph.of({**{name: ["x"] for name in names}, "m": names, "y": ["m", "x"]})
-    task = RehearsalTask(graph, ("x",), Box.of(dict.fromkeys(names, (-1.0, 1.0))), Polytope.of({"y": (0.5, 1.0)}), (tuple(names),))
+    task = RehearsalTask(
+        graph,
+        ("x",),
+        Box.of(dict.fromkeys(names, (-1.0, 1.0))),
+        Polytope.of({"y": (0.5, 1.0)}),
+        (tuple(names),),
+    )
     stream = torch.Generator().manual_seed(0)
     x = torch.randn(rows, 1, generator=stream, dtype=torch.float64)
     a = 0.5 * x + 0.5 * torch.randn(rows, k, generator=stream, dtype=torch.float64)
-    m = torch.sin(a).sum(-1, keepdim=True) / k**0.5 + 0.2 * torch.randn(rows, 1, generator=stream, dtype=torch.float64)
+    m = torch.sin(a).sum(-1, keepdim=True) / k**0.5 + 0.2 * torch.randn(
+        rows, 1, generator=stream, dtype=torch.float64
+    )
     y = m + 0.3 * x.square() - 0.3 + 0.2 * torch.randn(rows, 1, generator=stream, dtype=torch.float64)
     return task, Table.observed(("x", *names, "m", "y"), torch.cat([x, a, m, y], -1))
 
@@ -55,7 +67,9 @@ def differences(objective: CentreDistance, actions: Tensor, together: bool, step
         if together:
             values = objective(torch.cat([actions + shifts.unsqueeze(1), actions - shifts.unsqueeze(1)]))
             return ((values[:width] - values[width:]) / (2 * step)).T.unsqueeze(0)
-        return torch.stack([(objective(actions + shift) - objective(actions - shift)) / (2 * step) for shift in shifts], -1)
+        return torch.stack(
+            [(objective(actions + shift) - objective(actions - shift)) / (2 * step) for shift in shifts], -1
+        )
 
 
 def adam(objective: CentreDistance, steps: int, how: str) -> Tensor:
@@ -81,10 +95,19 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
     torch.manual_seed(0)
     task, table = world(k)
     began = time.process_time()
-    made = fit(FlowStructural(task, partial(ConditionalFlow, hidden=(32, 32))), table, Descent(30, 128, 5e-3, progress=False))
-    print(f"{len(made.flows)} flows fitted to {len(table)} rows in {time.process_time() - began:.1f} s of CPU, 30 epochs")
+    made = fit(
+        FlowStructural(task, partial(ConditionalFlow, hidden=(32, 32))),
+        table,
+        Descent(30, 128, 5e-3, progress=False),
+    )
+    print(
+        f"{len(made.flows)} flows fitted to {len(table)} rows in {time.process_time() - began:.1f} s of CPU, "
+        "30 epochs"
+    )
     stream = torch.Generator().manual_seed(1)
-    situations = [Foresight(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds()) for i in range(count)]
+    situations = [
+        Foresight(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds()) for i in range(count)
+    ]
     (whole,) = CentreDistances(made, situations).distances()
     single = [CentreDistances(made, [each]).distances()[0] for each in situations]
     ways = {
@@ -102,7 +125,10 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
         print(f"k={k}  {name:24s} {each:8.1f} ms a decision   loss {float(loss):.4f}   {each / first:5.1f} x")
     began = time.process_time()
     TanhDescent().many(CentreDistances(made, situations))
-    print(f"k={k}  {'whole decision':24s} {1000 * (time.process_time() - began) / count:8.1f} ms (screening, two starts, fresh draws)")
+    print(
+        f"k={k}  {'whole decision':24s} {1000 * (time.process_time() - began) / count:8.1f} ms (screening, "
+        "two starts, fresh draws)"
+    )
 
 
 if __name__ == "__main__":

@@ -2,19 +2,20 @@
 
 The world is the bank's loan: two context variables, one covariate, one action. Measured are
 
-    fit        N rows: fixed widths; leave-one-out over widths; the default, joint metrics chosen by evidence; landmarks, random
-               features and conjugate gradients
-    decide     1,000 contexts, K = 20 starts, T = 100 steps of projected ascent, after the fit (no factorisation)
+    fit        N rows: fixed widths; leave-one-out over widths; the default, joint metrics chosen by evidence;
+               landmarks, random features and conjugate gradients
+    decide     1,000 contexts, K = 20 starts, T = 100 steps of projected ascent, after the fit (no
+               factorisation)
 
-and beside them Algorithm 1 of Du et al. (2026) in plain NumPy: the same kernel, widths, lambdas, starts and fixed steps; its
-offline phase factorises once as well, then contexts and starts are taken one by one. With fixed steps (`fixed`) both do the
-same work, and the largest difference in what they reach, as J, is printed; `adaptive` steps, with starts given up on the
-way, are the default of the package. `default` is decision=cme whole: four joint metrics, their posterior deviations, and
-the rows that lie near.
-Memory is the peak of a process of its own, with about 320 MB of imports.
+and beside them Algorithm 1 of Du et al. (2026) in plain NumPy: the same kernel, widths, lambdas, starts and
+fixed steps; its offline phase factorises once as well, then contexts and starts are taken one by one. With
+fixed steps (`fixed`) both do the same work, and the largest difference in what they reach, as J, is printed;
+`adaptive` steps, with starts given up on the way, are the default of the package. `default` is decision=cme
+whole: four joint metrics, their posterior deviations, and the rows that lie near. Memory is the peak of a
+process of its own, with about 320 MB of imports.
 
-Run: python benchmarks/kernel.py [--contexts 1000] [--reference 20] [--repeat 3] [--threads 1] [--large 100000] [--out DIR]
-Writes DIR/kernel.csv with one row a measurement and repetition.
+Run: python benchmarks/kernel.py [--contexts 1000] [--reference 20] [--repeat 3] [--threads 1] [--large
+100000] [--out DIR] Writes DIR/kernel.csv with one row a measurement and repetition.
 """
 
 import argparse
@@ -60,7 +61,7 @@ def estimators() -> dict[str, Callable[[], AlterationValue]]:
 
 def nested(world: Loan, name: str) -> NestedRidge:
     """An unfitted surrogate with the named estimator."""
-    return NestedRidge(world.task, lambda first: estimators()[name]())  # noqa: ARG005  the loan has nothing between alterations
+    return NestedRidge(world.task, lambda first: estimators()[name]())  # noqa: ARG005
 
 
 def examples(world: Loan) -> Examples:
@@ -114,11 +115,15 @@ def _gram(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.exp(-0.5 * np.maximum(square, 0))
 
 
-def decide(surrogate: NestedRidge, situations: list[Foresight], rate: float | None, caution: float = 0.0) -> list[float]:
+def decide(
+    surrogate: NestedRidge, situations: list[Foresight], rate: float | None, caution: float = 0.0
+) -> list[float]:
     """What each context's decision is judged at (J, less caution), in batches as the loop makes them."""
     search, found = ProjectedAscent(STARTS, STEPS, rate=rate), []
     for first in range(0, len(situations), search.together):
-        decisions = search.many(KernelValue(surrogate, situations[first : first + search.together], caution=caution))
+        decisions = search.many(
+            KernelValue(surrogate, situations[first : first + search.together], caution=caution)
+        )
         found += [decision.value for decision in decisions]
     return found
 
@@ -138,7 +143,14 @@ def fits(counts: dict[str, tuple[int, ...]], repeat: int, threads: int) -> Itera
             for repetition in range(repeat if rows <= 5000 else 1):
                 with get_context("spawn").Pool(1) as pool:
                     seconds, megabytes = pool.apply(heavy, (name, rows, threads))
-                yield {"what": "fit", "method": name, "rows": rows, "repetition": repetition, "seconds": seconds, "megabytes": megabytes}
+                yield {
+                    "what": "fit",
+                    "method": name,
+                    "rows": rows,
+                    "repetition": repetition,
+                    "seconds": seconds,
+                    "megabytes": megabytes,
+                }
 
 
 def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[str, object]]:
@@ -149,15 +161,28 @@ def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[
     default = fit(nested(world, "joint metrics"), world.observations())
     plain = PlainAlgorithm(examples(world))
     seen = surrogate.scaler.shown(world.task.context, world.given(situations[:few])).numpy()
-    bounds = surrogate.scaler.shown(("A2",), torch.tensor([[0.0], [1.0]], dtype=torch.float64)).flatten().tolist()
+    bounds = (
+        surrogate.scaler.shown(("A2",), torch.tensor([[0.0], [1.0]], dtype=torch.float64)).flatten().tolist()
+    )
     for repetition in range(repeat):
         line: dict[str, object] = {"what": "decide", "rows": rows, "repetition": repetition}
         seconds, reached = timed(lambda: decide(surrogate, situations, RATE))
         reference, wanted = timed(lambda: [plain.decide(context, *bounds) for context in seen])
         apart = float(np.abs(np.array(reached)[:few] - np.array(wanted)).max())
-        yield {**line, "method": "fixed", "seconds": seconds, "reference": reference * contexts / few, "apart": apart}
+        yield {
+            **line,
+            "method": "fixed",
+            "seconds": seconds,
+            "reference": reference * contexts / few,
+            "apart": apart,
+        }
         seconds, better = timed(lambda: decide(surrogate, situations, None))
-        yield {**line, "method": "adaptive", "seconds": seconds, "apart": float((np.array(reached) - np.array(better)).max())}
+        yield {
+            **line,
+            "method": "adaptive",
+            "seconds": seconds,
+            "apart": float((np.array(reached) - np.array(better)).max()),
+        }
         seconds, _ = timed(lambda: decide(default, situations, None, caution=2.0))
         yield {**line, "method": "default", "seconds": seconds}
 
@@ -186,17 +211,29 @@ def main() -> None:
     print(f"{'fit':<24} {'rows':>7} {'s':>8} {'MB':>7}")
     for line in fits(counts, chosen.repeat, chosen.threads):
         rows.append(line)
-        print(f"{line['method']!s:<24} {line['rows']:>7} {line['seconds']:8.3f} {line['megabytes']:7.0f}", flush=True)
+        print(
+            f"{line['method']!s:<24} {line['rows']:>7} {line['seconds']:8.3f} {line['megabytes']:7.0f}",
+            flush=True,
+        )
     print(f"{'decide':<24} {'rows':>7} {'s':>8} {'NumPy':>8} {'ratio':>6} {'difference in J':>16}")
     for size in (1000, 5000):
         for line in decisions(size, chosen.contexts, chosen.reference, chosen.repeat if size == 1000 else 1):
             rows.append(line)
-            beside = f"{line['reference']:8.1f} {line['reference'] / line['seconds']:6.0f}" if "reference" in line else f"{'-':>8} {'-':>6}"  # type: ignore[operator]
+            beside = (
+                f"{line['reference']:8.1f} {line['reference'] / line['seconds']:6.0f}"
+                if "reference" in line
+                else f"{'-':>8} {'-':>6}"
+            )  # type: ignore[operator]
             apart = f"{line['apart']:16.1e}" if "apart" in line else f"{'-':>16}"
-            print(f"{line['method']!s:<24} {line['rows']:>7} {line['seconds']:8.2f} {beside} {apart}", flush=True)
+            print(
+                f"{line['method']!s:<24} {line['rows']:>7} {line['seconds']:8.2f} {beside} {apart}",
+                flush=True,
+            )
     chosen.out.mkdir(parents=True, exist_ok=True)
     with (chosen.out / "kernel.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, ("what", "method", "rows", "repetition", "seconds", "megabytes", "reference", "apart"))
+        writer = csv.DictWriter(
+            stream, ("what", "method", "rows", "repetition", "seconds", "megabytes", "reference", "apart")
+        )
         writer.writeheader()
         writer.writerows(rows)
 

@@ -1,15 +1,16 @@
 """How fast linear Gaussian decisions are made, in process milliseconds a decision on one core.
 
-Two tasks: one outcome with an interval (three candidate sets), and two outcomes with an upright rectangle or a triangle, whose
-two actions are set together. For each, 1,000 contexts are decided in one batch:
+Two tasks: one outcome with an interval (three candidate sets), and two outcomes with an upright rectangle or
+a triangle, whose two actions are set together. For each, 1,000 contexts are decided in one batch:
 
-    care      the most probable success (closed form or projected Newton), with predictive probability and interval
+    care      the most probable success (closed form or projected Newton), with predictive probability and
+              interval
     micns     the cheapest alteration under a chance constraint, its level chosen from a grid
 
-Beside them stands plain SciPy, one context and one candidate set after the other: L-BFGS-B with the closed-form value and
-gradient for care, SLSQP with exact derivatives for micns; it finds actions only and says nothing of its uncertainty. A
-triangle has no closed form to give to SciPy. Ratios are of medians over repetitions; the largest difference in what the two
-reach is printed beside them.
+Beside them stands plain SciPy, one context and one candidate set after the other: L-BFGS-B with the
+closed-form value and gradient for care, SLSQP with exact derivatives for micns; it finds actions only and
+says nothing of its uncertainty. A triangle has no closed form to give to SciPy. Ratios are of medians over
+repetitions; the largest difference in what the two reach is printed beside them.
 
 Run: python benchmarks/linear.py [--contexts 1000] [--reference 50] [--repeat 3] [--out DIR]
 Writes DIR/linear.csv with one row a task, method and repetition.
@@ -48,13 +49,25 @@ MARKET: Coefficients = {
     "profit": {"raw_cost": -1.0, "self_pricing": 0.9},
     "customers": {"raw_cost": 1.6, "self_pricing": -0.9},
 }
-TRIANGLE = {"names": ["profit", "customers"], "normals": [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], "offsets": [-0.2, -0.3, 2.0]}
+TRIANGLE = {
+    "names": ["profit", "customers"],
+    "normals": [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]],
+    "offsets": [-0.2, -0.3, 2.0],
+}
 
 
-def task(coefficients: Coefficients, context: list[str], box: dict[str, list[float]], region: dict, sets: list[list[str]]) -> RehearsalTask:
+def task(
+    coefficients: Coefficients,
+    context: list[str],
+    box: dict[str, list[float]],
+    region: dict,
+    sets: list[list[str]],
+) -> RehearsalTask:
     """A task over a linear world."""
     graph = {"parents": {child: list(parents) for child, parents in coefficients.items()}}
-    return RehearsalTask.of({"graph": graph, "context": context, "box": box, "region": region, "candidates": sets})
+    return RehearsalTask.of(
+        {"graph": graph, "context": context, "box": box, "region": region, "candidates": sets}
+    )
 
 
 def tasks() -> dict[str, tuple[RehearsalTask, Coefficients]]:
@@ -63,7 +76,16 @@ def tasks() -> dict[str, tuple[RehearsalTask, Coefficients]]:
     joint = [["raw_cost", "self_pricing"]]
     upright = {"profit": [0.5, 1.9], "customers": [0.8, 2.2]}
     return {
-        "interval": (task(CHAIN, ["x"], {"a": [-1.0, 1.0], "m": [-1.0, 1.0]}, {"y": [1.0, 2.0]}, [["a"], ["m"], ["a", "m"]]), CHAIN),
+        "interval": (
+            task(
+                CHAIN,
+                ["x"],
+                {"a": [-1.0, 1.0], "m": [-1.0, 1.0]},
+                {"y": [1.0, 2.0]},
+                [["a"], ["m"], ["a", "m"]],
+            ),
+            CHAIN,
+        ),
         "rectangle": (task(MARKET, ["cf", "ei"], wide, upright, joint), MARKET),
         "triangle": (task(MARKET, ["cf", "ei"], wide, TRIANGLE, joint), MARKET),
     }
@@ -74,22 +96,44 @@ def drawn(made: RehearsalTask, coefficients: Coefficients, count: int, seed: int
     stream, columns = np.random.default_rng(seed), {}
     for name in made.graph.names:
         parents = coefficients[name]
-        columns[name] = sum(w * columns[p] for p, w in parents.items()) + (0.3 if parents else 0.2) * stream.normal(size=count)
-    return Table.observed(made.graph.names, torch.from_numpy(np.stack([columns[name] for name in made.graph.names], -1)))
+        columns[name] = sum(w * columns[p] for p, w in parents.items()) + (
+            0.3 if parents else 0.2
+        ) * stream.normal(size=count)
+    return Table.observed(
+        made.graph.names, torch.from_numpy(np.stack([columns[name] for name in made.graph.names], -1))
+    )
 
 
 def plain(one: SuccessObjective) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Region, factor, effects and base means as arrays: M, d, L, B and the means (B, |Y|)."""
     response, region = one.response, one.region
-    return region.normals.numpy(), region.offsets.numpy(), one.root.numpy(), response.action.numpy(), response.base(one.contexts).numpy()
+    return (
+        region.normals.numpy(),
+        region.offsets.numpy(),
+        one.root.numpy(),
+        response.action.numpy(),
+        response.base(one.contexts).numpy(),
+    )
 
 
 def scipy_care(one: SuccessObjective, index: int) -> float:
-    """log P of one set in one context by L-BFGS-B; the outcomes' noise must be uncorrelated and the region upright."""
+    """log P of one set in one context by L-BFGS-B; the outcomes' noise must be uncorrelated and the region
+    upright.
+    """
     normals, offsets, root, effect, base = plain(one)
     scale = np.diag(root)
-    upper = np.array([min(offsets[f] / normals[f, i] for f in range(len(offsets)) if normals[f, i] > 0) for i in range(len(scale))])
-    lower = np.array([max(offsets[f] / normals[f, i] for f in range(len(offsets)) if normals[f, i] < 0) for i in range(len(scale))])
+    upper = np.array(
+        [
+            min(offsets[f] / normals[f, i] for f in range(len(offsets)) if normals[f, i] > 0)
+            for i in range(len(scale))
+        ]
+    )
+    lower = np.array(
+        [
+            max(offsets[f] / normals[f, i] for f in range(len(offsets)) if normals[f, i] < 0)
+            for i in range(len(scale))
+        ]
+    )
 
     def loss(z: np.ndarray) -> tuple[float, np.ndarray]:
         mean = base[index] + effect @ z
@@ -101,19 +145,36 @@ def scipy_care(one: SuccessObjective, index: int) -> float:
         return -float(value.sum()), slope @ effect
 
     bounds = list(zip(one.lower[index].tolist(), one.upper[index].tolist(), strict=True))
-    return -float(minimize(loss, one.starts(1)[0][index].numpy(), jac=True, bounds=bounds, method="L-BFGS-B").fun)
+    return -float(
+        minimize(loss, one.starts(1)[0][index].numpy(), jac=True, bounds=bounds, method="L-BFGS-B").fun
+    )
 
 
 def scipy_micns(one: ChanceCost, index: int) -> float:
     """Minus the least cost of one set in one context by SLSQP; minus infinity where nothing qualifies."""
     normals, offsets, root, effect, base = plain(one.success)
-    room = offsets - normals @ base[index] - float(chi2.ppf(one.level, normals.shape[1])) ** 0.5 * np.linalg.norm(normals @ root, axis=1)
+    room = (
+        offsets
+        - normals @ base[index]
+        - float(chi2.ppf(one.level, normals.shape[1])) ** 0.5 * np.linalg.norm(normals @ root, axis=1)
+    )
     rows, weights, reference = normals @ effect, one.weights.numpy(), one.reference.numpy()
     constraint = {"type": "ineq", "fun": lambda z: room - rows @ z, "jac": lambda _: -rows}
     bounds = list(zip(one.lower[index].tolist(), one.upper[index].tolist(), strict=True))
     start = np.clip(reference, *np.array(bounds).T)
-    cost = {"fun": lambda z: float(weights @ (z - reference) ** 2), "jac": lambda z: 2 * weights * (z - reference)}
-    found = minimize(cost["fun"], start, jac=cost["jac"], bounds=bounds, constraints=[constraint], method="SLSQP", options={"ftol": 1e-10, "maxiter": 200})
+    cost = {
+        "fun": lambda z: float(weights @ (z - reference) ** 2),
+        "jac": lambda z: 2 * weights * (z - reference),
+    }
+    found = minimize(
+        cost["fun"],
+        start,
+        jac=cost["jac"],
+        bounds=bounds,
+        constraints=[constraint],
+        method="SLSQP",
+        options={"ftol": 1e-10, "maxiter": 200},
+    )
     met = found.success and (rows @ found.x <= room + 1e-6 * (1 + np.abs(room))).all()
     return -float(found.fun) if met else -np.inf
 
@@ -125,7 +186,9 @@ def ours(method: str, surrogate: LinearStructural, situations: list[Foresight]) 
     return CheapestAlteration(ProjectionNewton()).many(ChanceCosts(surrogate, situations))
 
 
-def beside(method: str, surrogate: LinearStructural, situations: list[Foresight]) -> Callable[[], list[float]]:
+def beside(
+    method: str, surrogate: LinearStructural, situations: list[Foresight]
+) -> Callable[[], list[float]]:
     """What SciPy reaches in each context; what both need is made before the clock starts."""
     count = range(len(situations))
     if method == "care":
@@ -142,7 +205,9 @@ def timed(call: Callable[[], list]) -> tuple[float, list]:
     return time.process_time() - began, answer
 
 
-def measured(name: str, method: str, surrogate: LinearStructural, situations: list[Foresight], few: int, repeat: int) -> tuple[list[dict[str, object]], str]:
+def measured(
+    name: str, method: str, surrogate: LinearStructural, situations: list[Foresight], few: int, repeat: int
+) -> tuple[list[dict[str, object]], str]:
     """Rows of one task and method, and the line to print."""
     ours(method, surrogate, situations)
     # A triangle has no closed form to give to SciPy.
@@ -161,9 +226,20 @@ def measured(name: str, method: str, surrogate: LinearStructural, situations: li
             ]
             apart = max([apart, *(abs(one - two) / (1 + abs(two)) for one, two in pairs)])
     rows: list[dict[str, object]] = [
-        {"task": name, "method": method, "repetition": index, "ms": ms, "scipy_ms": theirs[index] if theirs else None} for index, ms in enumerate(mine)
+        {
+            "task": name,
+            "method": method,
+            "repetition": index,
+            "ms": ms,
+            "scipy_ms": theirs[index] if theirs else None,
+        }
+        for index, ms in enumerate(mine)
     ]
-    ratio = f"{np.median(theirs):10.2f} {np.median(theirs) / np.median(mine):7.0f} {apart:19.1e}" if theirs else f"{'-':>10} {'-':>7} {'-':>19}"
+    ratio = (
+        f"{np.median(theirs):10.2f} {np.median(theirs) / np.median(mine):7.0f} {apart:19.1e}"
+        if theirs
+        else f"{'-':>10} {'-':>7} {'-':>19}"
+    )
     return rows, f"{name:<10} {method:<6} {np.median(mine):14.3f} {ratio}"
 
 
@@ -177,11 +253,17 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []
-    print(f"{'task':<10} {'method':<6} {'ms a decision':>14} {'SciPy, ms':>10} {'ratio':>7} {'largest difference':>19}")
+    print(
+        f"{'task':<10} {'method':<6} {'ms a decision':>14} {'SciPy, ms':>10} {'ratio':>7} "
+        f"{'largest difference':>19}"
+    )
     for name, (made, coefficients) in tasks().items():
         surrogate = fit(LinearStructural(made), drawn(made, coefficients, 1000, 0))
         seen = drawn(made, coefficients, chosen.contexts, 1).columns(made.context)
-        situations = [Foresight(str(index), dict(zip(made.context, row, strict=True)), made.box.bounds()) for index, row in enumerate(seen)]
+        situations = [
+            Foresight(str(index), dict(zip(made.context, row, strict=True)), made.box.bounds())
+            for index, row in enumerate(seen)
+        ]
         for method in ("care", "micns"):
             found, line = measured(name, method, surrogate, situations, chosen.reference, chosen.repeat)
             rows += found

@@ -1,7 +1,9 @@
-"""What a step of the fitted transition costs, with spectral norms that are kept and with norms computed at every call.
+"""What a step of the fitted transition costs, with spectral norms that are kept and with norms computed at
+every call.
 
-The 200-unit networks of the sepsis model, one state and a batch of 256, after `finish`; the same weights and the same outputs, bit
-for bit (checked). Printed are microseconds of process time a call, the best of the rounds, and their ratio; rounds take turns.
+The 200-unit networks of the sepsis model, one state and a batch of 256, after `finish`; the same weights and
+the same outputs, bit for bit (checked). Printed are microseconds of process time a call, the best of the
+rounds, and their ratio; rounds take turns.
 
 Run: python benchmarks/networks.py [calls] [rounds]
 """
@@ -48,7 +50,13 @@ def main(calls: int = 500, rounds: int = 9) -> None:
         with torch.no_grad():
             if not torch.equal(kept(smooth, free), anew(smooth, free)):
                 raise SystemExit("the outputs differ")
-            turns = [(seconds(lambda s=smooth, a=free: kept(s, a), calls), seconds(lambda s=smooth, a=free: anew(s, a), calls)) for _ in range(rounds)]
+            turns = [
+                (
+                    seconds(lambda s=smooth, a=free: kept(s, a), calls),
+                    seconds(lambda s=smooth, a=free: anew(s, a), calls),
+                )
+                for _ in range(rounds)
+            ]
         quick, slow = (min(column) * 1e6 for column in zip(*turns, strict=True))
         print(f"{rows:4d}   {quick:8.0f}   {slow:26.0f}   {slow / quick:5.2f}")
 

@@ -1,11 +1,14 @@
 """How fast a round of rehearsal learning is, in process milliseconds on one core.
 
-    round      On the reef of Bermuda, from 10 rows on, rounds that learn: fit the posterior over five graphs, draw 10,000 + 10,000 scenarios for
-               each of five targets, find what qualifies, estimate the information, optimise it, certify with 1,000 more. The median and the
-               largest of the rounds after the first, which pays for imports.
-    sweep      From 10,000 scenarios of two rows to the points that lie in at least 7,000 of their intervals, for five targets; no
-               interval is empty, which is the worst case. Beside it stands the algorithm of the paper, walking end by end in Python.
-    estimate   The information at 16 alterations of one target by closed forms, by a nested sample and by nearest neighbours, 300 models each.
+    round      On the reef of Bermuda, from 10 rows on, rounds that learn: fit the posterior over five graphs,
+               draw 10,000 + 10,000 scenarios for each of five targets, find what qualifies, estimate the
+               information, optimise it, certify with 1,000 more. The median and the largest of the rounds
+               after the first, which pays for imports.
+    sweep      From 10,000 scenarios of two rows to the points that lie in at least 7,000 of their intervals,
+               for five targets; no interval is empty, which is the worst case. Beside it stands the algorithm
+               of the paper, walking end by end in Python.
+    estimate   The information at 16 alterations of one target by closed forms, by a nested sample and by
+               nearest neighbours, 300 models each.
 
 Run: python benchmarks/rounds.py [--rounds 20] [--repeat 5] [--out DIR]
 Writes DIR/rounds.csv with one row a measurement.
@@ -62,7 +65,16 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
         parts = [1e3 * (after - before) for before, after in pairwise(marks)]
         told = {"qualifying": len(decision.trace["qualifying"]), "evaluations": decision.trace["evaluations"]}
         names = ("fit", "scenarios", "search", "certificate")
-        found.append({"what": "round", "tau": tau, "index": index, **dict(zip(names, parts, strict=True)), "ms": sum(parts), **told})
+        found.append(
+            {
+                "what": "round",
+                "tau": tau,
+                "index": index,
+                **dict(zip(names, parts, strict=True)),
+                "ms": sum(parts),
+                **told,
+            }
+        )
         table = table + world.respond(situation, decision)
     return found, model, world
 
@@ -86,9 +98,20 @@ def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
     stream, every = torch.Generator().manual_seed(0), []
     lower, upper = torch.full((1,), -3.0, dtype=torch.float64), torch.full((1,), 3.0, dtype=torch.float64)
     for _ in range(targets):
-        middle, half = torch.randn(count, dtype=torch.float64, generator=stream).clamp(-1, 1), 1 + torch.rand(count, dtype=torch.float64, generator=stream)
-        gains = torch.tensor([[[1.0], [-1.0]]], dtype=torch.float64) * (0.5 + torch.rand(count, 1, 1, dtype=torch.float64, generator=stream))
-        every.append(Scenarios(gains, gains[..., 0].abs().unsqueeze(1) * torch.stack([half + middle, half - middle], -1).unsqueeze(1)))
+        middle, half = (
+            torch.randn(count, dtype=torch.float64, generator=stream).clamp(-1, 1),
+            1 + torch.rand(count, dtype=torch.float64, generator=stream),
+        )
+        gains = torch.tensor([[[1.0], [-1.0]]], dtype=torch.float64) * (
+            0.5 + torch.rand(count, 1, 1, dtype=torch.float64, generator=stream)
+        )
+        every.append(
+            Scenarios(
+                gains,
+                gains[..., 0].abs().unsqueeze(1)
+                * torch.stack([half + middle, half - middle], -1).unsqueeze(1),
+            )
+        )
     need = int(0.7 * count)
 
     def swept() -> list[Tensor]:
@@ -97,22 +120,35 @@ def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
 
     def reference() -> list[Tensor]:
         ends = [intervals(each.gains[..., 0], each.room, lower, upper) for each in every]
-        return [torch.tensor(walked(left[:, 0], right[:, 0], need), dtype=torch.float64).reshape(-1, 2) for left, right in ends]
+        return [
+            torch.tensor(walked(left[:, 0], right[:, 0], need), dtype=torch.float64).reshape(-1, 2)
+            for left, right in ends
+        ]
 
     if not all(len(one) and torch.equal(one, other) for one, other in zip(swept(), reference(), strict=True)):
         raise RuntimeError("the sweep and the walk disagree: the benchmark would compare different things")
-    return [{"what": "sweep", "index": index, "ms": timed(swept), "reference": timed(reference)} for index in range(repeat)]
+    return [
+        {"what": "sweep", "index": index, "ms": timed(swept), "reference": timed(reference)}
+        for index in range(repeat)
+    ]
 
 
 def estimates(model: StructuralPosterior, world: Bermuda, repeat: int) -> list[Row]:
     """What each estimate of the information takes."""
-    contexts, points, rows = model.task.given([world.situation(0)]), torch.linspace(-1, 1, 16, dtype=torch.float64).unsqueeze(-1), list[Row]()
+    contexts, points, rows = (
+        model.task.given([world.situation(0)]),
+        torch.linspace(-1, 1, 16, dtype=torch.float64).unsqueeze(-1),
+        list[Row](),
+    )
 
     def asked(entropy: Entropy, models: SampledModels) -> Tensor:
         return Information(model, models, contexts, ("Omega",), entropy).at(0, points)
 
     for entropy in ENTROPIES:
-        rows += [{"what": entropy, "index": index, "ms": timed(partial(asked, entropy, model.sampled(300, index)))} for index in range(repeat)]
+        rows += [
+            {"what": entropy, "index": index, "ms": timed(partial(asked, entropy, model.sampled(300, index)))}
+            for index in range(repeat)
+        ]
     return rows
 
 
@@ -128,24 +164,49 @@ def main() -> None:
     for tau in (0.7, 0.05):
         found, model, world = rounds(chosen.rounds, tau)
         later = found[1:] or found
-        parts = ", ".join(f"{name} {statistics.median(float(str(row[name])) for row in later):.0f}" for name in ("fit", "scenarios", "search", "certificate"))
+        parts = ", ".join(
+            f"{name} {statistics.median(float(str(row[name])) for row in later):.0f}"
+            for name in ("fit", "scenarios", "search", "certificate")
+        )
         each = [float(str(row["ms"])) for row in later]
         sets = statistics.median(int(str(row["qualifying"])) for row in later)
         print(
-            f"round at tau={tau:g}: median {statistics.median(each):.0f} ms, largest {max(each):.0f} ms ({parts}); targets that qualify: {sets:g}", flush=True
+            f"round at tau={tau:g}: median {statistics.median(each):.0f} ms, largest {max(each):.0f} ms "
+            f"({parts}); targets that qualify: {sets:g}",
+            flush=True,
         )
         whole += found
     found = sweeps(chosen.repeat)
     mine, theirs = (statistics.median(float(str(row[name])) for row in found) for name in ("ms", "reference"))
-    print(f"sweep of 10,000 scenarios x 5 targets: {mine:.1f} ms; walking in Python {theirs:.1f} ms, {theirs / mine:.0f} times as long", flush=True)
+    print(
+        f"sweep of 10,000 scenarios x 5 targets: {mine:.1f} ms; walking in Python {theirs:.1f} ms, "
+        f"{theirs / mine:.0f} times as long",
+        flush=True,
+    )
     whole += found
     for row in (found := estimates(model, world, chosen.repeat)):
         whole.append(row)
     for entropy in ENTROPIES:
-        print(f"information by {entropy}: {statistics.median(float(str(row['ms'])) for row in found if row['what'] == entropy):.0f} ms", flush=True)
+        print(
+            f"information by {entropy}: "
+            f"{statistics.median(float(str(row['ms'])) for row in found if row['what'] == entropy):.0f} ms",
+            flush=True,
+        )
     chosen.out.mkdir(parents=True, exist_ok=True)
     with (chosen.out / "rounds.csv").open("w", newline="", encoding="utf-8") as stream:
-        fields = ("what", "tau", "index", "fit", "scenarios", "search", "certificate", "ms", "reference", "qualifying", "evaluations")
+        fields = (
+            "what",
+            "tau",
+            "index",
+            "fit",
+            "scenarios",
+            "search",
+            "certificate",
+            "ms",
+            "reference",
+            "qualifying",
+            "evaluations",
+        )
         writer = csv.DictWriter(stream, fields)
         writer.writeheader()
         writer.writerows(whole)

@@ -2,16 +2,16 @@
 
 On the same held-out patients of the simulated cohort, under the model of a checkpoint:
 
-    same question     T = 12, |A| = 25, k = 3: branch and bound, A* (fast form), greedy changes, and batched enumeration in
-                      float32 (the fastest exact reference that the project has); values are compared, and the ratio to
-                      enumeration is taken episode by episode
+    same question     T = 12, |A| = 25, k = 3: branch and bound, A* (fast form), greedy changes, and batched
+                      enumeration in float32 (the fastest exact reference that the project has); values are
+                      compared, and the ratio to enumeration is taken episode by episode
     many              the same question for many episodes, one after the other
     reach             longer horizons and more changes, branch and bound alone, under a time limit
 
 Medians have 95% percentile-bootstrap intervals over episodes. Every method runs once before it is measured.
 
-Run: python benchmarks/search.py [--checkpoint checkpoints/sepsis] [--episodes 20] [--many 200] [--limit 30] [--out DIR]
-Writes DIR/search.csv with one row an episode and method.
+Run: python benchmarks/search.py [--checkpoint checkpoints/sepsis] [--episodes 20] [--many 200] [--limit 30]
+[--out DIR] Writes DIR/search.csv with one row an episode and method.
 """
 
 import argparse
@@ -35,7 +35,21 @@ from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
-FIELDS = ("method", "T", "k", "episode", "seconds", "value", "observed", "gap", "proven", "fallback", "expanded", "generated", "network_evaluations")
+FIELDS = (
+    "method",
+    "T",
+    "k",
+    "episode",
+    "seconds",
+    "value",
+    "observed",
+    "gap",
+    "proven",
+    "fallback",
+    "expanded",
+    "generated",
+    "network_evaluations",
+)
 REACH = ((12, 4), (12, 5), (20, 3), (20, 4), (20, 5), (20, 6))
 Row = dict[str, object]
 
@@ -43,10 +57,15 @@ Row = dict[str, object]
 def questions(model: EpisodeSurrogate, horizon: int, changes: int, count: int) -> list[CounterfactualReturn]:
     """The first `count` test patients with enough time steps."""
     cohort = SepsisSimulated(horizon=horizon, limit=count)
-    return [CounterfactualReturn(model, cohort.situation(index), LinearReward({"SOFA": -1.0}), changes) for index in range(cohort.count())]
+    return [
+        CounterfactualReturn(model, cohort.situation(index), LinearReward({"SOFA": -1.0}), changes)
+        for index in range(cohort.count())
+    ]
 
 
-def measured(method: str, search: Search[CounterfactualReturn], objectives: Sequence[CounterfactualReturn]) -> list[Row]:
+def measured(
+    method: str, search: Search[CounterfactualReturn], objectives: Sequence[CounterfactualReturn]
+) -> list[Row]:
     """One row an episode."""
     search(objectives[0])
     rows = []
@@ -63,7 +82,12 @@ def row(method: str, objective: CounterfactualReturn, decision: Decision, second
     kept = {name: trace.get(name) for name in FIELDS if name in trace}
     if decision.baseline is not None:
         kept["observed"] = decision.baseline.point
-    found = {"method": method, "T": objective.horizon, "k": objective.changes, "episode": objective.situation.identity}
+    found = {
+        "method": method,
+        "T": objective.horizon,
+        "k": objective.changes,
+        "episode": objective.situation.identity,
+    }
     return {**kept, **found, "seconds": seconds, "value": decision.value, "fallback": trace.get("fallback")}
 
 
@@ -71,7 +95,9 @@ def median(values: Sequence[float]) -> str:
     """Median and interval."""
     if len(values) < 2 or len(set(values)) == 1:
         return f"{np.median(values):.3g}"
-    interval = bootstrap((np.asarray(values),), np.median, method="percentile", rng=np.random.default_rng(0)).confidence_interval
+    interval = bootstrap(
+        (np.asarray(values),), np.median, method="percentile", rng=np.random.default_rng(0)
+    ).confidence_interval
     return f"{np.median(values):.3g} [{interval.low:.3g}, {interval.high:.3g}]"
 
 
@@ -97,13 +123,19 @@ def same_question(model: EpisodeSurrogate, count: int) -> list[Row]:
     rows = {method: measured(method, search, objectives) for method, search in methods.items()}
     truth, reference = gains(rows["exhaustive_float32"]), seconds(rows["exhaustive_float32"])
     print(f"\nT = 12, |A| = 25, k = 3, {len(objectives)} episodes")
-    print(f"{'method':22}{'seconds an episode':28}{'times faster than enumeration':34}{'optimal':12}network evaluations")
+    print(
+        f"{'method':22}{'seconds an episode':28}{'times faster than enumeration':34}{'optimal':12}network "
+        "evaluations"
+    )
     for method, found in rows.items():
         ratios = [whole / own for whole, own in zip(reference, seconds(found), strict=True)]
         # Enumeration judges its finalists in float64 again, so equal means equal up to rounding.
         equal = sum(abs(own - best) <= 1e-6 for own, best in zip(gains(found), truth, strict=True))
         evaluations = np.median([float(str(row["network_evaluations"])) for row in found])
-        print(f"{method:22}{median(seconds(found)):28}{median(ratios):34}{f'{equal} of {len(found)}':12}{evaluations:,.0f}")
+        print(
+            f"{method:22}{median(seconds(found)):28}{median(ratios):34}"
+            f"{f'{equal} of {len(found)}':12}{evaluations:,.0f}"
+        )
     return [row for found in rows.values() for row in found]
 
 
@@ -112,7 +144,10 @@ def many(model: EpisodeSurrogate, count: int) -> list[Row]:
     rows = measured("branch_and_bound (many)", BranchAndBound(), questions(model, 12, 3, count))
     spent = seconds(rows)
     proven = sum(bool(row["proven"]) for row in rows)
-    print(f"\n{len(rows)} episodes by branch and bound: {sum(spent):.1f} s on one core, longest {max(spent):.2f} s, {proven} proven")
+    print(
+        f"\n{len(rows)} episodes by branch and bound: {sum(spent):.1f} s on one core, longest "
+        f"{max(spent):.2f} s, {proven} proven"
+    )
     return rows
 
 
@@ -122,10 +157,15 @@ def reach(model: EpisodeSurrogate, count: int, limit: float) -> list[Row]:
     print(f"{'T':>3}{'k':>3}  {'seconds an episode':28}{'longest':10}{'proven':12}largest gap left")
     everything = []
     for horizon, changes in REACH:
-        rows = measured("branch_and_bound", BranchAndBound(time_limit_s=limit), questions(model, horizon, changes, count))
+        rows = measured(
+            "branch_and_bound", BranchAndBound(time_limit_s=limit), questions(model, horizon, changes, count)
+        )
         proven = f"{sum(bool(row['proven']) for row in rows)} of {len(rows)}"
         gap = max(float(str(row["gap"])) for row in rows)
-        print(f"{horizon:3}{changes:3}  {median(seconds(rows)):28}{max(seconds(rows)):<10.3g}{proven:12}{gap:.3g}")
+        print(
+            f"{horizon:3}{changes:3}  "
+            f"{median(seconds(rows)):28}{max(seconds(rows)):<10.3g}{proven:12}{gap:.3g}"
+        )
         everything += rows
     return everything
 
@@ -144,7 +184,11 @@ def main() -> None:
     if not isinstance(model, EpisodeSurrogate):
         raise SystemExit(f"{chosen.checkpoint} holds a {type(model).__name__}; expected a model of episodes")
     print(f"model {chosen.checkpoint}, torch {torch.__version__}, one thread, process seconds")
-    rows = same_question(model, chosen.episodes) + many(model, chosen.many) + reach(model, chosen.episodes, chosen.limit)
+    rows = (
+        same_question(model, chosen.episodes)
+        + many(model, chosen.many)
+        + reach(model, chosen.episodes, chosen.limit)
+    )
     chosen.out.mkdir(parents=True, exist_ok=True)
     path = chosen.out / "search.csv"
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -1,11 +1,13 @@
 """How fast questions of c-separation are answered, and graphs are learnt, in process seconds on one core.
 
-    separation    random rehearsal graphs, half of the variables in cliques, a third of them known: `c_separated` for one pair, and `connected`
-                  from one variable to all others; beside them networkx's d-separation of one pair in a compatible directed graph
+    separation    random rehearsal graphs, half of the variables in cliques, a third of them known:
+                  `c_separated` for one pair, and `connected` from one variable to all others; beside them
+                  networkx's d-separation of one pair in a compatible directed graph
     learning      Bermuda's 11 variables: Algorithm 2 once, with roles known, and 100 resamples (Eq. 7)
 
-The first question to a graph also builds its lists of causes and effects, and is shown by itself; networkx's graph is built
-beforehand. Garbage is collected between measurements, not within. Where the two answer differently, this fails.
+The first question to a graph also builds its lists of causes and effects, and is shown by itself; networkx's
+graph is built beforehand. Garbage is collected between measurements, not within. Where the two answer
+differently, this fails.
 
 Run: python benchmarks/separation.py [--variables 100 1000 10000] [--questions 20] [--repeat 3] [--out DIR]
 Writes DIR/separation.csv with one row a measurement and repetition.
@@ -78,7 +80,14 @@ def separations(count: int, questions: int, repeat: int) -> Iterator[dict[str, o
             spent["networkx"].append(seconds)
             assert ours == theirs, (graph, one, other, known)
         for method, each in spent.items():
-            yield {"what": "separation", "method": method, "size": count, "repetition": repetition, "seconds": float(np.median(each)), "worst": max(each)}
+            yield {
+                "what": "separation",
+                "method": method,
+                "size": count,
+                "repetition": repetition,
+                "seconds": float(np.median(each)),
+                "worst": max(each),
+            }
 
 
 def learning(repeat: int) -> Iterator[dict[str, object]]:
@@ -91,10 +100,20 @@ def learning(repeat: int) -> Iterator[dict[str, object]]:
     for repetition in range(repeat):
         for method, call in (
             ("once", partial(learn, table.values, table.names, background=known)),
-            ("100 resamples", partial(bootstrap, table.values, table.names, seed=repetition, background=known)),
+            (
+                "100 resamples",
+                partial(bootstrap, table.values, table.names, seed=repetition, background=known),
+            ),
         ):
             seconds, _ = timed(call)
-            yield {"what": "learning", "method": method, "size": len(table), "repetition": repetition, "seconds": seconds, "worst": seconds}
+            yield {
+                "what": "learning",
+                "method": method,
+                "size": len(table),
+                "repetition": repetition,
+                "seconds": seconds,
+                "worst": seconds,
+            }
 
 
 def main() -> None:
@@ -111,8 +130,15 @@ def main() -> None:
     print(f"{'what':<12} {'method':<14} {'size':>6} {'median ms':>10} {'worst ms':>10}")
     for what, method, size in dict.fromkeys((row["what"], row["method"], row["size"]) for row in rows):
         mine = [row for row in rows if (row["what"], row["method"], row["size"]) == (what, method, size)]
-        median, worst = 1e3 * float(np.median([row["seconds"] for row in mine])), 1e3 * max(float(str(row["worst"])) for row in mine)
-        verdict = "" if what != "separation" or size != 1000 or method == "networkx" else f"  (aim: {1e3 * LIMIT:.0f})"
+        median, worst = (
+            1e3 * float(np.median([row["seconds"] for row in mine])),
+            1e3 * max(float(str(row["worst"])) for row in mine),
+        )
+        verdict = (
+            ""
+            if what != "separation" or size != 1000 or method == "networkx"
+            else f"  (aim: {1e3 * LIMIT:.0f})"
+        )
         print(f"{what!s:<12} {method!s:<14} {size!s:>6} {median:10.2f} {worst:10.2f}{verdict}")
     chosen.out.mkdir(parents=True, exist_ok=True)
     with (chosen.out / "separation.csv").open("w", newline="", encoding="utf-8") as stream:

@@ -1,14 +1,18 @@
 """How fast the location-scale mechanism trains, in transitions a second on one core.
 
-Measured is the time of an epoch, without the first, of the 200-unit model at batch 256 with exact spectral norms:
+Measured is the time of an epoch, without the first, of the 200-unit model at batch 256 with exact spectral
+norms:
 
     fit                through `rehearsal_torch.fit` and Lightning, as users run it
     plain loop         the same model and optimiser, fed by DataLoader(TensorDataset)
-    resident loop      the same model and optimiser, a bare loop over slices that stay in memory: the ceiling without Lightning
-    textbook           torch's spectral_norm (power iteration: no exact bound) on two networks, MultivariateNormal(L L'),
-                       whose covariance is factorised again in every batch, fed by DataLoader(TensorDataset)
+    resident loop      the same model and optimiser, a bare loop over slices that stay in memory: the ceiling
+                       without Lightning
+    textbook           torch's spectral_norm (power iteration: no exact bound) on two networks,
+                       MultivariateNormal(L L'), whose covariance is factorised again in every batch, fed by
+                       DataLoader(TensorDataset)
 
-Times are process times (the machine may be shared), the best of the epochs after the first; rounds take turns.
+Times are process times (the machine may be shared), the best of the epochs after the first; rounds take
+turns.
 
 Run: python benchmarks/training.py [rows] [epochs] [rounds]
 """
@@ -106,11 +110,20 @@ def model() -> TransitionModel:
 def through_fit(data: Table, epochs: int) -> list[float]:
     """Seconds of each epoch through `fit`."""
     watch = Stopwatch()
-    fit(model(), data, Descent(max_epochs=epochs, batch_size=BATCH, progress=False, callbacks={"watch": lambda: watch}))
+    fit(
+        model(),
+        data,
+        Descent(max_epochs=epochs, batch_size=BATCH, progress=False, callbacks={"watch": lambda: watch}),
+    )
     return watch.seconds
 
 
-def loop(module: nn.Module, loss: Callable[..., Tensor], batches: Callable[[], Iterable[tuple[Tensor, ...]]], epochs: int) -> list[float]:
+def loop(
+    module: nn.Module,
+    loss: Callable[..., Tensor],
+    batches: Callable[[], Iterable[tuple[Tensor, ...]]],
+    epochs: int,
+) -> list[float]:
     """Seconds of each epoch of a hand-written loop."""
     optimiser = torch.optim.Adam(module.parameters(), lr=1e-3, fused=True)
     seconds = []
@@ -155,7 +168,10 @@ def main(rows: int = 40_960, epochs: int = 4, rounds: int = 3) -> dict[str, floa
     for _ in range(rounds):
         for name, way in ways.items():
             best[name] = max(best[name], rows / min(way()[1:]))
-    print(f"{rows} transitions, batch {BATCH}, 200 units, one core; best epoch after the first of {rounds} rounds of {epochs} epochs, process time")
+    print(
+        f"{rows} transitions, batch {BATCH}, 200 units, one core; best epoch after the first of {rounds} "
+        f"rounds of {epochs} epochs, process time"
+    )
     for name, rate in best.items():
         print(f"{name:32s}{rate:10,.0f} transitions/s   fit is {best['fit'] / rate:4.2f} times as fast")
     return best

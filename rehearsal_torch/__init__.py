@@ -1,4 +1,5 @@
-"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences, in one house.
+"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences, in one
+house.
 
 The names below are loaded when they are first used, so that importing the package costs nothing.
 """

@@ -2,18 +2,20 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   every tensor of its state (nothing else fits into the format)
-    card.yaml             for people: data, command, seed, commit, versions, held-out numbers; the weights' SHA-256
+    card.yaml             for people: data, command, seed, commit, versions, held-out numbers; the weights'
+                          SHA-256
 
-Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` is looked up among
-the classes that this package itself defines, and judged by the object found, not by how its dotted path begins: a
-path that walks from one of our modules into something imported there is refused. Weights are read without
-unpickling. What the configuration builds holds no more numbers than the weights bring.
+Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` is looked up
+among the classes that this package itself defines, and judged by the object found, not by how its dotted path
+begins: a path that walks from one of our modules into something imported there is refused. Weights are read
+without unpickling. What the configuration builds holds no more numbers than the weights bring.
 
-A checkpoint is refused, when it is written and when it is read, if its state is damaged: numbers that are not finite,
-or sizes that do not belong together. The weights are written first and the card, with their SHA-256, last, so that a
-folder that was left in the middle of writing is refused as well.
+A checkpoint is refused, when it is written and when it is read, if its state is damaged: numbers that are not
+finite, or sizes that do not belong together. The weights are written first and the card, with their SHA-256,
+last, so that a folder that was left in the middle of writing is refused as well.
 
-A checkpoint answers the question that it was fitted for: `load(folder, task=...)` compares (`Surrogate.adopt`).
+A checkpoint answers the question that it was fitted for: `load(folder, task=...)` compares
+(`Surrogate.adopt`).
 """
 
 import hashlib
@@ -46,7 +48,9 @@ class CheckpointError(ValueError):
     """A folder that is no checkpoint, is damaged, or asks for what loading never does."""
 
 
-def save(surrogate: Surrogate, config: Mapping[str, Any], folder: str | Path, card: Mapping[str, Any] | None = None) -> Path:
+def save(
+    surrogate: Surrogate, config: Mapping[str, Any], folder: str | Path, card: Mapping[str, Any] | None = None
+) -> Path:
     """Writes a checkpoint.
 
     Args:
@@ -59,17 +63,23 @@ def save(surrogate: Surrogate, config: Mapping[str, Any], folder: str | Path, ca
         The folder.
 
     Raises:
-        CheckpointError: if the configuration would be refused by `load`, or builds another state than the surrogate has, or the state is damaged:
-            numbers that are not finite, say. Nothing is written then.
+        CheckpointError: if the configuration would be refused by `load`, or builds another state than the
+            surrogate has, or the state is damaged: numbers that are not finite, say. Nothing is written then.
     """
     folder = Path(folder)
     # Tensors that share memory are written one by one.
-    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()}
-    _sound(surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written")
+    state = {
+        name: tensor.detach().cpu().contiguous().clone() for name, tensor in surrogate.state_dict().items()
+    }
+    _sound(
+        surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
+    )
     weights = write_tensors(state)
     if len(weights) > LARGEST:
         remedy = "fit to fewer rows, or choose a method that keeps fewer, such as decision=cme_nystrom"
-        raise CheckpointError(f"expected weights of at most {LARGEST // 2**30} GiB; got {len(weights) / 2**30:.1f}: {remedy}")
+        raise CheckpointError(
+            f"expected weights of at most {LARGEST // 2**30} GiB; got {len(weights) / 2**30:.1f}: {remedy}"
+        )
     _fill(_savable(config, surrogate), state, "the surrogate")
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
     # The card last: until it is there, the old card's SHA-256 refuses the new weights.
@@ -80,14 +90,16 @@ def save(surrogate: Surrogate, config: Mapping[str, Any], folder: str | Path, ca
 
 
 def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
-    """Whether what a configuration builds can be saved once it is fitted; to be asked before a long training. Draws no random numbers.
+    """Whether what a configuration builds can be saved once it is fitted; to be asked before a long training.
+    Draws no random numbers.
 
     Args:
         config: The resolved ``surrogate`` node.
         surrogate: What it has built.
 
     Raises:
-        CheckpointError: if `save` would refuse the configuration: it names a class outside this package, or builds something else.
+        CheckpointError: if `save` would refuse the configuration: it names a class outside this package, or
+            builds something else.
     """
     _savable(config, surrogate)
 
@@ -97,30 +109,40 @@ def load(folder: str | Path, task: object = None) -> Surrogate:
 
     Args:
         folder: A checkpoint folder, or a run folder that holds one.
-        task: What it is to be asked: a task or plain data of one, or, for episodes, the names of their columns. Compared with what was fitted
-            for, field by field; what the fit did not use (bounds, say) is taken over. None does not compare.
+        task: What it is to be asked: a task or plain data of one, or, for episodes, the names of their
+            columns. Compared with what was fitted for, field by field; what the fit did not use (bounds, say)
+            is taken over. None does not compare.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
 
     Raises:
-        CheckpointError: if a file is missing or damaged, the folder wants something built that is not ours or larger than its weights, a number is
-            not finite, sizes do not belong together, or it was fitted for another question than `task`.
+        CheckpointError: if a file is missing or damaged, the folder wants something built that is not ours or
+            larger than its weights, a number is not finite, sizes do not belong together, or it was fitted
+            for another question than `task`.
     """
     folder = Path(folder)
     if not (folder / "config.yaml").exists() or (folder / "checkpoint").is_dir():
         folder = folder / "checkpoint"
     missing = [name for name in ("config.yaml", "weights.safetensors") if not (folder / name).is_file()]
     if missing:
-        raise CheckpointError(f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder")
+        raise CheckpointError(
+            f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder"
+        )
     state = _weights(folder)
     with allowance(sum(tensor.numel() for tensor in state.values())):
         surrogate = _build(_plain(folder / "config.yaml"), str(folder / "config.yaml"))
     if not isinstance(surrogate, Surrogate):
-        raise CheckpointError(f"expected a surrogate in {folder / 'config.yaml'}; got a {type(surrogate).__name__}")
+        raise CheckpointError(
+            f"expected a surrogate in {folder / 'config.yaml'}; got a {type(surrogate).__name__}"
+        )
     where = str(folder / "weights.safetensors")
     _fill(surrogate, state, where)
-    _sound(surrogate, where, "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again")
+    _sound(
+        surrogate,
+        where,
+        "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again",
+    )
     if task is not None:
         try:
             surrogate.adopt(task)
@@ -151,7 +173,9 @@ def _plain(path: Path) -> Any:
     try:
         return read_yaml(path)
     except PlainFileError as error:
-        raise CheckpointError(f"{error}; {path} is not plain YAML as {PACKAGE} writes it: it may have been tampered with") from error
+        raise CheckpointError(
+            f"{error}; {path} is not plain YAML as {PACKAGE} writes it: it may have been tampered with"
+        ) from error
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
@@ -159,18 +183,31 @@ def _weights(folder: Path) -> dict[str, Tensor]:
     path, expected = folder / "weights.safetensors", _card(folder).get("weights_sha256")
     size = path.stat().st_size
     if size > LARGEST:
-        raise CheckpointError(f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the file that was meant?")
+        raise CheckpointError(
+            f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the file that "
+            "was meant?"
+        )
     weights = path.read_bytes()
     found = hashlib.sha256(weights).hexdigest()
     if expected is None:
-        remedy = f"fetch the whole folder again, or, if you know where the weights come from, write into card.yaml: weights_sha256: {found}"
-        raise CheckpointError(f"{folder / 'card.yaml'} does not say the weights' SHA-256, so that nothing shows whether they are the ones meant: {remedy}")
+        remedy = (
+            "fetch the whole folder again, or, if you know where the weights come from, write into "
+            f"card.yaml: weights_sha256: {found}"
+        )
+        raise CheckpointError(
+            f"{folder / 'card.yaml'} does not say the weights' SHA-256, so that nothing shows whether they "
+            f"are the ones meant: {remedy}"
+        )
     if found != expected:
-        raise CheckpointError(f"{path} is not the file that card.yaml was written for: fetch the checkpoint again")
+        raise CheckpointError(
+            f"{path} is not the file that card.yaml was written for: fetch the checkpoint again"
+        )
     try:
         return read_tensors(weights)
     except SafetensorError as error:
-        raise CheckpointError(f"{path} holds no tensors in the safetensors format ({error}); nothing was read from it") from error
+        raise CheckpointError(
+            f"{path} holds no tensors in the safetensors format ({error}); nothing was read from it"
+        ) from error
 
 
 def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
@@ -178,13 +215,18 @@ def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
     kind = type(surrogate)
     if kind.__module__.split(".")[0] != PACKAGE:
         raise CheckpointError(
-            f"{kind.__module__}.{kind.__qualname__} is not part of {PACKAGE}: a checkpoint builds only classes of this package when it is loaded, so what "
-            "is learnt could not be kept. Use a class of your own from Python (rt.fit, rt.rounds), or choose a surrogate of conf/surrogate"
+            f"{kind.__module__}.{kind.__qualname__} is not part of {PACKAGE}: a checkpoint builds only "
+            "classes of this package when it is loaded, so what "
+            "is learnt could not be kept. Use a class of your own from Python (rt.fit, rt.rounds), or choose "
+            "a surrogate of conf/surrogate"
         )
     with fork_rng(devices=[]):
         built = _build(dict(config), "config")
     if type(built) is not kind:
-        raise CheckpointError(f"expected a configuration that builds a {kind.__name__}; got one that builds {type(built).__name__}")
+        raise CheckpointError(
+            f"expected a configuration that builds a {kind.__name__}; got one that builds "
+            f"{type(built).__name__}"
+        )
     return built
 
 
@@ -199,22 +241,34 @@ def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
     try:
         surrogate.load_state_dict(dict(state))
     except RuntimeError as error:
-        raise CheckpointError(f"{where} does not fit the configuration: {' '.join(str(error).split())}") from error
+        raise CheckpointError(
+            f"{where} does not fit the configuration: {' '.join(str(error).split())}"
+        ) from error
 
 
 def _build(node: Any, where: str) -> Any:
-    """A configuration node as objects: dictionaries with a target become ours, everything else stays plain."""
+    """A configuration node as objects: dictionaries with a target become ours, everything else stays
+    plain.
+    """
     if isinstance(node, list):
         return [_build(item, f"{where}[{index}]") for index, item in enumerate(node)]
     if not isinstance(node, dict):
         return node
     if "_target_" not in node:
         return {key: _build(value, f"{where}.{key}") for key, value in node.items()}
-    strange = [key for key in node if not isinstance(key, str) or (key.startswith("_") and key not in ("_target_", "_partial_"))]
+    strange = [
+        key
+        for key in node
+        if not isinstance(key, str) or (key.startswith("_") and key not in ("_target_", "_partial_"))
+    ]
     if strange:
-        raise CheckpointError(f"{where}: unknown instruction {strange}; a checkpoint has only _target_ and _partial_")
+        raise CheckpointError(
+            f"{where}: unknown instruction {strange}; a checkpoint has only _target_ and _partial_"
+        )
     made = _ours(node["_target_"], where)
-    arguments = {key: _build(value, f"{where}.{key}") for key, value in node.items() if not key.startswith("_")}
+    arguments = {
+        key: _build(value, f"{where}.{key}") for key, value in node.items() if not key.startswith("_")
+    }
     if node.get("_partial_", False):
         return partial(made, **arguments)
     try:
@@ -224,8 +278,13 @@ def _build(node: Any, where: str) -> Any:
 
 
 def _ours(target: Any, where: str) -> Callable[..., Any]:
-    """The class behind a dotted path, if this package defines it as something that is built from a configuration."""
-    refusal = f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}; nothing was built. Load only checkpoints that {PACKAGE} wrote"
+    """The class behind a dotted path, if this package defines it as something that is built from a
+    configuration.
+    """
+    refusal = (
+        f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}; nothing was built. "
+        f"Load only checkpoints that {PACKAGE} wrote"
+    )
     found = defined_in(target, (PACKAGE,))
     if not isinstance(found, type) or not issubclass(found, Part | Surrogate):
         raise CheckpointError(refusal)

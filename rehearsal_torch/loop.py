@@ -10,16 +10,18 @@ and, where the problem is a world that answers and the surrogate is to learn fro
     table     = table + answer
     surrogate = fit(surrogate, table)
 
-A loop that learns and was interrupted goes on from the answers that were recorded: nothing is decided or asked twice.
+A loop that learns and was interrupted goes on from the answers that were recorded: nothing is decided or
+asked twice.
 
-Without learning, rounds do not depend on each other, so several processes may share them. Whatever is drawn at
-random in a round comes from (seed, index) alone: the rounds are equal whichever process makes them, and in
+Without learning, rounds do not depend on each other, so several processes may share them. Whatever is drawn
+at random in a round comes from (seed, index) alone: the rounds are equal whichever process makes them, and in
 whichever order.
 
-A search that answers for many situations is handed them in groups; groups are cut from the whole list of indices, so
-that a run that is taken up again meets the same groups.
+A search that answers for many situations is handed them in groups; groups are cut from the whole list of
+indices, so that a run that is taken up again meets the same groups.
 
-Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (one episode after the other).
+Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (one
+episode after the other).
 """
 
 import os
@@ -69,7 +71,9 @@ class _Method:
         """The rounds of situations that are decided together; the same at every call and in every process."""
         situations = [self.problem.situation(index) for index in indices]
         with in_numbers("what was learnt"), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(np.random.SeedSequence((self.seed, indices[0])).generate_state(1, np.uint64)[0] >> 1))
+            torch.manual_seed(
+                int(np.random.SeedSequence((self.seed, indices[0])).generate_state(1, np.uint64)[0] >> 1)
+            )
             if isinstance(self.search, ManySearch):
                 objective = self.objective(self.surrogate, situations)
                 decisions = self.search.many(objective)
@@ -79,7 +83,10 @@ class _Method:
                 objective = self.objective(self.surrogate, situations if several else situations[0])
                 decisions = [self.search(objective)]
             if len(decisions) != len(situations):
-                raise ValueError(f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of {len(situations)} situations")
+                raise ValueError(
+                    f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of "
+                    f"{len(situations)} situations"
+                )
             for situation, decision in zip(situations, decisions, strict=True):
                 if isinstance(situation, Foresight):
                     situation.check(decision.alteration)
@@ -89,12 +96,23 @@ class _Method:
                 decisions = guarded(objective, decisions, self.search.declines)
             else:
                 if isinstance(objective, CounterfactualReturn):
-                    decisions = [guarded_sequence(objective, decision, self.search.declines) for decision in decisions]
+                    decisions = [
+                        guarded_sequence(objective, decision, self.search.declines) for decision in decisions
+                    ]
                 trajectories = [objective.trajectory(decision) for decision in decisions]
-            certificates = [None if self.certify is None else self.certify(self.surrogate, objective, decision) for decision in decisions]
-            scores = [self.problem.score(situation, decision) for situation, decision in zip(situations, decisions, strict=True)]
+            certificates = [
+                None if self.certify is None else self.certify(self.surrogate, objective, decision)
+                for decision in decisions
+            ]
+            scores = [
+                self.problem.score(situation, decision)
+                for situation, decision in zip(situations, decisions, strict=True)
+            ]
         rows = zip(indices, situations, decisions, certificates, scores, strict=True)
-        return [Round(*row, trajectory=each, kind=self.problem.kind) for row, each in zip(rows, trajectories, strict=True)]
+        return [
+            Round(*row, trajectory=each, kind=self.problem.kind)
+            for row, each in zip(rows, trajectories, strict=True)
+        ]
 
     def together(self, indices: Sequence[int]) -> list[Sequence[int]]:
         """The indices in groups that are decided together, in order."""
@@ -130,17 +148,19 @@ def rounds(
         certify: Says of (surrogate, objective, decision) how sure we are.
         seed: Decides everything random, together with the situation's index.
         workers: Processes that share the rounds, each with one thread.
-        begin: Leaves out the first so many of `indices`, which an earlier run has decided. Situations that are decided together stay together, so
-            that the rest comes out as if nothing had been left out.
-        answers: Where the surrogate is to learn, what the world said in the rounds that are left out, in their order. The surrogate is fitted again
-            after each, as it was then, so that it must be handed over as it was before the first of them.
+        begin: Leaves out the first so many of `indices`, which an earlier run has decided. Situations that
+            are decided together stay together, so that the rest comes out as if nothing had been left out.
+        answers: Where the surrogate is to learn, what the world said in the rounds that are left out, in
+            their order. The surrogate is fitted again after each, as it was then, so that it must be handed
+            over as it was before the first of them.
 
     Yields:
         A round each, in the order of `indices`; with the world's answer where the surrogate is to learn.
 
     Raises:
         TypeError: if the surrogate is to learn and the problem does not answer.
-        ValueError: if the surrogate is to learn with several workers or without an answer for each round left out, or there is no worker.
+        ValueError: if the surrogate is to learn with several workers or without an answer for each round left
+            out, or there is no worker.
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
@@ -148,11 +168,17 @@ def rounds(
     method = _Method(problem, surrogate, objective, search, certify, seed)
     if learn:
         if workers > 1 or begin != len(answers):
-            told = f"expected workers=1 and, with {len(answers)} answers, begin={len(answers)}; got workers={workers} and begin={begin}"
+            told = (
+                f"expected workers=1 and, with {len(answers)} answers, begin={len(answers)}; got "
+                f"workers={workers} and begin={begin}"
+            )
             raise ValueError(f"each round of a loop that learns needs those before: {told}")
         if not isinstance(problem, World):
-            raise TypeError(f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False")
-        # A round that learns is told what speaks against acting, and acts: what it teaches is not in the estimate.
+            raise TypeError(
+                f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False"
+            )
+        # A round that learns is told what speaks against acting, and acts: what it teaches is not in the
+        # estimate.
         method = replace(method, search=copy(search))
         method.search.declines = False
         return _learning(method, problem, chosen, trainer, answers)
@@ -166,7 +192,9 @@ def rounds(
     return islice(made, begin, None)
 
 
-def _learning(method: _Method, world: World, indices: Sequence[int], trainer: Descent | None, answers: Sequence[Table]) -> Iterator[Round]:
+def _learning(
+    method: _Method, world: World, indices: Sequence[int], trainer: Descent | None, answers: Sequence[Table]
+) -> Iterator[Round]:
     table = world.observations()
     for answer in answers:
         table = table + answer
@@ -194,10 +222,17 @@ def _reward(world: World, answer: Table) -> float | None:
 def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:
     from joblib import Parallel, delayed
 
-    # The method travels to each process once, not with each round. The token keeps joblib from taking up again processes
-    # that hold an earlier state of the same surrogate.
+    # The method travels to each process once, not with each round. The token keeps joblib from taking up
+    # again processes that hold an earlier state of the same surrogate.
     start = {"initializer": _receive, "initargs": (method, uuid4().hex, os.getpid())}
-    share = Parallel(n_jobs=workers, backend="loky", return_as="generator", pre_dispatch=f"{4 * workers}", batch_size=1, **start)
+    share = Parallel(
+        n_jobs=workers,
+        backend="loky",
+        return_as="generator",
+        pre_dispatch=f"{4 * workers}",
+        batch_size=1,
+        **start,
+    )
     for made in share(delayed(_rounds)(group) for group in groups):
         yield from made
 

@@ -4,18 +4,22 @@
     (action,) = optimiser.ask()
     optimiser.tell(action, {"X": 0.3, "Y": 1.2})
 
-Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. `ask` answers from the trials, the seed
-and the task; nothing else is remembered, so that a file that another session wrote goes on as if there had been no break, pending
-trials included. The first actions are points of a Sobol sequence; it goes on until the completed trials are enough to fit a model. From
-then on each ask fits the model afresh and looks for the action that is worth most to try.
+Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. `ask` answers
+from the trials, the seed and the task; nothing else is remembered, so that a file that another session wrote
+goes on as if there had been no break, pending trials included. The first actions are points of a Sobol
+sequence; it goes on until the completed trials are enough to fit a model. From then on each ask fits the
+model afresh and looks for the action that is worth most to try.
 
-Several actions are asked for one after the other: each pending action is believed to come out at its posterior mean, which removes
-what is not known of the laws near it, and the next one is looked for under that belief; so is each failed one, which nobody wants to
-repeat. Hyper-parameters stay as they are meanwhile. Settings that are pending or failed are never asked again.
+Several actions are asked for one after the other: each pending action is believed to come out at its
+posterior mean, which removes what is not known of the laws near it, and the next one is looked for under that
+belief; so is each failed one, which nobody wants to repeat. Hyper-parameters stay as they are meanwhile.
+Settings that are pending or failed are never asked again.
 
-Every call happens as a whole or not at all: what raises an error has changed nothing, in memory and in the file.
+Every call happens as a whole or not at all: what raises an error has changed nothing, in memory and in the
+file.
 
-Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsbourger et al. (2010) ("kriging believer").
+Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsbourger et al. (2010) ("kriging
+believer").
 """
 
 import gzip
@@ -29,7 +33,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.reading import table_file
@@ -41,19 +45,22 @@ from rehearsal_torch.data.trial_store import TrialStore
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean, round_seed
+from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import SET, experiments_of
-from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
 from rehearsal_torch.search.trials.pending import believe_pending
+from rehearsal_torch.search.trials.proposal import (
+    another_action,
+    check_settable,
+    designed_action,
+    lacking_for_model,
+)
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
 Action = dict[str, float]
-# Points of the start design that are passed over at most, and spread points among which one is found that nobody has asked for.
-TRIES = 512
 EXPERIMENTS = "these experiments"
 # Actions that can be asked for at once: more would take minutes, and nobody runs so many at a time.
 MOST = 1000
@@ -63,17 +70,20 @@ class CausalOptimiser:
     """Suggests experiments and learns from them.
 
     Args:
-        task: Who follows from whom, what may be set, what is wanted; plain data or a CausalTask. None for that of `file`.
+        task: Who follows from whom, what may be set, what is wanted; plain data or a CausalTask. None for
+            that of `file`.
         surrogate: Makes an unfitted causal model of a task.
         objective: Makes the objective of (model, situation).
         search: Finds the action.
         initial: Experiments before the first model; None for that of `file`, or 2 (k + 1) with k actions.
         seed: Decides the first actions; None for that of `file`, or 0.
-        file: Where the trials are kept: each call reads what other sessions added, and has written its own before it returns. A file that exists
-            is gone on with; `task`, where it is given as well, takes the place of the file's, and the trials stay as they are.
+        file: Where the trials are kept: each call reads what other sessions added, and has written its own
+            before it returns. A file that exists is gone on with; `task`, where it is given as well, takes
+            the place of the file's, and the trials stay as they are.
 
     Raises:
-        ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), or `initial` is below 5.
+        ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), or `initial` is below
+            5.
         TrialFileError: if the file cannot be read or written, or was begun with another seed or start design.
     """
 
@@ -141,24 +151,33 @@ class CausalOptimiser:
         return [Suggestion(trial) for trial in self._store.fresh().those("pending")]
 
     def ask(self, count: int = 1) -> list[Suggestion]:
-        """The next actions to try, each a dictionary, name to value, with the number of its trial (``.trial``).
+        """The next actions to try, each a dictionary, name to value, with the number of its trial
+        (``.trial``).
 
         Args:
             count: q, how many; they are pending until they are told, failed or abandoned.
 
         Raises:
-            ValueError: if count is below 1 or above 1,000, or nothing can be learnt from what was told (a constant node, say).
+            ValueError: if count is below 1 or above 1,000, or nothing can be learnt from what was told (a
+                constant node, say).
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"expected to be asked for at least 1 action; got {count!r}")
         if count > MOST:
-            raise ValueError(f"expected to be asked for at most {MOST} actions at once; got {shown(count)}: report some of them, and ask again")
+            raise ValueError(
+                f"expected to be asked for at most {MOST} actions at once; got {shown(count)}: report some "
+                "of them, and ask again"
+            )
         with self._store.changing() as log:
             model, made = None, list[Suggestion]()
-            lacking, short = _lacking(log.table, self.task.nodes), len(log.table) < self.initial
+            lacking, short = lacking_for_model(log.table, self.task.nodes), len(log.table) < self.initial
             for _ in range(count):
-                if len(log.those("completed", "pending")) < self.initial or lacking == "rows" or (lacking and short):
-                    action = self._designed(log)
+                if (
+                    len(log.those("completed", "pending")) < self.initial
+                    or lacking == "rows"
+                    or (lacking and short)
+                ):
+                    action = designed_action(self.task, log, self.initial, self.seed)
                 elif model is None:
                     model = self._believing(log)
                     action = self._searched(model, log)
@@ -179,20 +198,24 @@ class CausalOptimiser:
     ) -> Trial:
         """Adds an experiment, or corrects one that was told before (by its number).
 
-        Settings find the pending trial that asked for exactly these. Others are a trial of their own, which nobody asked for: no trial is guessed.
+        Settings find the pending trial that asked for exactly these. Others are a trial of their own, which
+        nobody asked for: no trial is guessed.
 
         Args:
-            action: What was set: what `ask` returned, a trial's number, a trial, or name to value; None where nobody asked and `ran` says what was set.
+            action: What was set: what `ask` returned, a trial's number, a trial, or name to value; None where
+                nobody asked and `ran` says what was set.
             nodes: What came out, for every node that can reach the reward; others are not read.
-            altered: Nodes that were set by hand as well (hard interventions): the experiment says nothing of how they come about.
-            ran: What was really set, where it differs from what was asked; it may lie outside bounds and limits.
+            altered: Nodes that were set by hand as well (hard interventions): the experiment says nothing of
+                how they come about.
+            ran: What was really set, where it differs from what was asked; it may lie outside bounds and
+                limits.
 
         Returns:
             The trial as it is recorded.
 
         Raises:
-            TrialError: if a value is missing or no finite number, a name or number is unknown, or an action of no trial lies outside its bounds or
-                limits; all faults are named, and nothing has changed.
+            TrialError: if a value is missing or no finite number, a name or number is unknown, or an action
+                of no trial lies outside its bounds or limits; all faults are named, and nothing has changed.
         """
         with self._store.changing() as log:
             log, trial, notes = log.complete(action, nodes, altered, ran)
@@ -201,7 +224,13 @@ class CausalOptimiser:
             warnings.warn(note, TrialWarning, stacklevel=2)
         return trial
 
-    def fail(self, action: Reference, reason: str = "", nodes: Mapping[str, float] | None = None, ran: Mapping[str, float] | None = None) -> Trial:
+    def fail(
+        self,
+        action: Reference,
+        reason: str = "",
+        nodes: Mapping[str, float] | None = None,
+        ran: Mapping[str, float] | None = None,
+    ) -> Trial:
         """Reports that an experiment gave no usable measurement; its settings are not asked again.
 
         Args:
@@ -219,7 +248,8 @@ class CausalOptimiser:
         return trial
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
-        """Gives up one trial: a pending one that will not be run, or one that shall not count. Its settings may be asked again.
+        """Gives up one trial: a pending one that will not be run, or one that shall not count. Its settings
+        may be asked again.
 
         Raises:
             TrialError: if there is no such trial.
@@ -254,16 +284,21 @@ class CausalOptimiser:
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
             found = recommend(PosteriorMean(model, self._situation(log), seed=self.seed), self.seed)
-        self._usable(found.action, "recommended")
+        check_settable(self.task, found.action, "recommended")
         if finite(found.predicted) is None:
-            raise ValueError(f"nothing is recommended: its expected reward is {found.predicted}; are there values of very different size in the table?")
+            raise ValueError(
+                f"nothing is recommended: its expected reward is {found.predicted}; are there values of very "
+                "different size in the table?"
+            )
         return dict(zip(self.task.actions, found.action.tolist(), strict=True)), found.predicted
 
     def read(self, path: str | Path) -> None:
-        """Takes up experiments of a comma-separated file, any number; the columns are actions, nodes, and ``set:NODE`` marks.
+        """Takes up experiments of a comma-separated file, any number; the columns are actions, nodes, and
+        ``set:NODE`` marks.
 
-        A row that has the settings of a pending trial completes it; the others are trials that nobody asked for. Rows that are completed trials
-        already, to the last bit, are left out with a warning: the same file read twice adds nothing.
+        A row that has the settings of a pending trial completes it; the others are trials that nobody asked
+        for. Rows that are completed trials already, to the last bit, are left out with a warning: the same
+        file read twice adds nothing.
 
         Raises:
             TableError: if the file cannot be read, or a column is missing, no number or incomplete.
@@ -279,17 +314,33 @@ class CausalOptimiser:
                     left_out += 1
                     continue
                 row = dict(zip(table.names, values, strict=True))
-                altered = [name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark]
-                log, _, _ = log.complete({name: row[name] for name in self.task.actions}, row, altered, anywhere=True)
+                altered = [
+                    name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark
+                ]
+                log, _, _ = log.complete(
+                    {name: row[name] for name in self.task.actions}, row, altered, anywhere=True
+                )
             self._store.keep(log)
         if left_out:
-            warnings.warn(f"{path}: {left_out} of {len(table)} rows are completed trials already, and are not counted twice", TrialWarning, stacklevel=2)
+            warnings.warn(
+                f"{path}: {left_out} of {len(table)} rows are completed trials already, and are not counted "
+                "twice",
+                TrialWarning,
+                stacklevel=2,
+            )
         if outside:
             more = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
-            warnings.warn(f"{path}: {'; '.join(outside[:3])}{more}: kept as history, and nothing will be asked for there", TrialWarning, stacklevel=2)
+            warnings.warn(
+                f"{path}: {'; '.join(outside[:3])}{more}: kept as history, and nothing will be asked for "
+                "there",
+                TrialWarning,
+                stacklevel=2,
+            )
 
     def write(self, path: str | Path) -> None:
-        """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` takes up again without loss."""
+        """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` takes up
+        again without loss.
+        """
         table = self._store.fresh().table
         frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
         for place, name in enumerate(table.names):
@@ -307,45 +358,32 @@ class CausalOptimiser:
         """The round's identity is the number of experiments, completed, pending or failed."""
         return Foresight(str(len(log.those("completed", "pending", "failed"))), {}, self.task.box.bounds())
 
-    def _designed(self, log: TrialLog) -> Tensor:
-        """The next point of the start design, by the trial's number; points that are trials already are passed over."""
-        for number in range(log.following - 1, log.following - 1 + TRIES):
-            point = start_point(self.task, number, self.initial, self.seed)
-            if not bool(log.taken(point, "completed", "pending", "failed")):
-                return point
-        raise ValueError(f"nothing is left to try: the next {TRIES} points of the start design are trials already; report or abandon what is pending")
-
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
-        """What the search finds; where that is pending or has failed, the best of many spread points that is neither."""
+        """What the search finds; where that is pending or has failed, the best of many spread points that is
+        neither.
+        """
         objective = self.objective(model, self._situation(log))
         with in_numbers(EXPERIMENTS):
             decision = self.search(objective)
         if decision.alteration is None:
-            raise ValueError(f"the search found no action to try: {decision.reason or type(self.search).__name__ + ' gave no reason'}")
+            raise ValueError(
+                "the search found no action to try: "
+                f"{decision.reason or type(self.search).__name__ + ' gave no reason'}"
+            )
         found = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
         missing = [name for name in self.task.actions if name not in found]
         if missing:
-            raise ValueError(f"the search left {missing} open: expected a value for each of {list(self.task.actions)}; got {found}")
+            raise ValueError(
+                f"the search left {missing} open: expected a value for each of {list(self.task.actions)}; "
+                f"got {found}"
+            )
         action = torch.tensor([found[name] for name in self.task.actions], dtype=torch.float64)
-        self._usable(action, "proposed")
-        return self._another(objective, log) if bool(log.taken(action, "pending", "failed")) else action
-
-    def _another(self, objective: CausalObjective, log: TrialLog) -> Tensor:
-        region, width = objective.region(), len(self.task.actions)
-        points = region.units(region.spread(TRIES, round_seed(self.seed, f"another {objective.situation.identity}")))
-        points = points[~log.taken(points[:, :width], "pending", "failed")]
-        if not len(points):
-            raise ValueError(f"nothing is left to try: {TRIES} spread points are all pending or have failed; report or abandon what is pending")
-        action = points[objective.screened(points).nan_to_num(nan=-torch.inf).argmax(), :width].to("cpu", torch.float64)
-        self._usable(action, "proposed")
-        return action
-
-    def _usable(self, action: Tensor, what: str) -> None:
-        """Refuses an action that is not finite, or outside bounds and limits: a suggestion is something that can be set."""
-        try:
-            self.task.check_action(action)
-        except ValueError as error:
-            raise ValueError(f"what was {what} cannot be set ({error}): are there values of very different size in the table?") from error
+        check_settable(self.task, action, "proposed")
+        return (
+            another_action(objective, log, self.seed)
+            if bool(log.taken(action, "pending", "failed"))
+            else action
+        )
 
     def _believing(self, log: TrialLog) -> CausalModel:
         """The model, pending and failed actions taken for experiments that came out as expected."""
@@ -353,11 +391,3 @@ class CausalOptimiser:
         if log.those("pending", "failed"):
             believe_pending(model, self.task, log)
         return model
-
-
-def _lacking(table: Table, nodes: Collection[str]) -> str:
-    """What a table lacks for a model: ``rows``, ``variation`` (a node is constant so far), or nothing."""
-    columns = {name: table.untouched([name]).columns([name]) for name in nodes}
-    if min(map(len, columns.values())) < LEAST_ROWS:
-        return "rows"
-    return "variation" if any(bool((column == column[0]).all()) for column in columns.values()) else ""

@@ -1,10 +1,11 @@
 """The console command: ``rehearsal VERB [FILE] key=value ...``.
 
-Each verb calls what its script calls, with the same grammar; nothing of a verb is imported before it is chosen, so that
-the overview and slips in the verb are answered at once. One word may come first that is neither ``key=value`` nor an
-option: the data file, short for ``path=FILE`` (``data=FILE`` for learn-graph).
+Each verb calls what its script calls, with the same grammar; nothing of a verb is imported before it is
+chosen, so that the overview and slips in the verb are answered at once. One word may come first that is
+neither ``key=value`` nor an option: the data file, short for ``path=FILE`` (``data=FILE`` for learn-graph).
 
-Exit codes are those of the verbs: 0 all is well; 1 a job failed; 2 something typed must be mended; 128 + n ended by signal n.
+Exit codes are those of the verbs: 0 all is well; 1 a job failed; 2 something typed must be mended; 128 + n
+ended by signal n.
 """
 
 import os
@@ -56,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads, such as head, has read enough; nothing more can be written, also not at the end of the process.
+        # Whoever reads, such as head, has read enough; nothing more can be written, also not at the end of
+        # the process.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE
     return code
@@ -105,12 +107,25 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
         return list(typed)
     file, rest = typed[0], list(typed[1:])
     if rest and _bare(rest[0]):
-        raise UserError(f"expected at most one file; got {file} and {rest[0]}", f"{PROGRAM} {verb}", "Everything else is typed as key=value")
+        raise UserError(
+            f"expected at most one file; got {file} and {rest[0]}",
+            f"{PROGRAM} {verb}",
+            "Everything else is typed as key=value",
+        )
     if any(text.startswith(f"{key}=") for text in rest):
-        raise UserError(f"{file} is short for {key}={file}, which is given as well", f"{PROGRAM} {verb}", "Leave one of the two out")
+        raise UserError(
+            f"{file} is short for {key}={file}, which is given as well",
+            f"{PROGRAM} {verb}",
+            "Leave one of the two out",
+        )
     if Path(file).suffix.lower() in _YAML:
-        remedy = f"Name a task as dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as resume=FOLDER"
-        raise UserError(f"expected a data file, such as table.csv; {file} is a YAML file", f"{PROGRAM} {verb}", remedy)
+        remedy = (
+            f"Name a task as dataset.task={file}, a configuration of the project as +experiment=NAME, and a "
+            "run folder as resume=FOLDER"
+        )
+        raise UserError(
+            f"expected a data file, such as table.csv; {file} is a YAML file", f"{PROGRAM} {verb}", remedy
+        )
     return [f"{key}={_quoted(file)}" if key == "path" else f"{key}={file}", *rest]
 
 
@@ -119,7 +134,9 @@ def _bare(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """A value that Hydra reads as it is, whatever characters it has; a plain name with an ending needs no quotes."""
+    """A value that Hydra reads as it is, whatever characters it has; a plain name with an ending needs no
+    quotes.
+    """
     if _PLAIN.fullmatch(text):
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -129,7 +146,8 @@ def _overview() -> str:
     lines = [
         "Learns from data, and decides what to do.",
         "",
-        f"Usage: {PROGRAM} VERB [FILE] key=value ...   ({PROGRAM} VERB --help tells more; FILE is short for path=FILE)",
+        f"Usage: {PROGRAM} VERB [FILE] key=value ...   ({PROGRAM} VERB --help tells more; FILE is short for "
+        "path=FILE)",
     ]
     for name, offer in VERBS.items():
         lines += ["", f"  {name:<15} {offer.summary}", f"  {'':<15} {PROGRAM} {name} {offer.example}"]
@@ -183,7 +201,10 @@ def _options(typed: list[str]) -> int:
 
 def _reproduce(typed: list[str]) -> int:
     if not typed or typed[0] in _HELP:
-        print(f"{VERBS['reproduce'].summary}\n\nUsage: {PROGRAM} reproduce study={'|'.join(STUDIES)} [--help] [OPTION ...]")
+        print(
+            f"{VERBS['reproduce'].summary}\n\nUsage: {PROGRAM} reproduce study={'|'.join(STUDIES)} [--help] "
+            "[OPTION ...]"
+        )
         return 0 if typed else 2
     studies = [text.removeprefix("study=") for text in typed if text.startswith("study=")]
     rest = [text for text in typed if not text.startswith("study=")]
@@ -202,18 +223,48 @@ def _reproduce(typed: list[str]) -> int:
 
 def _no_study(studies: Sequence[str]) -> int:
     what = f"expected one of study={'|'.join(STUDIES)}; got {' and '.join(studies) or 'none'}"
-    raise UserError(what, f"{PROGRAM} reproduce", did_you_mean(studies[0], STUDIES) if len(studies) == 1 else f"Type {PROGRAM} reproduce study=auf --help")
+    raise UserError(
+        what,
+        f"{PROGRAM} reproduce",
+        did_you_mean(studies[0], STUDIES)
+        if len(studies) == 1
+        else f"Type {PROGRAM} reproduce study=auf --help",
+    )
 
 
 VERBS = {
-    "train": Offer("Fits a surrogate to data, keeps it, and shows what it decides.", "+experiment=sepsis", _train, "path"),
-    "decide": Offer(
-        "Decides for every case: a table's, an experimenter's, a patient's.", "table.csv +experiment=own_table dataset.task=task.yaml", _decide, "path"
+    "train": Offer(
+        "Fits a surrogate to data, keeps it, and shows what it decides.", "+experiment=sepsis", _train, "path"
     ),
-    "cross-validate": Offer("Judges surrogates by the likelihood of held-out data.", "-m +experiment=lipschitz_grid", _cross_validate, "path"),
+    "decide": Offer(
+        "Decides for every case: a table's, an experimenter's, a patient's.",
+        "table.csv +experiment=own_table dataset.task=task.yaml",
+        _decide,
+        "path",
+    ),
+    "cross-validate": Offer(
+        "Judges surrogates by the likelihood of held-out data.",
+        "-m +experiment=lipschitz_grid",
+        _cross_validate,
+        "path",
+    ),
     "collect": Offer("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
-    "learn-graph": Offer("Learns rehearsal graphs from a table.", "table.csv context=season outcomes=customers", _learn_graph, "data"),
+    "learn-graph": Offer(
+        "Learns rehearsal graphs from a table.",
+        "table.csv context=season outcomes=customers",
+        _learn_graph,
+        "data",
+    ),
     "prepare": Offer("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
-    "reproduce": Offer("Makes a paper's tables and figures, in stages.", "study=auf --stages table1 --out results", _reproduce),
-    "options": Offer("Lists every option of a configuration: key, value, type, meaning.", "+experiment=cbo decision=ucb", _options, "path"),
+    "reproduce": Offer(
+        "Makes a paper's tables and figures, in stages.",
+        "study=auf --stages table1 --out results",
+        _reproduce,
+    ),
+    "options": Offer(
+        "Lists every option of a configuration: key, value, type, meaning.",
+        "+experiment=cbo decision=ucb",
+        _options,
+        "path",
+    ),
 }

@@ -1,7 +1,7 @@
 """Rounds: one situation each, what was decided in it, and the line of JSON that keeps both.
 
-A line holds no clock times, so that it is equal, byte for byte, however often a run was interrupted and however many
-processes shared it; what JSON has no number for (nan, the infinities) is written as null.
+A line holds no clock times, so that it is equal, byte for byte, however often a run was interrupted and
+however many processes shared it; what JSON has no number for (nan, the infinities) is written as null.
 """
 
 import json
@@ -26,9 +26,12 @@ class Round:
         certificate: How sure we are, name to number; None where nothing certifies.
         score: What the problem's own yardstick says, name to number.
         answer: The row(s) that followed, where the world was asked for them to learn from.
-        success: Whether they are what was wanted; None where nobody was asked, or the world has no word on it.
-        reward: What they are worth, the mean where there are several; None where nobody was asked, or the world has no reward.
-        trajectory: For an episode, what the decision means step by step (`CounterfactualReturn.trajectory`); empty otherwise.
+        success: Whether they are what was wanted; None where nobody was asked, or the world has no word on
+            it.
+        reward: What they are worth, the mean where there are several; None where nobody was asked, or the
+            world has no reward.
+        trajectory: For an episode, what the decision means step by step (`CounterfactualReturn.trajectory`);
+            empty otherwise.
         kind: What the problem asks (`Problem.kind`).
     """
 
@@ -87,7 +90,13 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
 
     def estimate(key: str) -> Estimate | None:
         plain = line.get(key)
-        return None if plain is None else Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
+        return (
+            None
+            if plain is None
+            else Estimate(
+                plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level")
+            )
+        )
 
     return Decision(
         alteration("alteration"),

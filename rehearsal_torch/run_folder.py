@@ -6,17 +6,18 @@ A run folder is the whole record of a run:
     run.json          command, seed, versions, commit, data fingerprint, machine, seconds
     status.json       ok, failed, interrupted or skipped, with a sentence
     metrics.csv       step,name,value
-    decisions.jsonl   one JSON object a decision, written as it is made; where the run learns, with what the world answered
+    decisions.jsonl   one JSON object a decision, written as it is made; where the run learns, with what the
+                      world answered
     checkpoint/       the fitted surrogate
     table.csv, figures/*.png, figures/*.svg    what the report makes of it
 
-Files are replaced whole (written beside, then renamed); only decisions and metrics grow line by line, and a line
-that a killed run left torn is dropped when the folder is taken up again. Lines hold no clock times, so that they
-are equal, byte for byte, however often a run was interrupted and however many processes shared it.
+Files are replaced whole (written beside, then renamed); only decisions and metrics grow line by line, and a
+line that a killed run left torn is dropped when the folder is taken up again. Lines hold no clock times, so
+that they are equal, byte for byte, however often a run was interrupted and however many processes shared it.
 
-What is read may have been damaged, edited, or written by somebody else: files are read within bounds, as plain data, and
-what is not of the form that a run writes is refused with the file, the line, what was expected and what to do. A line that
-cannot be read, with others behind it, is never dropped.
+What is read may have been damaged, edited, or written by somebody else: files are read within bounds, as
+plain data, and what is not of the form that a run writes is refused with the file, the line, what was
+expected and what to do. A line that cannot be read, with others behind it, is never dropped.
 """
 
 import csv
@@ -81,7 +82,9 @@ _REMEDY = "restore the file from a copy; a run whose record is lost is begun ane
 
 
 class RunFolderError(PlainFileError):
-    """A file of a run folder that is damaged; the message says which, where, what was expected, and what to do."""
+    """A file of a run folder that is damaged; the message says which, where, what was expected, and what to
+    do.
+    """
 
 
 class RunFolder:
@@ -114,7 +117,9 @@ class RunFolder:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Replaces a JSON file; numbers that JSON lacks become null."""
-        self.write(name, json.dumps(nulls_for_nan(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        self.write(
+            name, json.dumps(nulls_for_nan(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        )
 
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
         """A JSON file's content; empty where there is no such file.
@@ -149,7 +154,10 @@ class RunFolder:
 
     def close(self, state: State, message: str, overrides: Sequence[str], seconds: float) -> None:
         """Writes status.json."""
-        self.write_json("status.json", {"state": state, "message": message, "overrides": list(overrides), "seconds": round(seconds, 3)})
+        self.write_json(
+            "status.json",
+            {"state": state, "message": message, "overrides": list(overrides), "seconds": round(seconds, 3)},
+        )
 
     def decisions(self) -> list[dict[str, Any]]:
         """The decisions so far.
@@ -175,12 +183,17 @@ class RunFolder:
                 if more:
                     raise ValueError("several rows")
             except (ValueError, csv.Error) as error:
-                raise self._damaged("metrics.csv", number, f"expected step,name,value; got {shown(text)}") from error
+                raise self._damaged(
+                    "metrics.csv", number, f"expected step,name,value; got {shown(text)}"
+                ) from error
         return found
 
     def write_metrics(self, rows: Sequence[tuple[int, str, float]]) -> None:
         """Replaces all metrics."""
-        self.write("metrics.csv", "step,name,value\n" + "".join(f"{step},{name},{value!r}\n" for step, name, value in rows))
+        self.write(
+            "metrics.csv",
+            "step,name,value\n" + "".join(f"{step},{name},{value!r}\n" for step, name, value in rows),
+        )
 
     def mend(self) -> list[dict[str, Any]]:
         """Drops torn last lines, and the seconds of decisions that went with them.
@@ -204,7 +217,10 @@ class RunFolder:
         if not (self.path / "metrics.csv").is_file():
             self.write_metrics([])
         decisions, metrics = self.path / "decisions.jsonl", self.path / "metrics.csv"
-        with decisions.open("a", encoding="utf-8", newline="\n") as lines, metrics.open("a", encoding="utf-8", newline="\n") as rows:
+        with (
+            decisions.open("a", encoding="utf-8", newline="\n") as lines,
+            metrics.open("a", encoding="utf-8", newline="\n") as rows,
+        ):
             for each in rounds:
                 rows.write(f"{each.index},{SECONDS},{float(each.decision.seconds)!r}\n")
                 rows.flush()
@@ -242,22 +258,34 @@ class RunFolder:
             while line := stream.readline(LINE + 1):
                 number += 1
                 if len(line) > LINE:
-                    raise self._damaged(name, number, f"expected at most {LINE // 2**20} MiB a line; it is longer")
+                    raise self._damaged(
+                        name, number, f"expected at most {LINE // 2**20} MiB a line; it is longer"
+                    )
                 if not line.endswith(b"\n"):
                     return
                 try:
                     text = line[:-1].decode("utf-8")
                 except UnicodeDecodeError as error:
-                    raise self._damaged(name, number, f"expected text in UTF-8; got {shown(repr(line))}") from error
+                    raise self._damaged(
+                        name, number, f"expected text in UTF-8; got {shown(repr(line))}"
+                    ) from error
                 if "\0" in text:
-                    raise self._damaged(name, number, "expected text; got NUL bytes, which a disk leaves where a file was not written to its end")
+                    raise self._damaged(
+                        name,
+                        number,
+                        "expected text; got NUL bytes, which a disk leaves where a file was not written to "
+                        "its end",
+                    )
                 yield text
 
     def _damaged(self, name: str, number: int, what: str) -> RunFolderError:
         """The error of a line that cannot be read."""
         kept = f"the {number - 1} before it" if number > 1 else "none"
         if name == "decisions.jsonl":
-            remedy = f"restore the file from a copy, or delete line {number} and all behind it: those are decided again, {kept} stay"
+            remedy = (
+                f"restore the file from a copy, or delete line {number} and all behind it: those are decided "
+                f"again, {kept} stay"
+            )
         else:
             remedy = f"restore the file from a copy, or delete line {number}"
         return RunFolderError(f"{self.path / name}, line {number}: {what}. Nothing was changed: {remedy}")
@@ -278,18 +306,31 @@ def _coherent(line: Mapping[str, Any], where: str) -> None:
     """Whether what a line says of its decision goes together."""
     status, alteration = line["status"], line.get("alteration")
     if status not in ("recommended", "no_action", "refused"):
-        raise RunFolderError(f"{where}: status: expected recommended, no_action or refused; got {shown(status)}")
+        raise RunFolderError(
+            f"{where}: status: expected recommended, no_action or refused; got {shown(status)}"
+        )
     if (alteration is not None) != (status == "recommended"):
         raise RunFolderError(f"{where}: status: {status} does not go with the alteration {shown(alteration)}")
     for name in ("estimate", "baseline"):
         parts = line.get(name) or {}
-        wrong = [key for key in ("point", "lower", "upper", "level") if key in parts and not is_a(parts[key], NUMBER)]
+        wrong = [
+            key
+            for key in ("point", "lower", "upper", "level")
+            if key in parts and not is_a(parts[key], NUMBER)
+        ]
         if wrong or (parts and not is_a(parts.get("point"), NUMBER)):
-            raise RunFolderError(f"{where}: {name}.{(wrong or ['point'])[0]}: expected a number; got {shown(parts.get((wrong or ['point'])[0]))}")
+            raise RunFolderError(
+                f"{where}: {name}.{(wrong or ['point'])[0]}: expected a number; got "
+                f"{shown(parts.get((wrong or ['point'])[0]))}"
+            )
     if line.get("kind") == "rehearse" and not isinstance(line.get("given"), dict):
-        raise RunFolderError(f"{where}: given: expected a mapping of what was known; got {shown(line.get('given'))}")
+        raise RunFolderError(
+            f"{where}: given: expected a mapping of what was known; got {shown(line.get('given'))}"
+        )
     if not isinstance((line.get("trace") or {}).get("would_set") or {}, dict):
-        raise RunFolderError(f"{where}: trace.would_set: expected a mapping; got {shown(line['trace']['would_set'])}")
+        raise RunFolderError(
+            f"{where}: trace.would_set: expected a mapping; got {shown(line['trace']['would_set'])}"
+        )
 
 
 def _answer(line: Mapping[str, Any], where: str) -> None:
@@ -298,11 +339,22 @@ def _answer(line: Mapping[str, Any], where: str) -> None:
         return
     rows, altered = line["answer"].get("rows"), line["answer"].get("altered")
     columns = list(rows.values()) if isinstance(rows, dict) else []
-    right = bool(columns) and all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns)
+    right = bool(columns) and all(
+        isinstance(column, list) and len(column) == len(columns[0]) for column in columns
+    )
     right = right and all(value is None or is_a(value, NUMBER) for column in columns for value in column)
-    right = right and isinstance(altered, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in altered)
-    if not right or not all(0 <= row < len(columns[0]) and 0 <= column < len(columns) for row, column in _pairs(altered)):
-        raise RunFolderError(f"{where}: answer: expected rows, a list of numbers per variable, and altered, [row, column] pairs")
+    right = (
+        right
+        and isinstance(altered, list)
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in altered)
+    )
+    if not right or not all(
+        0 <= row < len(columns[0]) and 0 <= column < len(columns) for row, column in _pairs(altered)
+    ):
+        raise RunFolderError(
+            f"{where}: answer: expected rows, a list of numbers per variable, and altered, [row, column] "
+            "pairs"
+        )
 
 
 def _pairs(altered: Any) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,6 @@
-"""Judges surrogates by held-out likelihoods: python scripts/cross_validate.py -m +experiment=lipschitz_grid."""
+"""Judges surrogates by held-out likelihoods: python scripts/cross_validate.py -m
++experiment=lipschitz_grid.
+"""
 
 import sys
 

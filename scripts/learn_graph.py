@@ -1,4 +1,6 @@
-"""Learns rehearsal graphs from a table: python scripts/learn_graph.py data=table.csv context=a,b outcomes=y."""
+"""Learns rehearsal graphs from a table: python scripts/learn_graph.py data=table.csv context=a,b
+outcomes=y.
+"""
 
 import sys
 

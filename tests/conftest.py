@@ -7,7 +7,13 @@ import pytest
 import yaml
 
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
-TRUTH = (("SOFA", "learnt", 0), ("SOFA", "observed course", 1), ("SOFA", "fresh noise", 3), ("GCS", "learnt", 0), ("GCS", "fresh noise", 1))
+TRUTH = (
+    ("SOFA", "learnt", 0),
+    ("SOFA", "observed course", 1),
+    ("SOFA", "fresh noise", 3),
+    ("GCS", "learnt", 0),
+    ("GCS", "fresh noise", 1),
+)
 OBSERVED = (-50.0, -60.0, -40.0, -80.0, -20.0)
 
 
@@ -54,23 +60,40 @@ def decision(index: int, search: str = "branch_and_bound", changes: int = 3, pro
 def write(folder: Path, decisions: list[dict], metrics: list[tuple], config: dict) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "decisions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in decisions))
-    (folder / "metrics.csv").write_text("step,name,value\n" + "".join(f"{step},{name},{value}\n" for step, name, value in metrics))
+    (folder / "metrics.csv").write_text(
+        "step,name,value\n" + "".join(f"{step},{name},{value}\n" for step, name, value in metrics)
+    )
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     (folder / "run.json").write_text(json.dumps({"seed": 0}))
     return folder
 
 
 def sequences(folder: Path) -> Path:
-    metrics = [(epoch, f"mechanism/{name}", 3.0 - epoch + shift) for epoch in range(4) for name, shift in (("train_loss", 0.0), ("held_out_loss", 0.25))]
+    metrics = [
+        (epoch, f"mechanism/{name}", 3.0 - epoch + shift)
+        for epoch in range(4)
+        for name, shift in (("train_loss", 0.0), ("held_out_loss", 0.25))
+    ]
     metrics += [(index, "decision/seconds", 0.1 * (index + 1)) for index in range(5)]
     config = {
         "surrogate": {"doses": ["max_dose_vaso", "input_4hourly"]},
-        "objective": {"reward": {"_target_": "rehearsal_torch.objectives.counterfactual_return.LinearReward", "weights": {"SOFA": -1}}},
+        "objective": {
+            "reward": {
+                "_target_": "rehearsal_torch.objectives.counterfactual_return.LinearReward",
+                "weights": {"SOFA": -1},
+            }
+        },
     }
     write(folder, [decision(index, proven=index != 4) for index in range(5)], metrics, config)
-    lines = [f"stay-{index},recommended,rmse,{feature},{estimator},{index + 1 + more}" for index in range(5) for feature, estimator, more in TRUTH]
+    lines = [
+        f"stay-{index},recommended,rmse,{feature},{estimator},{index + 1 + more}"
+        for index in range(5)
+        for feature, estimator, more in TRUTH
+    ]
     lines += [f"stay-{index},recommended,regret,SOFA,true,{index}" for index in range(5)]
-    (folder / "truth.csv").write_text("\n".join(["episode,sequence,quantity,feature,estimator,value", *lines]) + "\n")
+    (folder / "truth.csv").write_text(
+        "\n".join(["episode,sequence,quantity,feature,estimator,value", *lines]) + "\n"
+    )
     return folder
 
 
@@ -102,4 +125,9 @@ def plain_run(tmp_path):
         }
         for index in range(5)
     ]
-    return write(tmp_path / "plain", decisions, [(0, "decision/seconds", 0.5)], {"objective": {"_target_": "somewhere.else"}})
+    return write(
+        tmp_path / "plain",
+        decisions,
+        [(0, "decision/seconds", 0.5)],
+        {"objective": {"_target_": "somewhere.else"}},
+    )

@@ -10,7 +10,10 @@ from rehearsal_torch.spaces.box import Alteration
 from tests.toys.toy_posteriors import Toy, toy_situations
 
 
-@pytest.mark.parametrize(("failures", "lower", "upper"), [(300, 0.657053, 0.742947), (50, 0.916262, 0.973398), (0, 0.989459, 1.0), (1000, 0.0, 0.010541)])
+@pytest.mark.parametrize(
+    ("failures", "lower", "upper"),
+    [(300, 0.657053, 0.742947), (50, 0.916262, 0.973398), (0, 0.989459, 1.0), (1000, 0.0, 0.010541)],
+)
 def test_reference_values(failures, lower, upper):
     found = pac_bound(failures, 1000, 0.05)
     assert (found.lower, found.upper) == pytest.approx((lower, upper), abs=1e-6)
@@ -23,7 +26,15 @@ def test_the_parts_are_reported_apart_and_the_bound_is_their_meeting():
     assert (edge.lower, edge.upper) == edge.scenario
     assert edge.hoeffding[1] > 1
     assert edge.hoeffding[0] < edge.scenario[0]
-    assert set(edge.to_dict()) == {"share", "lower", "upper", "hoeffding_lower", "hoeffding_upper", "scenario_lower", "scenario_upper"}
+    assert set(edge.to_dict()) == {
+        "share",
+        "lower",
+        "upper",
+        "hoeffding_lower",
+        "hoeffding_upper",
+        "scenario_lower",
+        "scenario_upper",
+    }
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 1000, 10**6])
@@ -40,10 +51,16 @@ def test_edge_cases_give_an_interval(n, delta):
 
 
 def test_more_confidence_and_fewer_scenarios_are_wider():
-    assert pac_bound(300, 1000, 0.01).lower < pac_bound(300, 1000, 0.05).lower < pac_bound(3000, 10000, 0.05).lower
+    assert (
+        pac_bound(300, 1000, 0.01).lower
+        < pac_bound(300, 1000, 0.05).lower
+        < pac_bound(3000, 10000, 0.05).lower
+    )
 
 
-@pytest.mark.parametrize(("failures", "n", "delta"), [(0, 0, 0.05), (-1, 10, 0.05), (11, 10, 0.05), (1, 10, 0.0), (1, 10, 1.0)])
+@pytest.mark.parametrize(
+    ("failures", "n", "delta"), [(0, 0, 0.05), (-1, 10, 0.05), (11, 10, 0.05), (1, 10, 0.0), (1, 10, 1.0)]
+)
 def test_impossible_counts_are_refused(failures, n, delta):
     with pytest.raises(ValueError, match="expected"):
         pac_bound(failures, n, delta)
@@ -53,7 +70,12 @@ def test_impossible_counts_are_refused(failures, n, delta):
 def test_the_whole_interval_covers_for_every_probability_and_is_informative(n):
     # Exactly: summed over the binomial law of the failures, on a grid of probabilities.
     bounds = np.array([[(found := pac_bound(failures, n)).lower, found.upper] for failures in range(n + 1)])
-    cover = np.array([binom.pmf(np.arange(n + 1), n, 1 - p)[(bounds[:, 0] <= p) & (p <= bounds[:, 1])].sum() for p in np.linspace(0.001, 0.999, 999)])
+    cover = np.array(
+        [
+            binom.pmf(np.arange(n + 1), n, 1 - p)[(bounds[:, 0] <= p) & (p <= bounds[:, 1])].sum()
+            for p in np.linspace(0.001, 0.999, 999)
+        ]
+    )
     assert cover.min() >= 0.99, "as the module says; 0.95 was asked for"
     assert cover.min() <= 0.9999, "a bound that always holds says nothing"
 
@@ -62,19 +84,24 @@ def test_two_thousand_simulated_decisions_are_covered():
     covered = {}
     for p in (0.02, 0.3, 0.5, 0.7, 0.95):
         failures = np.random.default_rng(7).binomial(1000, 1 - p, 2000)
-        covered[p] = np.mean([(found := pac_bound(int(each), 1000)).lower <= p <= found.upper for each in failures])
+        covered[p] = np.mean(
+            [(found := pac_bound(int(each), 1000)).lower <= p <= found.upper for each in failures]
+        )
     assert min(covered.values()) >= 0.95
     assert not all(each > 0.9999 for each in covered.values())
 
 
 def test_decisions_under_a_posterior_are_certified():
-    # The whole way: models, noise and failures drawn for each decision; what is covered is known in closed form.
+    # The whole way: models, noise and failures drawn for each decision; what is covered is known in closed
+    # form.
     toy, certify, hits = Toy((0.6, 0.4), (1.0, 0.2), (0.3, 0.5)), PacBound(n=200, seed=3), []
     objective = SuccessProbabilities(toy, toy_situations(1), 10, 10, 10, 5, "sampled")
     for index, situation in enumerate(toy_situations(2000)):
         objective.situations = (situation,)
         value = -3 + 6 * (index % 40) / 39
-        said = certify(toy, objective, Decision(Alteration(("a",), torch.tensor([value], dtype=torch.float64)), 0.0))
+        said = certify(
+            toy, objective, Decision(Alteration(("a",), torch.tensor([value], dtype=torch.float64)), 0.0)
+        )
         hits.append(said["lower"] <= toy.success(value) <= said["upper"])
     assert np.mean(hits) >= 0.95
     assert np.mean(hits) <= 0.9999
@@ -95,4 +122,8 @@ def test_a_refusal_is_certified_as_altering_nothing_and_its_numbers_are_plain():
 def test_several_situations_at_once_are_refused():
     toy = Toy()
     with pytest.raises(ValueError, match=r"search\.together=1"):
-        PacBound()(toy, SuccessProbabilities(toy, toy_situations(2), 10, 10, 10, 5, "sampled"), Decision(None, 0.0, status="no_action"))
+        PacBound()(
+            toy,
+            SuccessProbabilities(toy, toy_situations(2), 10, 10, 10, 5, "sampled"),
+            Decision(None, 0.0, status="no_action"),
+        )

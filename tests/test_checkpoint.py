@@ -27,7 +27,11 @@ CONFIG = {
     "contextual": ["vent"],
     "doses": ["drug"],
     "levels": 3,
-    "mechanism": {"_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale", "_partial_": True, "hidden": 7},
+    "mechanism": {
+        "_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale",
+        "_partial_": True,
+        "hidden": 7,
+    },
 }
 
 
@@ -40,9 +44,15 @@ def episode() -> Episode:
 @pytest.fixture
 def model(episode: Episode) -> TransitionModel:
     torch.manual_seed(0)
-    model = TransitionModel(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3)
+    model = TransitionModel(
+        ["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3
+    )
     table = transitions([episode])
-    model.rescale.solve(torch.cat([table.columns(model.rescale.names), table.columns([f"{name}'" for name in model.rescale.names])]))
+    model.rescale.solve(
+        torch.cat(
+            [table.columns(model.rescale.names), table.columns([f"{name}'" for name in model.rescale.names])]
+        )
+    )
     model.levels.solve(table.columns(["drug"]))
     model.mechanism.finish()
     return model
@@ -164,7 +174,10 @@ def put(folder: Path, weights: bytes) -> None:
 def spoil(folder: Path, **tensors: torch.Tensor) -> None:
     """Other tensors in a checkpoint, as somebody who knows the format would put them there."""
     state = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
-    put(folder, safetensors.torch.save(state | {name.replace("__", "."): value for name, value in tensors.items()}))
+    put(
+        folder,
+        safetensors.torch.save(state | {name.replace("__", "."): value for name, value in tensors.items()}),
+    )
 
 
 @pytest.mark.parametrize("keep_card", [True, False])
@@ -173,7 +186,9 @@ def test_a_pickle_bomb_is_refused(folder: Path, tmp_path: Path, keep_card: bool)
     (folder / "weights.safetensors").write_bytes(bomb)
     if not keep_card:
         put(folder, bomb)
-    with pytest.raises(CheckpointError, match="not the file that card" if keep_card else "nothing was read from it"):
+    with pytest.raises(
+        CheckpointError, match="not the file that card" if keep_card else "nothing was read from it"
+    ):
         load(folder)
     assert not (tmp_path / "ran").exists()
 
@@ -186,7 +201,9 @@ def test_damage_and_absence_are_named(folder: Path, tmp_path: Path) -> None:
         load(folder)
     (folder / "card.yaml").unlink()
     whole = (folder / "weights.safetensors").read_bytes()
-    with pytest.raises(CheckpointError, match=f"does not say the weights' SHA-256.*{hashlib.sha256(whole).hexdigest()}"):
+    with pytest.raises(
+        CheckpointError, match=f"does not say the weights' SHA-256.*{hashlib.sha256(whole).hexdigest()}"
+    ):
         load(folder)
     put(folder, whole[: len(whole) // 2])
     with pytest.raises(CheckpointError, match="safetensors format"):
@@ -206,17 +223,34 @@ NAN = torch.tensor([float("nan"), 0.0, 0.0, 0.0], dtype=torch.float64)
     ("tensors", "words"),
     [
         ({"rescale__lower": NAN}, r"rescale\.lower: 1 of 4 numbers are not finite"),
-        ({"mechanism__networks__shift": torch.full((2, 2), float("inf"))}, r"mechanism\.networks\.shift: 4 of 4 numbers are not finite"),
-        ({"levels__edges": torch.zeros(1, 0, dtype=torch.float64)}, r"levels\.edges: expected the size \(1, 1\); got \(1, 0\)"),
-        ({"levels__medians": torch.tensor([[0.1, 0.2, 0.3]])}, r"levels\.medians: expected doses .* the first of each row 0"),
+        (
+            {"mechanism__networks__shift": torch.full((2, 2), float("inf"))},
+            r"mechanism\.networks\.shift: 4 of 4 numbers are not finite",
+        ),
+        (
+            {"levels__edges": torch.zeros(1, 0, dtype=torch.float64)},
+            r"levels\.edges: expected the size \(1, 1\); got \(1, 0\)",
+        ),
+        (
+            {"levels__medians": torch.tensor([[0.1, 0.2, 0.3]])},
+            r"levels\.medians: expected doses .* the first of each row 0",
+        ),
         ({"rescale__upper": torch.zeros(3)}, r"rescale\.upper: expected the size \(4\); got \(3,\)"),
         ({"rescale__upper": torch.full((4,), -9.0)}, r"rescale\.upper: expected lower <= upper"),
         ({"rescale__lower": torch.zeros(0), "rescale__upper": torch.zeros(0)}, "rescale: nothing was learnt"),
-        ({"levels__medians": torch.zeros(1, 3, dtype=torch.long)}, r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.int64"),
-        ({"levels__medians": torch.zeros(1, 3, dtype=torch.bfloat16)}, r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.bf"),
+        (
+            {"levels__medians": torch.zeros(1, 3, dtype=torch.long)},
+            r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.int64",
+        ),
+        (
+            {"levels__medians": torch.zeros(1, 3, dtype=torch.bfloat16)},
+            r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.bf",
+        ),
     ],
 )
-def test_a_damaged_state_is_refused_by_name(folder: Path, tensors: dict[str, torch.Tensor], words: str) -> None:
+def test_a_damaged_state_is_refused_by_name(
+    folder: Path, tensors: dict[str, torch.Tensor], words: str
+) -> None:
     spoil(folder, **tensors)
     with pytest.raises(CheckpointError, match=words):
         load(folder)
@@ -224,7 +258,9 @@ def test_a_damaged_state_is_refused_by_name(folder: Path, tensors: dict[str, tor
 
 def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) -> None:
     model.rescale.lower[0] = float("nan")
-    with pytest.raises(CheckpointError, match=r"rescale\.lower: 1 of 4 numbers are not finite.*nothing was written"):
+    with pytest.raises(
+        CheckpointError, match=r"rescale\.lower: 1 of 4 numbers are not finite.*nothing was written"
+    ):
         save(model, CONFIG, tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -232,22 +268,35 @@ def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"mechanism": CONFIG["mechanism"] | {"hidden": 1_000_000_000}}, r"hidden: expected a whole number from 1 to 65536; got 1000000000"),
-        ({"mechanism": CONFIG["mechanism"] | {"hidden": 60_000}}, r"hidden: expected at most the \d+ numbers that the weights have left for it; got \d+"),
+        (
+            {"mechanism": CONFIG["mechanism"] | {"hidden": 1_000_000_000}},
+            r"hidden: expected a whole number from 1 to 65536; got 1000000000",
+        ),
+        (
+            {"mechanism": CONFIG["mechanism"] | {"hidden": 60_000}},
+            r"hidden: expected at most the \d+ numbers that the weights have left for it; got \d+",
+        ),
         ({"mechanism": CONFIG["mechanism"] | {"hidden": "many"}}, "cannot build"),
         ({"levels": 1_000_000_000}, r"levels: expected a whole number from 2 to 1000; got 1000000000"),
-        ({"levels": 900, "doses": ["a", "b", "c"]}, r"levels \*\* doses: expected a whole number from 1 to 1048576; got 729000000"),
+        (
+            {"levels": 900, "doses": ["a", "b", "c"]},
+            r"levels \*\* doses: expected a whole number from 1 to 1048576; got 729000000",
+        ),
         ({"varying": {"&": "x"} | {f"x{each}": each for each in range(250_000)}}, "at most"),
     ],
 )
-def test_sizes_are_bounded_before_anything_is_allocated(folder: Path, changes: dict[str, object], words: str) -> None:
+def test_sizes_are_bounded_before_anything_is_allocated(
+    folder: Path, changes: dict[str, object], words: str
+) -> None:
     edit(folder, **changes)
     with pytest.raises(CheckpointError, match=words):
         load(folder)
 
 
 def test_an_alias_bomb_is_refused_at_once(folder: Path) -> None:
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"] + [
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)
+    ]
     (folder / "config.yaml").write_text("\n".join(lines))
     began = time.perf_counter()
     with pytest.raises(CheckpointError, match="at most 200000 values"):
@@ -255,10 +304,17 @@ def test_an_alias_bomb_is_refused_at_once(folder: Path) -> None:
     assert time.perf_counter() - began < 1
 
 
-def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(model: TransitionModel, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(
+    model: TransitionModel, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from rehearsal_torch import checkpoint
 
-    old, other = load(folder), TransitionModel(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7, floor=1e-2), levels=3)
+    old, other = (
+        load(folder),
+        TransitionModel(
+            ["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7, floor=1e-2), levels=3
+        ),
+    )
     other.load_state_dict(model.state_dict() | {"mechanism.factor": torch.eye(2)})
     changed = CONFIG | {"mechanism": CONFIG["mechanism"] | {"floor": 1e-2}}
     kept = {path: path.read_bytes() for path in folder.iterdir()}
@@ -274,7 +330,9 @@ def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(model: Tr
             return path
 
         monkeypatch.setattr(checkpoint, "write_bytes", written)
-        monkeypatch.setattr(checkpoint, "write_text", lambda path, text, put=written: put(path, text.encode()))
+        monkeypatch.setattr(
+            checkpoint, "write_text", lambda path, text, put=written: put(path, text.encode())
+        )
         if last < 3:
             with pytest.raises(KeyboardInterrupt):
                 save(other, changed, folder)
@@ -309,8 +367,14 @@ def load_names_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Transitio
 
 
 def test_episodes_need_the_columns_that_were_fitted(folder: Path, episode: Episode) -> None:
-    assert torch.equal(load_columns(folder, [*reversed(COLUMNS), "more"]).course(episode).noise, load_columns(folder, None).course(episode).noise)
-    with pytest.raises(CheckpointError, match=r"columns: it needs \['x', 'y', 'age', 'vent', 'drug'\]; the data have no \['age', 'drug'\]"):
+    assert torch.equal(
+        load_columns(folder, [*reversed(COLUMNS), "more"]).course(episode).noise,
+        load_columns(folder, None).course(episode).noise,
+    )
+    with pytest.raises(
+        CheckpointError,
+        match=r"columns: it needs \['x', 'y', 'age', 'vent', 'drug'\]; the data have no \['age', 'drug'\]",
+    ):
         load(folder, task=["x", "y", "vent", "medicine"])
     with pytest.raises(CheckpointError, match="expected episodes, by their columns; got a dict"):
         load(folder, task={"graph": {}})
@@ -331,7 +395,9 @@ def test_what_cannot_be_saved_is_said_before_it_is_fitted(model: TransitionModel
     savable(CONFIG, model)
     assert torch.equal(torch.random.get_rng_state(), state)
     mine = Own(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3)
-    with pytest.raises(CheckpointError, match=r"test_checkpoint\.Own is not part of rehearsal_torch.*could not be kept"):
+    with pytest.raises(
+        CheckpointError, match=r"test_checkpoint\.Own is not part of rehearsal_torch.*could not be kept"
+    ):
         savable(CONFIG | {"_target_": "tests.test_checkpoint.Own"}, mine)
 
 

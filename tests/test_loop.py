@@ -42,7 +42,9 @@ def test_learning_fits_exactly_what_was_seen():
     table = market.observations()
     for each in made:
         table = table + Market().respond(each.situation, each.decision)
-    torch.testing.assert_close(surrogate.response.weights, fit(LinearResponse(), table).response.weights, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        surrogate.response.weights, fit(LinearResponse(), table).response.weights, rtol=1e-10, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("begin", [0, 1, 4, 6])
@@ -50,7 +52,18 @@ def test_learning_that_was_interrupted_goes_on_from_its_answers(begin):
     whole = list(rounds(Market(), fitted(Market()), near_one(noise=1.0), Grid(), range(6), learn=True))
     before = [answered(json.loads(each.line())) for each in whole[:begin]]
     market = Market()
-    rest = list(rounds(market, fitted(market), near_one(noise=1.0), Grid(), range(6), learn=True, begin=begin, answers=before))
+    rest = list(
+        rounds(
+            market,
+            fitted(market),
+            near_one(noise=1.0),
+            Grid(),
+            range(6),
+            learn=True,
+            begin=begin,
+            answers=before,
+        )
+    )
     assert [each.index for each in rest] == list(range(begin, 6))
     # Least squares may differ in the last bit with where its memory lies.
     for each, other in zip(rest, whole[begin:], strict=True):
@@ -72,7 +85,9 @@ def test_a_world_in_foresight_says_whether_a_round_succeeded():
     surrogate = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
     objective = partial(SuccessProbabilities, seek=50, choose=50, judge=20, teach=20)
     made = list(rounds(world, surrogate, objective, MixedInteger(), learn=True))
-    assert [each.success for each in made] == [0.8 <= float(each.answer.columns(["rating"])) <= 1 for each in made]
+    assert [each.success for each in made] == [
+        0.8 <= float(each.answer.columns(["rating"])) <= 1 for each in made
+    ]
     assert {each.success for each in made} == {True, False}
 
 
@@ -90,7 +105,10 @@ def test_rounds_depend_on_seed_and_index_alone():
     surrogate = fitted(market)
 
     def lines(indices, **how):
-        return {each.index: each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), indices, **how)}
+        return {
+            each.index: each.line()
+            for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), indices, **how)
+        }
 
     whole = lines(range(6))
     assert lines([5, 2, 0]) == {index: whole[index] for index in (5, 2, 0)}
@@ -111,7 +129,14 @@ def test_rounds_leave_the_global_stream_alone():
 
 def test_a_certificate_is_asked_for_after_each_decision():
     market = Market()
-    made = rounds(market, fitted(market), near_one(), Grid(), [0, 1], certify=lambda surrogate, objective, decision: {"probability": 0.5})
+    made = rounds(
+        market,
+        fitted(market),
+        near_one(),
+        Grid(),
+        [0, 1],
+        certify=lambda surrogate, objective, decision: {"probability": 0.5},
+    )
     assert [each.certificate for each in made] == [{"probability": 0.5}] * 2
 
 
@@ -176,14 +201,18 @@ def test_workers_share_groups_and_change_nothing():
     surrogate = fitted(market)
     whole = lines(market, surrogate, GridTogether(3), noise=1.0)
     assert lines(market, surrogate, GridTogether(3), noise=1.0, begin=5, workers=2) == whole[5:]
-    assert lines(market, surrogate, GridTogether(3), noise=1.0, seed=1) != lines(market, surrogate, GridTogether(3), noise=1.0)
+    assert lines(market, surrogate, GridTogether(3), noise=1.0, seed=1) != lines(
+        market, surrogate, GridTogether(3), noise=1.0
+    )
 
 
 def test_rounds_one_by_one_are_taken_up_again_as_well():
     market = Market()
     surrogate = fitted(market)
     whole = [each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6))]
-    assert [each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6), begin=4)] == whole[4:]
+    assert [
+        each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6), begin=4)
+    ] == whole[4:]
 
 
 def test_a_search_for_many_learns_one_round_at_a_time():
@@ -197,7 +226,14 @@ def test_a_search_for_many_learns_one_round_at_a_time():
 def test_certificates_are_asked_for_each_decision_of_a_group():
     market = Market()
     asked = []
-    made = rounds(market, fitted(market), near_ones(), GridTogether(3), range(4), certify=lambda s, o, d: asked.append(d) or {"probability": len(asked) / 10})
+    made = rounds(
+        market,
+        fitted(market),
+        near_ones(),
+        GridTogether(3),
+        range(4),
+        certify=lambda s, o, d: asked.append(d) or {"probability": len(asked) / 10},
+    )
     assert [each.certificate["probability"] for each in made] == [0.1, 0.2, 0.3, 0.4]
 
 
@@ -212,7 +248,12 @@ def test_what_cannot_be_done_is_refused():
         rounds(market, surrogate, near_one(), Grid(), workers=0)
 
     class Archive(Market.__mro__[2]):  # a Problem that is no World
-        observations, held_out, count, situation = Market.observations, Market.held_out, Market.count, Market.situation
+        observations, held_out, count, situation = (
+            Market.observations,
+            Market.held_out,
+            Market.count,
+            Market.situation,
+        )
         score, card, __init__ = Market.score, Market.card, Market.__init__
 
     with pytest.raises(TypeError, match="World that answers"):

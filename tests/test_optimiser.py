@@ -26,7 +26,11 @@ from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from tests.toys.causal_toys import WrittenLaw, WrittenModel
 
-TASK = {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 2]}, "reward": "Y"}
+TASK = {
+    "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
+    "actions": {"a": [0, 1], "b": [0, 2]},
+    "reward": "Y",
+}
 QUICK = AcquisitionSearch(raw=64, starts=8, kept=3, steps=20)
 PLAIN = partial(ExogenousModel, phi="homoskedastic", components=1)
 
@@ -75,16 +79,31 @@ def test_the_same_seed_asks_the_same_and_another_seed_something_else():
 
 @pytest.mark.parametrize("structure", ["graph", "independent", "black_box"])
 def test_a_batch_is_spread_out(structure):
-    made = told(optimiser(surrogate=partial(PLAIN, structure=structure), objective=partial(ConfidenceBound, beta=4.0, propagate="optimistic")), 7)
+    made = told(
+        optimiser(
+            surrogate=partial(PLAIN, structure=structure),
+            objective=partial(ConfidenceBound, beta=4.0, propagate="optimistic"),
+        ),
+        7,
+    )
     batch = made.ask(3)
     assert made.pending == batch
-    apart = [max(abs(one["a"] - other["a"]), abs(one["b"] - other["b"]) / 2) for one, other in itertools.combinations(batch, 2)]
+    apart = [
+        max(abs(one["a"] - other["a"]), abs(one["b"] - other["b"]) / 2)
+        for one, other in itertools.combinations(batch, 2)
+    ]
     assert min(apart) > 1e-3
     for action in reversed(batch):
         made.tell(action, system(action))
     assert made.pending == []
     # What is pending counts, whether it was asked for at once or one by one.
-    again = told(optimiser(surrogate=partial(PLAIN, structure=structure), objective=partial(ConfidenceBound, beta=4.0, propagate="optimistic")), 7)
+    again = told(
+        optimiser(
+            surrogate=partial(PLAIN, structure=structure),
+            objective=partial(ConfidenceBound, beta=4.0, propagate="optimistic"),
+        ),
+        7,
+    )
     for action in batch:
         assert again.ask() == [pytest.approx(action, abs=1e-4)]
     again.forget()
@@ -184,13 +203,22 @@ class Stubborn:
         self.values = {"a": a, "b": b}
 
     def __call__(self, objective):
-        return Decision(Alteration(tuple(self.values), torch.tensor(list(self.values.values()), dtype=torch.float64)), 0.0)
+        return Decision(
+            Alteration(tuple(self.values), torch.tensor(list(self.values.values()), dtype=torch.float64)), 0.0
+        )
 
 
 def apart(trials, slack=1e-4):
     """Whether all trials that are pending or failed differ from each other."""
-    kept = [(trial.settings["a"], trial.settings["b"] / 2) for trial in trials if trial.state in ("pending", "failed")]
-    return all(max(abs(one[0] - other[0]), abs(one[1] - other[1])) > slack for one, other in itertools.combinations(kept, 2))
+    kept = [
+        (trial.settings["a"], trial.settings["b"] / 2)
+        for trial in trials
+        if trial.state in ("pending", "failed")
+    ]
+    return all(
+        max(abs(one[0] - other[0]), abs(one[1] - other[1])) > slack
+        for one, other in itertools.combinations(kept, 2)
+    )
 
 
 @pytest.mark.parametrize("count", [1, 5, 6, 8, 40])
@@ -240,7 +268,9 @@ def test_an_ask_that_fails_leaves_nothing_behind(tmp_path):
         def __call__(self, objective):
             raise ValueError("no luck")
 
-    made = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Broken(), file=tmp_path / "trials.json")
+    made = CausalOptimiser(
+        TASK, surrogate=Written, objective=PosteriorMean, search=Broken(), file=tmp_path / "trials.json"
+    )
     for action in made.ask(5):
         made.tell(action, system(action))
     before, text = made.trials, (tmp_path / "trials.json").read_text()
@@ -252,7 +282,11 @@ def test_an_ask_that_fails_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"a": math.nan, "b": 0.5}, "cannot be set|finite"), ({"a": 7.0, "b": 0.5}, "cannot be set"), ({"a": 0.5}, r"left \['b'\] open")],
+    [
+        ({"a": math.nan, "b": 0.5}, "cannot be set|finite"),
+        ({"a": 7.0, "b": 0.5}, "cannot be set"),
+        ({"a": 0.5}, r"left \['b'\] open"),
+    ],
 )
 def test_what_cannot_be_set_is_never_suggested(fresh, values, message):
     for action in fresh.ask(6):
@@ -290,14 +324,34 @@ NUMBER = "expected a finite number; got "
         ({"a": 0.5, "b": 0.5}, {"X": 10**400, "Y": [1.0]}, {}, f"X: {NUMBER}10000"),
         ({"a": 0.5, "b": 0.5}, {"X": 0.0, "y": 0.0}, {}, "Y: no value for this node; did you mean 'y'?"),
         ({"a": 0.5, "b": 0.5, "c": 1.0}, {"X": 0.0, "Y": 0.0}, {}, "c: no action of the task"),
-        ([0.5, 0.5], {"X": 0.0, "Y": 0.0}, {}, "expected a trial's number, a trial, or settings (name to value); got list"),
+        (
+            [0.5, 0.5],
+            {"X": 0.0, "Y": 0.0},
+            {},
+            "expected a trial's number, a trial, or settings (name to value); got list",
+        ),
         (torch.tensor([0.5, 0.5]), {"X": 0.0, "Y": 0.0}, {}, "got Tensor"),
         (True, {"X": 0.0, "Y": 0.0}, {}, "got bool True"),
-        ({"a": 0.5, "b": 0.5}, [0.0, 1.0], {}, "nodes: expected name to value, such as {'X': ..., 'Y': ...}; got list"),
+        (
+            {"a": 0.5, "b": 0.5},
+            [0.0, 1.0],
+            {},
+            "nodes: expected name to value, such as {'X': ..., 'Y': ...}; got list",
+        ),
         ({"a": 0.5, "b": 0.5}, None, {}, "nodes: expected name to value"),
-        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"altered": "X"}, "altered: expected names of nodes, such as ['X']; got 'X'"),
+        (
+            {"a": 0.5, "b": 0.5},
+            {"X": 0.0, "Y": 0.0},
+            {"altered": "X"},
+            "altered: expected names of nodes, such as ['X']; got 'X'",
+        ),
         ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"ran": {"a": 1}}, "b: no value for this action"),
-        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"altered": torch.tensor(0.5)}, "altered: expected names of nodes"),
+        (
+            {"a": 0.5, "b": 0.5},
+            {"X": 0.0, "Y": 0.0},
+            {"altered": torch.tensor(0.5)},
+            "altered: expected names of nodes",
+        ),
         (9, {"X": 0.0, "Y": 0.0}, {}, "no trial has the number 9; there are trials 1 to 2"),
         (None, {"X": 0.0, "Y": 0.0}, {}, "got None without ran="),
         ({0: 1, ...: 2}, {0: 1}, {}, "0: no action of the task"),
@@ -356,7 +410,10 @@ def test_settings_that_were_rounded_leave_no_ghost(fresh):
 def test_a_pending_trial_is_not_guessed(fresh):
     first, second = fresh.ask(2)
     near = {"a": first["a"] + 0.01, "b": first["b"]}
-    with pytest.warns(TrialWarning, match="trial 3: recorded as one that nobody asked for; trial 1 .* is near and stays pending"):
+    with pytest.warns(
+        TrialWarning,
+        match="trial 3: recorded as one that nobody asked for; trial 1 .* is near and stays pending",
+    ):
         trial = fresh.tell(near, system(near))
     assert (trial.id, trial.asked, trial.ran) == (3, None, near)
     assert fresh.pending == [first, second]
@@ -373,7 +430,10 @@ def test_a_report_can_be_corrected(fresh):
     actions = fresh.ask(3)
     for action in reversed(actions):
         fresh.tell(action, system(action))
-    in_order = [list(row) for row in zip(*(fresh.table.columns([name])[:, 0].tolist() for name in ("a", "b")), strict=True)]
+    in_order = [
+        list(row)
+        for row in zip(*(fresh.table.columns([name])[:, 0].tolist() for name in ("a", "b")), strict=True)
+    ]
     assert in_order == [list(action.values()) for action in actions]
     fresh.tell(2, {"X": 9.0, "Y": -9.0}, altered=["X"])
     assert fresh.table.values[1, 2:].tolist() == [9.0, -9.0]
@@ -390,7 +450,9 @@ def test_a_report_can_be_corrected(fresh):
 
 
 def test_what_ran_outside_the_bounds_is_kept(fresh):
-    with pytest.warns(TrialWarning, match=r"trial 1: action: a may be set within \[0, 1\]; got 1.5.*kept as history"):
+    with pytest.warns(
+        TrialWarning, match=r"trial 1: action: a may be set within \[0, 1\]; got 1.5.*kept as history"
+    ):
         trial = fresh.tell(None, {"X": 1.0, "Y": 1.0}, ran={"a": 1.5, "b": 1.0})
     assert trial.asked is None
     assert len(fresh.table) == 1
@@ -408,7 +470,10 @@ def test_failures_and_abandoned_trials_are_named(fresh):
         (lambda: fresh.fail({"a": 5.0, "b": 0.5}), "a may be set within"),
         (lambda: fresh.fail(1, nodes={"X": "hot"}), "X: expected a finite number"),
         (lambda: fresh.fail(1, 3), "reason: expected a text; got 3"),
-        (lambda: fresh.abandon({"a": 0.1, "b": 0.1}), "no pending trial has these settings; nothing is pending"),
+        (
+            lambda: fresh.abandon({"a": 0.1, "b": 0.1}),
+            "no pending trial has these settings; nothing is pending",
+        ),
         (lambda: fresh.abandon(7), "no trial has the number 7"),
     ):
         before = fresh.trials
@@ -441,7 +506,9 @@ def test_a_table_of_any_length_is_taken_up(tmp_path, fresh, rows):
 
 def test_a_table_completes_what_is_pending(tmp_path, fresh):
     actions = fresh.ask(3)
-    pd.DataFrame([{**actions[1], **system(actions[1])}, {"a": 3.0, "b": 1.0, "X": 0.0, "Y": 0.0}]).to_csv(tmp_path / "day.csv", index=False)
+    pd.DataFrame([{**actions[1], **system(actions[1])}, {"a": 3.0, "b": 1.0, "X": 0.0, "Y": 0.0}]).to_csv(
+        tmp_path / "day.csv", index=False
+    )
     with pytest.warns(TrialWarning, match=r"row 1: a may be set within \[0, 1\]; got 3.*kept as history"):
         fresh.read(tmp_path / "day.csv")
     assert [trial.state for trial in fresh.trials] == ["pending", "completed", "pending", "completed"]
@@ -467,7 +534,12 @@ def test_a_file_of_trials_goes_on_at_any_length(tmp_path, rows):
 
 
 def test_two_sessions_share_a_file(tmp_path):
-    one, other = (CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=tmp_path / "t.json") for _ in range(2))
+    one, other = (
+        CausalOptimiser(
+            TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=tmp_path / "t.json"
+        )
+        for _ in range(2)
+    )
     first, second = one.ask(2)
     (third,) = other.ask()
     assert apart(other.trials)
@@ -481,11 +553,17 @@ def test_two_sessions_share_a_file(tmp_path):
 
 
 def test_narrower_bounds_keep_the_history(tmp_path):
-    wide = optimiser({**TASK, "limits": {"normals": [[1.0, 1.0]], "offsets": [2.9]}}, file=tmp_path / "trials.json")
+    wide = optimiser(
+        {**TASK, "limits": {"normals": [[1.0, 1.0]], "offsets": [2.9]}}, file=tmp_path / "trials.json"
+    )
     for action in wide.ask(8):
         wide.tell(action, system(action))
     wide.ask(2)
-    task = {**TASK, "actions": {"a": [0, 0.5], "b": [0, 1]}, "limits": {"normals": [[1.0, 1.0]], "offsets": [0.9]}}
+    task = {
+        **TASK,
+        "actions": {"a": [0, 0.5], "b": [0, 1]},
+        "limits": {"normals": [[1.0, 1.0]], "offsets": [0.9]},
+    }
     made = CausalOptimiser.load(tmp_path / "trials.json", task, PLAIN, search=QUICK)
     assert len(made.table) == 8
     for action in (*made.ask(2), made.recommend()[0]):
@@ -512,7 +590,16 @@ def test_a_file_and_what_is_given_agree(tmp_path):
     for wrong, message in (
         ({"seed": 4}, "was begun with seed=3; got seed=4"),
         ({"initial": 7}, "was begun with initial=6; got initial=7"),
-        ({"task": {**TASK, "actions": {"a": [0, 1], "c": [0, 2]}, "graph": {"parents": {"X": ["a"], "Y": ["X", "c"]}}}}, "trial 1: c: no value"),
+        (
+            {
+                "task": {
+                    **TASK,
+                    "actions": {"a": [0, 1], "c": [0, 2]},
+                    "graph": {"parents": {"X": ["a"], "Y": ["X", "c"]}},
+                }
+            },
+            "trial 1: c: no value",
+        ),
     ):
         with pytest.raises(TrialFileError, match=message):
             CausalOptimiser(file=file, **wrong)
@@ -532,7 +619,8 @@ VALUES = st.floats(-3, 3).map(lambda value: round(value, 3))
 
 
 class Campaigns(RuleBasedStateMachine):
-    """Whatever is asked, told, failed, abandoned and loaded again: numbers stay, nothing is asked twice, and the file is what is known."""
+    """Whatever is asked, told, failed, abandoned and loaded again: numbers stay, nothing is asked twice, and
+    the file is what is known."""
 
     asked = Bundle("asked")
 
@@ -547,7 +635,9 @@ class Campaigns(RuleBasedStateMachine):
         self.known = {}
 
     def session(self, task=None):
-        return CausalOptimiser(task, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=self.file)
+        return CausalOptimiser(
+            task, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=self.file
+        )
 
     def constant(self):
         """Whether the start design is over, and a node has not varied."""
@@ -577,7 +667,13 @@ class Campaigns(RuleBasedStateMachine):
             self.known[each.trial] = dict(each)
         return multiple(*made)
 
-    @rule(action=asked, x=VALUES, y=VALUES, shift=st.sampled_from([0.0, 0.01]), by=st.sampled_from(["suggestion", "number", "settings"]))
+    @rule(
+        action=asked,
+        x=VALUES,
+        y=VALUES,
+        shift=st.sampled_from([0.0, 0.01]),
+        by=st.sampled_from(["suggestion", "number", "settings"]),
+    )
     def tell(self, action, x, y, shift, by):
         state = self.made.trials[action.trial - 1].state
         ran = {name: value + shift for name, value in action.items()}
@@ -626,8 +722,16 @@ class Campaigns(RuleBasedStateMachine):
         assert self.session().trials == trials
 
 
-Campaigns.TestCase.settings = settings(max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(Campaigns.TestCase)
+Campaigns.TestCase.settings = settings(
+    max_examples=8,
+    stateful_step_count=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
+TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(
+    Campaigns.TestCase
+)
 
 
 @pytest.mark.parametrize("away", [-1e-3, 1e-3, -0.2, 0.2])

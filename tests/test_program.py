@@ -54,8 +54,12 @@ def test_scripts_and_verbs_are_the_same():
 def test_the_overview_and_slips_import_nothing_heavy():
     code = "import sys\nfrom rehearsal_torch.program import main\n"
     code += "assert main([]) == 0 and main(['trian']) == 2 and main(['decide', 'a.csv', 'b.csv']) == 2\n"
-    code += "print(sorted({'torch', 'lightning', 'pandas', 'hydra', 'omegaconf', 'numpy'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], env=surroundings(), capture_output=True, text=True, check=True)
+    code += (
+        "print(sorted({'torch', 'lightning', 'pandas', 'hydra', 'omegaconf', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=surroundings(), capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -63,7 +67,14 @@ def test_a_reader_who_has_read_enough_is_no_error():
     code = "import sys\nfrom rehearsal_torch.program import main\nsys.exit(main(['--help']))"
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([sys.executable, "-c", code], env=surroundings(), stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=surroundings(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -83,8 +94,15 @@ def test_the_version(capsys):
         (["+experiment=sepsis"], "there is no such verb. Choose from collect, cross-validate, decide"),
         (["decide", "a.csv", "b.csv"], "rehearsal decide: expected at most one file; got a.csv and b.csv."),
         (["decide", "a.csv", "path=b.csv"], "a.csv is short for path=a.csv, which is given as well"),
-        (["decide", "run.yaml"], "expected a data file, such as table.csv; run.yaml is a YAML file. Name a task as dataset.task=run.yaml"),
-        (["decide", "nowhere.csv", "+experiment=own_table"], "path=nowhere.csv: there is no such file or folder"),
+        (
+            ["decide", "run.yaml"],
+            "expected a data file, such as table.csv; run.yaml is a YAML file. Name a task as "
+            "dataset.task=run.yaml",
+        ),
+        (
+            ["decide", "nowhere.csv", "+experiment=own_table"],
+            "path=nowhere.csv: there is no such file or folder",
+        ),
         (["decide", "+experiment=own_table", "table.csv"], "cannot read 'table.csv'"),
         (["train"], "Type, for example, rehearsal train +experiment=sepsis"),
         (["train", "seeed=1"], "Did you mean seed?"),
@@ -159,7 +177,11 @@ def test_a_learnt_graph_reads_its_own_key():
 def blocks():
     """The lines of the page that begin with `rehearsal`, as somebody would type them."""
     text = "\n".join(re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
-    return [shlex.split(line, comments=True)[1:] for line in text.splitlines() if line.strip().startswith("rehearsal")]
+    return [
+        shlex.split(line, comments=True)[1:]
+        for line in text.splitlines()
+        if line.strip().startswith("rehearsal")
+    ]
 
 
 def test_the_page_shows_every_verb():
@@ -172,9 +194,16 @@ def test_what_the_page_shows_can_be_typed(started, monkeypatch, capsys, line):
         (started / name).write_text("")
     (started / "checkpoints").symlink_to(ROOT / "checkpoints")
     handed = []
-    monkeypatch.setattr(command_line, "_hand_over", lambda task, arguments, conf: handed.append(task.__name__))
+    monkeypatch.setattr(
+        command_line, "_hand_over", lambda task, arguments, conf: handed.append(task.__name__)
+    )
     monkeypatch.setattr(command_line, "finish", lambda *_: 0)
-    if line and line[0] in ("train", "decide", "cross-validate") and "--help" not in line and not any(text.startswith("resume=") for text in line):
+    if (
+        line
+        and line[0] in ("train", "decide", "cross-validate")
+        and "--help" not in line
+        and not any(text.startswith("resume=") for text in line)
+    ):
         assert main(line) == 0, capsys.readouterr().err
         assert handed == [line[0].replace("-", "_")]
     elif not line or line[0] == "options" or line[0].startswith("-"):

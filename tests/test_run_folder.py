@@ -12,8 +12,20 @@ from rehearsal_torch.spaces.box import Alteration
 
 
 def round_(index, seconds=0.5):
-    decision = Decision(Alteration(("a",), torch.tensor([1.0])), 2.0, reason="é", trace={"gap": float("inf"), "actions": [1, 0]}, seconds=seconds)
-    return Round(index, Foresight(f"case-{index}", {"age": torch.tensor(60.0)}, {}), decision, None, {"regret": float("nan")})
+    decision = Decision(
+        Alteration(("a",), torch.tensor([1.0])),
+        2.0,
+        reason="é",
+        trace={"gap": float("inf"), "actions": [1, 0]},
+        seconds=seconds,
+    )
+    return Round(
+        index,
+        Foresight(f"case-{index}", {"age": torch.tensor(60.0)}, {}),
+        decision,
+        None,
+        {"regret": float("nan")},
+    )
 
 
 def test_a_line_is_plain_json_without_clock_times():
@@ -36,7 +48,9 @@ def test_a_line_is_plain_json_without_clock_times():
     }
 
 
-@pytest.mark.parametrize("values", [torch.tensor([0.5, 2.0], dtype=torch.float64), torch.rand(3, 2, dtype=torch.float64)])
+@pytest.mark.parametrize(
+    "values", [torch.tensor([0.5, 2.0], dtype=torch.float64), torch.rand(3, 2, dtype=torch.float64)]
+)
 def test_a_line_gives_its_decision_back(values):
     made = Decision(
         Alteration(("a", "b"), values),
@@ -53,7 +67,10 @@ def test_a_line_gives_its_decision_back(values):
     assert again.to_dict() == made.to_dict()
     assert torch.equal(again.alteration.values, values)
     nothing = Decision(None, -float("inf"), status="refused", reason="no")
-    assert decision_of(json.loads(Round(0, Foresight("case", {}, {}), nothing, None, {}).line())).status == "refused"
+    assert (
+        decision_of(json.loads(Round(0, Foresight("case", {}, {}), nothing, None, {}).line())).status
+        == "refused"
+    )
 
 
 def test_lines_are_there_as_soon_as_they_are_made(tmp_path):
@@ -80,7 +97,13 @@ def test_torn_lines_are_dropped(tmp_path, torn):
 def test_an_empty_folder_holds_nothing(tmp_path):
     folder = RunFolder(tmp_path / "none")
     assert not folder.begun
-    assert (folder.mend(), folder.decisions(), folder.metrics(), folder.read_json("run.json"), folder.read_yaml("config.yaml")) == ([], [], [], {}, {})
+    assert (
+        folder.mend(),
+        folder.decisions(),
+        folder.metrics(),
+        folder.read_json("run.json"),
+        folder.read_yaml("config.yaml"),
+    ) == ([], [], [], {}, {})
 
 
 def test_files_are_replaced_whole(tmp_path):
@@ -93,7 +116,12 @@ def test_files_are_replaced_whole(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "run.json"]
     assert folder.begun
     folder.close("failed", "why", ["seed=1"], 1.23456)
-    assert folder.read_json("status.json") == {"state": "failed", "message": "why", "overrides": ["seed=1"], "seconds": 1.235}
+    assert folder.read_json("status.json") == {
+        "state": "failed",
+        "message": "why",
+        "overrides": ["seed=1"],
+        "seconds": 1.235,
+    }
 
 
 def test_folders_are_replaced_whole(tmp_path):
@@ -101,5 +129,9 @@ def test_folders_are_replaced_whole(tmp_path):
         (tmp_path / "beside/inner").mkdir(parents=True)
         (tmp_path / "beside/inner/file").write_text(text)
         write_folder(tmp_path / "kept", tmp_path / "beside")
-    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == ["kept", "kept/inner", "kept/inner/file"]
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
+        "kept",
+        "kept/inner",
+        "kept/inner/file",
+    ]
     assert (tmp_path / "kept/inner/file").read_text() == "new"

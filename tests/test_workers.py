@@ -7,13 +7,18 @@ import time
 
 from rehearsal_torch.workers import end_with
 
-CHILD = "import os, time; from rehearsal_torch.workers import end_with; end_with(os.getppid()); print(os.getpid(), flush=True); time.sleep(60)"
+CHILD = (
+    "import os, time; from rehearsal_torch.workers import end_with; end_with(os.getppid()); "
+    "print(os.getpid(), flush=True); time.sleep(60)"
+)
 PARENT = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {CHILD!r}]); time.sleep(60)"
 
 
 def running(number):
     """Whether a process is there, and more than an entry that nobody has asked for yet."""
-    answer = subprocess.run(["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False).stdout.strip()
+    answer = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(number)], capture_output=True, text=True, check=False
+    ).stdout.strip()
     return bool(answer) and not answer.startswith("Z")
 
 

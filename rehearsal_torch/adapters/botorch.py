@@ -1,9 +1,10 @@
 """A causal world as a test function of BoTorch.
 
-    f(a) = E[r | a]  (`evaluate_true`, `f(a, noise=False)`),        f(a) + noise: the reward of one experiment  (`f(a)`).
+    f(a) = E[r | a]  (`evaluate_true`, `f(a, noise=False)`),        f(a) + noise: the reward of one experiment
+    (`f(a)`).
 
-The noise is that of the nodes, carried through the system, so it depends on the action and need not be normal. Functions are to be made
-large; `negate` turns them over, as BoTorch's own do.
+The noise is that of the nodes, carried through the system, so it depends on the action and need not be
+normal. Functions are to be made large; `negate` turns them over, as BoTorch's own do.
 
 Source: the protocol of BoTorch's `SyntheticTestFunction`; Balandat et al. (2020).
 """
@@ -45,7 +46,8 @@ class WorldFunction(SyntheticTestFunction):
         return self.world.expected(X)
 
     def forward(self, X: Tensor, noise: bool = True) -> Tensor:
-        """Rewards, (..., dim) -> (...): of one experiment each, or expected. The n-th call with noise is the same in every process.
+        """Rewards, (..., dim) -> (...): of one experiment each, or expected. The n-th call with noise is the
+        same in every process.
 
         Args:
             X: Actions.

@@ -1,30 +1,35 @@
 """Rehearsal worlds as Gymnasium environments: one decision an episode.
 
-    reset:  the context of the next round          step: what follows; reward 1 where the outcome is desired, else 0.
+    reset:  the context of the next round
+    step: what follows; reward 1 where the outcome is desired, else 0.
 
-The world says what happens in round t; an agent that is run for as many episodes as the world has rounds meets what a
-rehearsal method meets there. After the last round comes the first again. `reset(seed=s)` begins at the first round of the
-same world with seed s: equal seeds give equal contexts and noise, other seeds give others. Actions are points of a cube (see `alteration_code`).
+The world says what happens in round t; an agent that is run for as many episodes as the world has rounds
+meets what a rehearsal method meets there. After the last round comes the first again. `reset(seed=s)` begins
+at the first round of the same world with seed s: equal seeds give equal contexts and noise, other seeds give
+others. Actions are points of a cube (see `alteration_code`).
 
-Needs Gymnasium (`pip install "rehearsal-torch[rl]"`); nothing else in the package does. Importing this module makes
-`gymnasium.make("rehearsal_torch/RideHailing-v0")` and `"rehearsal_torch/Bermuda-v0"` known.
+Needs Gymnasium (`pip install "rehearsal-torch[rl]"`); nothing else in the package does. Importing this module
+makes `gymnasium.make("rehearsal_torch/RideHailing-v0")` and `"rehearsal_torch/Bermuda-v0"` known.
 
-Source: Qin et al. (2023), Sec. 6 (reward: whether the outcome falls into S); Towers et al. (2024) for the interface.
+Source: Qin et al. (2023), Sec. 6 (reward: whether the outcome falls into S); Towers et al. (2024) for the
+interface.
 
 Alterations as points of a cube, for agents that know no names.
 
-An agent answers with a point of [-1, 1]^(m + k), m candidate sets and k variables that stand in some of them: the largest of
-the first m numbers chooses the set, and the others are the values, -1 the lower and 1 the upper bound; those of variables
-outside the set are ignored. With a single candidate set there is nothing to choose, and m = 0.
+An agent answers with a point of [-1, 1]^(m + k), m candidate sets and k variables that stand in some of them:
+the largest of the first m numbers chooses the set, and the others are the values, -1 the lower and 1 the
+upper bound; those of variables outside the set are ignored. With a single candidate set there is nothing to
+choose, and m = 0.
 
-Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; how an agent's action is read is our choice).
+Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; how an agent's action is read is
+our choice).
 
 What an agent did to a world, round by round.
 
-A wrapper around a rehearsal environment that keeps, of the first T rounds, what was altered, whether the outcome was desired,
-and the seconds that the agent took. What the agent does between two rounds, such as learning from the first, counts towards
-the second. True probabilities are asked for afterwards, all rounds at once: the world knows them in closed form, and it is
-quicker so.
+A wrapper around a rehearsal environment that keeps, of the first T rounds, what was altered, whether the
+outcome was desired, and the seconds that the agent took. What the agent does between two rounds, such as
+learning from the first, counts towards the second. True probabilities are asked for afterwards, all rounds at
+once: the world knows them in closed form, and it is quicker so.
 
 Source: Qin et al. (2023), Sec. 6 (success rounds, true success probability).
 """
@@ -75,19 +80,26 @@ class AlterationCode:
         """
         numbers = torch.as_tensor(point, dtype=torch.float64).detach().reshape(-1)
         if len(numbers) != self.size or not bool(numbers.isfinite().all()):
-            raise ValueError(f"expected {self.size} finite numbers, {self.choices} for the set and one each for {list(self.names)}; got {numbers.tolist()}")
+            raise ValueError(
+                f"expected {self.size} finite numbers, {self.choices} for the set and one each for "
+                f"{list(self.names)}; got {numbers.tolist()}"
+            )
         names = self.candidates[int(numbers[: self.choices].argmax())] if self.choices else self.candidates[0]
         values = self.box.lower + (numbers[self.choices :].clamp(-1.0, 1.0) + 1) / 2 * self.box.width
         return Alteration(names, values[[self.names.index(name) for name in names]])
 
     def encode(self, alteration: Alteration) -> Tensor:
-        """A point that stands for an alteration of a candidate set, (m + k,); variables outside the set are in the middle.
+        """A point that stands for an alteration of a candidate set, (m + k,); variables outside the set are
+        in the middle.
 
         Raises:
             ValueError: if it alters no candidate set.
         """
         if tuple(alteration.names) not in self.candidates:
-            raise ValueError(f"expected an alteration of one of {[list(names) for names in self.candidates]}; got {list(alteration.names)}")
+            raise ValueError(
+                f"expected an alteration of one of {[list(names) for names in self.candidates]}; got "
+                f"{list(alteration.names)}"
+            )
         point = torch.zeros(self.size, dtype=torch.float64)
         if self.choices:
             point[: self.choices] = -1.0
@@ -108,7 +120,8 @@ class RehearsalEnvironment(gymnasium.Env):
 
     Args:
         world: What answers.
-        scored: Whether each step's ``info`` says the true ``probability`` of success, that of ``no_action`` and the ``oracle``'s.
+        scored: Whether each step's ``info`` says the true ``probability`` of success, that of ``no_action``
+            and the ``oracle``'s.
     """
 
     metadata: Mapping[str, Any] = {"render_modes": []}
@@ -121,11 +134,14 @@ class RehearsalEnvironment(gymnasium.Env):
         self.render_mode = None
         self._next, self._round = 0, -1
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """The next round's context.
 
         Args:
-            seed: If given, the world's seed from here on, and its first round is the next; None goes on with the next round.
+            seed: If given, the world's seed from here on, and its first round is the next; None goes on with
+                the next round.
             options: ``{"round": t}`` goes to round t.
         """
         super().reset(seed=seed)
@@ -147,9 +163,14 @@ class RehearsalEnvironment(gymnasium.Env):
             raise RuntimeError("an episode has one step: call reset() before the next")
         situation = self.world.situation(self._round)
         alteration = self.code.decode(torch.as_tensor(action, dtype=torch.float64))
-        decision = Decision(alteration, float("nan"), status="no_action" if alteration is None else "recommended")
+        decision = Decision(
+            alteration, float("nan"), status="no_action" if alteration is None else "recommended"
+        )
         row = self.world.respond(situation, decision)
-        info: dict[str, Any] = {"round": self._round, "altered": list(decision.alteration.names) if decision.alteration else []}
+        info: dict[str, Any] = {
+            "round": self._round,
+            "altered": list(decision.alteration.names) if decision.alteration else [],
+        }
         if self.scored:
             score = self.world.score(situation, decision)
             info |= {name: score[name] for name in ("probability", "no_action", "oracle")}
@@ -223,7 +244,9 @@ class RecordedEnvironment(gymnasium.Wrapper):
         self.played: list[PlayedRound] = []
         self._spent, self._left = 0.0, time.process_time()
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         """See `RehearsalEnvironment.reset`."""
         self._spent += time.process_time() - self._left
         found = self.env.reset(seed=seed, options=options)
@@ -247,7 +270,9 @@ def truths(world: RehearsalWorld, played: Sequence[PlayedRound]) -> list[Truth]:
         return []
     contexts = world.given([world.situation(each.round) for each in played])
     nothing = world.probability(contexts, (), contexts.new_empty(len(played), 0))
-    oracle = torch.stack([nothing, *(world.optimal(contexts, names)[1] for names in world.task.candidates)]).amax(0)
+    oracle = torch.stack(
+        [nothing, *(world.optimal(contexts, names)[1] for names in world.task.candidates)]
+    ).amax(0)
     reached = torch.empty(len(played), dtype=torch.float64)
     for names in dict.fromkeys(each.alteration.names for each in played):
         places = [place for place, each in enumerate(played) if each.alteration.names == names]

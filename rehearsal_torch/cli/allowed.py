@@ -1,15 +1,15 @@
 """What a configuration may build.
 
-What is typed on a command line, and what stands in configuration files that are named there, is built as it is: a class of
-one's own is named like that. A folder that is resumed was perhaps written by somebody else. What it names is built only
-where it is
+What is typed on a command line, and what stands in configuration files that are named there, is built as it
+is: a class of one's own is named like that. A folder that is resumed was perhaps written by somebody else.
+What it names is built only where it is
 
     a class that this package defines as something of that group of the configuration, or
-    something from a module that is trusted on this command line: ``trusted=[my_lab]``, or a class that a file in the
-    folder of ``--config-dir`` names.
+    something from a module that is trusted on this command line: ``trusted=[my_lab]``, or a class that a file
+    in the folder of ``--config-dir`` names.
 
-A class is judged by the object found, and where it is defined, not by how its dotted path begins: `Path`, say, which some
-of our modules import, is none of ours.
+A class is judged by the object found, and where it is defined, not by how its dotted path begins: `Path`,
+say, which some of our modules import, is none of ours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,9 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
     for where, each in _mappings(node, group):
         if not any(isinstance(key, str) and key.startswith("_") for key in each):
             continue
-        odd = [key for key in each if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS]
+        odd = [
+            key for key in each if isinstance(key, str) and key.startswith("_") and key not in _INSTRUCTIONS
+        ]
         if odd:
             remedy = "Nothing was built. Resume only folders whose origin you know"
             raise UserError(f"a folder that is resumed may not say {odd[0]}", where, remedy)
@@ -56,8 +58,13 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
         if "_target_" in each and not _named(target, trusted) and not _ours(target, group, each):
             home = str(target).partition(".")[0]
             what = f"the folder asks to build {target!r}, which is no {group} of {PACKAGE}; nothing was built"
-            remedy = f"If it is a class of yours, name its module on this command line: trusted=[{home if home.isidentifier() else 'my_lab'}]"
-            raise UserError(what, where, remedy if home != PACKAGE else "Resume only folders whose origin you know")
+            remedy = (
+                "If it is a class of yours, name its module on this command line: "
+                f"trusted=[{home if home.isidentifier() else 'my_lab'}]"
+            )
+            raise UserError(
+                what, where, remedy if home != PACKAGE else "Resume only folders whose origin you know"
+            )
 
 
 def trusted_names(typed: object) -> list[str]:
@@ -70,7 +77,9 @@ def trusted_names(typed: object) -> list[str]:
     names: list[str] = []
     for name in given:
         if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
-            raise UserError(f"expected the names of modules, such as trusted=[my_lab]; got {typed}", "trusted")
+            raise UserError(
+                f"expected the names of modules, such as trusted=[my_lab]; got {typed}", "trusted"
+            )
         names.append(name)
     return names
 
@@ -109,7 +118,9 @@ def _named(target: Any, trusted: Sequence[str]) -> bool:
         return True
     homes = [name for name in trusted if target.startswith(f"{name}.")]
     found = found_at(target) if homes else None
-    return found is not None and any(found.__module__ == name or found.__module__.startswith(f"{name}.") for name in homes)
+    return found is not None and any(
+        found.__module__ == name or found.__module__.startswith(f"{name}.") for name in homes
+    )
 
 
 def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
@@ -120,7 +131,10 @@ def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
     if not isinstance(found, type):
         # Makers of loggers are handed the training's own folder, and nothing else.
         return (
-            group == "trainer" and found.__module__ == f"{PACKAGE}.training.callbacks" and set(node) == {"_target_", "_partial_"} and node["_partial_"] is True
+            group == "trainer"
+            and found.__module__ == f"{PACKAGE}.training.callbacks"
+            and set(node) == {"_target_", "_partial_"}
+            and node["_partial_"] is True
         )
     return issubclass(found, _kinds(group))
 

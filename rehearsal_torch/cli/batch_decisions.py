@@ -1,8 +1,8 @@
 """Deciding for many situations: which, by how many processes, and written as they come.
 
-Situation i belongs to shard i mod N. A run that was interrupted goes on behind its last whole line. Neither the
-number of processes, nor shards, nor interruptions change a line. A run that learns (learn=true) is one process and one
-shard; taken up again, it learns first from the answers that its lines recorded.
+Situation i belongs to shard i mod N. A run that was interrupted goes on behind its last whole line. Neither
+the number of processes, nor shards, nor interruptions change a line. A run that learns (learn=true) is one
+process and one shard; taken up again, it learns first from the answers that its lines recorded.
 
 Trials on a terminal: a line a round.
 """
@@ -39,11 +39,15 @@ class Trials:
     """
 
     def __init__(self, before: Sequence[Mapping[str, Any]] = ()) -> None:
-        self._best = max((one["score"]["expected"] for one in before if "expected" in (one.get("score") or {})), default=float("-inf"))
+        self._best = max(
+            (one["score"]["expected"] for one in before if "expected" in (one.get("score") or {})),
+            default=float("-inf"),
+        )
         self._before = time.perf_counter()
 
     def told(self, each: Round, total: int) -> str:
-        """The line of a round: number, action, observed reward, best expected reward so far where the world tells it, seconds since the line before.
+        """The line of a round: number, action, observed reward, best expected reward so far where the world
+        tells it, seconds since the line before.
 
         Args:
             each: A round with an action and a reward.
@@ -63,7 +67,11 @@ class Trials:
 def _short(value: float | list[float]) -> str:
     from rehearsal_torch.spaces.box import setting_text
 
-    return setting_text(value, 3) if isinstance(value, float) else "/".join(setting_text(item, 3) for item in value)
+    return (
+        setting_text(value, 3)
+        if isinstance(value, float)
+        else "/".join(setting_text(item, 3) for item in value)
+    )
 
 
 @dataclass(frozen=True)
@@ -82,19 +90,29 @@ class Method:
 
 
 def method_of(config: DictConfig) -> Method:
-    """What the configuration decides by; built before anything is fitted, so that a wrong value costs no time.
+    """What the configuration decides by; built before anything is fitted, so that a wrong value costs no
+    time.
 
     Raises:
         UserError: if there is no objective or no search, or one refuses its values.
     """
-    objective, search, certify = build(config, "objective"), build(config, "search"), build(config, "certificate")
+    objective, search, certify = (
+        build(config, "objective"),
+        build(config, "search"),
+        build(config, "certificate"),
+    )
     if objective is None or search is None:
-        raise UserError("nothing says what to decide by", "objective and search", "Choose a decision, such as decision=branch_and_bound")
+        raise UserError(
+            "nothing says what to decide by",
+            "objective and search",
+            "Choose a decision, such as decision=branch_and_bound",
+        )
     return Method(objective, search, certify)
 
 
 def suits(method: Method, surrogate: "Surrogate") -> None:
-    """Whether an objective's settings go with a surrogate, fitted or not: the names that a reward weighs, say.
+    """Whether an objective's settings go with a surrogate, fitted or not: the names that a reward weighs,
+    say.
 
     Raises:
         UserError: if they do not.
@@ -102,12 +120,24 @@ def suits(method: Method, surrogate: "Surrogate") -> None:
     from rehearsal_torch.objectives.objective import Alternatives, Objective
 
     made = method.objective
-    if isinstance(made, partial) and isinstance(made.func, type) and issubclass(made.func, Objective | Alternatives):
+    if (
+        isinstance(made, partial)
+        and isinstance(made.func, type)
+        and issubclass(made.func, Objective | Alternatives)
+    ):
         with told("objective"):
             made.func.check(surrogate, **made.keywords)
 
 
-def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate: "Surrogate", method: Method, limit: int | None, sweep: bool) -> int:
+def decided(
+    config: DictConfig,
+    folder: RunFolder,
+    problem: "Problem",
+    surrogate: "Surrogate",
+    method: Method,
+    limit: int | None,
+    sweep: bool,
+) -> int:
     """Decides for the situations of a run that are still undecided.
 
     Args:
@@ -134,9 +164,17 @@ def decided(config: DictConfig, folder: RunFolder, problem: "Problem", surrogate
     before = folder.mend()
     done = [decision["index"] for decision in before]
     if done != list(planned[: len(done)]):
-        raise UserError("decisions.jsonl holds other situations than this run decides for", str(folder.path), "Choose another out=")
+        raise UserError(
+            "decisions.jsonl holds other situations than this run decides for",
+            str(folder.path),
+            "Choose another out=",
+        )
     if learn and any("answer" not in decision for decision in before):
-        raise UserError("decisions.jsonl holds decisions without answers to learn from", str(folder.path), "Choose another out=")
+        raise UserError(
+            "decisions.jsonl holds decisions without answers to learn from",
+            str(folder.path),
+            "Choose another out=",
+        )
     with told("deciding"):
         made = rounds(
             problem,
@@ -170,19 +208,31 @@ def learning(config: DictConfig, problem: "Problem") -> bool:
     if not config.learn:
         return False
     if not isinstance(problem, World):
-        raise UserError(f"{type(problem).__name__} does not answer, so that there is nothing to learn from", "learn=true", "Choose a dataset that is a world")
+        raise UserError(
+            f"{type(problem).__name__} does not answer, so that there is nothing to learn from",
+            "learn=true",
+            "Choose a dataset that is a world",
+        )
     if int(config.shards) > 1:
-        raise UserError("each round that learns needs those before it", "shards", "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2")
+        raise UserError(
+            "each round that learns needs those before it",
+            "shards",
+            "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2",
+        )
     return True
 
 
 def again(config: DictConfig) -> "Descent | None":
-    """How parts without a solution of their own are fitted again; nothing is kept of it, since every round trains anew."""
+    """How parts without a solution of their own are fitted again; nothing is kept of it, since every round
+    trains anew.
+    """
     return build(config, "trainer", folder=None) if "_target_" in config.trainer else None
 
 
 def processes(workers: int | None, sweep: bool) -> int:
-    """How many processes decide: as told, else all cores that this process may use; one in a sweep, whose jobs share the cores already."""
+    """How many processes decide: as told, else all cores that this process may use; one in a sweep, whose
+    jobs share the cores already.
+    """
     if workers is not None:
         return int(workers)
     if sweep:
@@ -193,9 +243,11 @@ def processes(workers: int | None, sweep: bool) -> int:
 
 
 def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | None = None) -> Iterator[Round]:
-    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world answers, both count the successes.
+    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world
+    answers, both count the successes.
 
-    With `trials`, these are told round by round: action, observed reward, best expected reward so far, seconds.
+    With `trials`, these are told round by round: action, observed reward, best expected reward so far,
+    seconds.
     """
     console, wins, asked = Console(), 0, 0
 

@@ -1,7 +1,7 @@
 """Building what a configuration names.
 
-Everything random is seeded before anything is built, and torch uses one thread: the models are small, and numbers
-must not depend on how many cores a machine has.
+Everything random is seeded before anything is built, and torch uses one thread: the models are small, and
+numbers must not depend on how many cores a machine has.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from rehearsal_torch.training.descent import Descent
 
 # Decisions that go with each kind of data, the most usual first.
-FORESIGHT, HINDSIGHT, TRIALS = ("cme", "care", "none"), ("branch_and_bound", "greedy"), ("excbo", "ucb", "eicf", "eifn", "mcbo")
+FORESIGHT, HINDSIGHT, TRIALS = (
+    ("cme", "care", "none"),
+    ("branch_and_bound", "greedy"),
+    ("excbo", "ucb", "eicf", "eifn", "mcbo"),
+)
 
 
 def settle(seed: int) -> None:
@@ -39,8 +43,8 @@ def settle(seed: int) -> None:
 def build(config: DictConfig, group: str, **given: object) -> Any:
     """What a group of the configuration names; None where it names nothing.
 
-    This is the only place where something is built from a configuration. Where the configuration comes from a folder that is resumed (``trusted`` is
-    a list then), only what `allowed` describes is built.
+    This is the only place where something is built from a configuration. Where the configuration comes from a
+    folder that is resumed (``trusted`` is a list then), only what `allowed` describes is built.
 
     Args:
         config: The whole configuration.
@@ -55,7 +59,8 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
 
 
 def screen(config: DictConfig) -> None:
-    """Whether everything that a resumed configuration would build may be built; asked of all groups before anything is.
+    """Whether everything that a resumed configuration would build may be built; asked of all groups before
+    anything is.
 
     Raises:
         UserError: for the first thing that may not be built.
@@ -83,15 +88,23 @@ def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
 
 
 def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
-    """A group's node as plain data, references resolved; checked where the configuration comes from a folder."""
+    """A group's node as plain data, references resolved; checked where the configuration comes from a
+    folder.
+    """
     node = config[group]
     content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     content = _present(content)
     if not isinstance(content, dict):
-        raise UserError(f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}")
+        raise UserError(
+            f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}"
+        )
     trusted = config.get("trusted")
     if trusted is not None:
-        check_allowed(content, group, trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted))
+        check_allowed(
+            content,
+            group,
+            trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted),
+        )
     return {str(key): value for key, value in content.items()}
 
 
@@ -113,16 +126,22 @@ def problem_of(config: DictConfig) -> "Problem":
 
     problem = build(config, "dataset")
     if not isinstance(problem, Problem):
-        raise UserError(f"expected a data set or world; got {type(problem).__name__}", "dataset", "See the folder conf/dataset")
+        raise UserError(
+            f"expected a data set or world; got {type(problem).__name__}",
+            "dataset",
+            "See the folder conf/dataset",
+        )
     return problem
 
 
 def tasked(config: DictConfig, problem: "Problem") -> None:
-    """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration builds the surrogate by itself.
+    """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration
+    builds the surrogate by itself.
 
     Graphs that may be true (`hypotheses`) are written likewise where the surrogate asks for them.
 
-    A surrogate decides in foresight, chooses trials, or decides for episodes in hindsight: data and decision must be of one kind.
+    A surrogate decides in foresight, chooses trials, or decides for episodes in hindsight: data and decision
+    must be of one kind.
 
     Args:
         config: The whole configuration; changed in place.
@@ -133,21 +152,38 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
     """
     from rehearsal_torch.problems.problem import CausalProblem, RehearsalProblem
 
-    has = FORESIGHT if isinstance(problem, RehearsalProblem) else TRIALS if isinstance(problem, CausalProblem) else HINDSIGHT
+    has = (
+        FORESIGHT
+        if isinstance(problem, RehearsalProblem)
+        else TRIALS
+        if isinstance(problem, CausalProblem)
+        else HINDSIGHT
+    )
     wants = _kind(config)
     if has != wants:
         wrong = f"this decides for {_DATA[wants]}; {type(problem).__name__} has {_DATA[has]}"
-        hint = f"Choose a decision for such data, such as decision={' or decision='.join(has[:3])}, or a dataset with {_DATA[wants]}, such as {_LIKE[wants]}"
+        hint = (
+            f"Choose a decision for such data, such as decision={' or decision='.join(has[:3])}, or a "
+            f"dataset with {_DATA[wants]}, such as {_LIKE[wants]}"
+        )
         raise UserError(wrong, "decision", hint)
     if not isinstance(problem, RehearsalProblem | CausalProblem) or config.surrogate.task is not None:
         return
     with open_dict(config):
         config.surrogate.task = problem.task.to_plain()
-        if isinstance(problem, RehearsalProblem) and "hypotheses" in config.surrogate and config.surrogate.hypotheses is None:
+        if (
+            isinstance(problem, RehearsalProblem)
+            and "hypotheses" in config.surrogate
+            and config.surrogate.hypotheses is None
+        ):
             config.surrogate.hypotheses = [graph.to_plain() for graph in problem.hypotheses]
 
 
-_DATA = {FORESIGHT: "cases with a context, actions and outcomes", TRIALS: "rounds of trials", HINDSIGHT: "episodes"}
+_DATA = {
+    FORESIGHT: "cases with a context, actions and outcomes",
+    TRIALS: "rounds of trials",
+    HINDSIGHT: "episodes",
+}
 _LIKE = {FORESIGHT: "dataset=bank", TRIALS: "dataset=dropwave", HINDSIGHT: "dataset=sepsis_simulated"}
 
 
@@ -159,7 +195,11 @@ def _kind(config: DictConfig) -> tuple[str, ...]:
 
     if "task" not in config.surrogate:
         return HINDSIGHT
-    return TRIALS if issubclass(get_class(_resolved(config, "surrogate")["_target_"]), CausalModel) else FORESIGHT
+    return (
+        TRIALS
+        if issubclass(get_class(_resolved(config, "surrogate")["_target_"]), CausalModel)
+        else FORESIGHT
+    )
 
 
 def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":
@@ -180,7 +220,11 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
         settle(int(config.seed))
     surrogate = build(config, "surrogate")
     if not isinstance(surrogate, Surrogate):
-        raise UserError(f"expected a surrogate; got {type(surrogate).__name__}", "surrogate", "See the folder conf/surrogate")
+        raise UserError(
+            f"expected a surrogate; got {type(surrogate).__name__}",
+            "surrogate",
+            "See the folder conf/surrogate",
+        )
     return surrogate
 
 

@@ -1,7 +1,8 @@
 """Errors that the person at the keyboard can mend.
 
-Such an error is one paragraph: what is wrong, where, and what to do. It ends a command with exit code 2 and shows no
-traceback (``HYDRA_FULL_ERROR=1`` does). Whatever else goes wrong is a fault of ours and keeps its traceback.
+Such an error is one paragraph: what is wrong, where, and what to do. It ends a command with exit code 2 and
+shows no traceback (``HYDRA_FULL_ERROR=1`` does). Whatever else goes wrong is a fault of ours and keeps its
+traceback.
 
 Where a command writes files of its own: never over somebody else's.
 """
@@ -70,24 +71,37 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def mendable(error: BaseException) -> UserError | None:
     """The error in words where the person at the keyboard can mend it, else None.
 
-    These are our own `UserError`, a file that cannot be read, a folder that another process works in, a worker that was killed, and a disk or
-    folder that refuses what is written.
+    These are our own `UserError`, a file that cannot be read, a folder that another process works in, a
+    worker that was killed, and a disk or folder that refuses what is written.
     """
     if isinstance(error, UserError):
         return error
     if isinstance(error, PlainFileError | InUseError):
         return UserError(str(error).rstrip("."))
     if type(error).__name__ in _KILLED:
-        what = "a process that worked for this command was killed, by the system where memory ran out, or by hand"
-        return UserError(what, "", "What was done before is kept: type the same with resume=FOLDER, with fewer processes if memory ran out")
+        what = (
+            "a process that worked for this command was killed, by the system where memory ran out, or by "
+            "hand"
+        )
+        return UserError(
+            what,
+            "",
+            "What was done before is kept: type the same with resume=FOLDER, with fewer processes if memory "
+            "ran out",
+        )
     if isinstance(error, OSError) and error.errno in _REFUSED:
         place = "" if error.filename is None else str(error.filename)
-        return UserError(f"the system refuses to write here, or to read ({error.strerror})", place, _REFUSED[error.errno].capitalize())
+        return UserError(
+            f"the system refuses to write here, or to read ({error.strerror})",
+            place,
+            _REFUSED[error.errno].capitalize(),
+        )
     return None
 
 
 def exit_code(run: Callable[[], int], interrupted: str) -> int:
-    """What a command ends with: the code of `run`; 2 after an error that can be mended, 128 + n after signal n, each told.
+    """What a command ends with: the code of `run`; 2 after an error that can be mended, 128 + n after signal
+    n, each told.
 
     Args:
         run: What the command does.
@@ -111,7 +125,8 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
 
 @contextmanager
 def told(where: str) -> Iterator[None]:
-    """Turns what our classes say of wrong values, missing files or missing devices into an error for the person at the keyboard.
+    """Turns what our classes say of wrong values, missing files or missing devices into an error for the
+    person at the keyboard.
 
     Args:
         where: What was being done or built.
@@ -127,16 +142,30 @@ def told(where: str) -> Iterator[None]:
         cause = _refusal(error)
         if cause is None:
             raise
-        raise UserError(str(cause.args[0] if isinstance(cause, KeyError) and cause.args else cause).strip().rstrip("."), where) from error
+        raise UserError(
+            str(cause.args[0] if isinstance(cause, KeyError) and cause.args else cause).strip().rstrip("."),
+            where,
+        ) from error
 
 
 def _refusal(error: BaseException) -> BaseException | None:
-    """The error itself, or what Hydra wrapped, if it is one that a class raises on purpose; none for a fault of ours."""
+    """The error itself, or what Hydra wrapped, if it is one that a class raises on purpose; none for a fault
+    of ours.
+    """
     if type(error).__name__ == "InstantiationException":
         return error if error.__cause__ is None else _refusal(error.__cause__) or error.__cause__
-    if isinstance(error, ValueError | FileNotFoundError | IsADirectoryError | NotADirectoryError | PermissionError | ModuleNotFoundError):
+    if isinstance(
+        error,
+        ValueError
+        | FileNotFoundError
+        | IsADirectoryError
+        | NotADirectoryError
+        | PermissionError
+        | ModuleNotFoundError,
+    ):
         return error
-    # Looking a name up, or asking for a device, may go wrong by accident as well; on purpose it is said in words.
+    # Looking a name up, or asking for a device, may go wrong by accident as well; on purpose it is said in
+    # words.
     return error if isinstance(error, KeyError | RuntimeError) and len(str(error).split()) > 3 else None
 
 
@@ -156,7 +185,10 @@ def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> 
         raise UserError("is a file", f"out={out}", "Name a folder")
     there = [name for name in names if (out / name).exists() or (out / name).is_symlink()]
     if there and not begins(out / mark, beginning):
-        what = f"{' and '.join(there[:3])} {'lies' if len(there) == 1 else 'lie'} there already, and this command did not write {mark} there"
+        what = (
+            f"{' and '.join(there[:3])} {'lies' if len(there) == 1 else 'lie'} there already, and this "
+            f"command did not write {mark} there"
+        )
         raise UserError(what, f"out={out}", "Name another folder, or move them away")
 
 

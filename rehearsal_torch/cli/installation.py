@@ -1,7 +1,7 @@
 """Where the package lies: in a checkout of its repository, or installed from a wheel.
 
-A checkout has the configuration beside the package (``conf``); a wheel carries it inside (``rehearsal_torch/conf``). Nothing
-else is read from outside the package.
+A checkout has the configuration beside the package (``conf``); a wheel carries it inside
+(``rehearsal_torch/conf``). Nothing else is read from outside the package.
 """
 
 from importlib.resources import files

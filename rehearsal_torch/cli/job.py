@@ -1,7 +1,7 @@
 """One job: what Hydra calls, alone or many times in a sweep.
 
-Around a command's own work stand its run folder, its record of where it comes from, and its status. In a sweep a job
-that fails says so in its folder and lets the others go on; alone, its error is passed on.
+Around a command's own work stand its run folder, its record of where it comes from, and its status. In a
+sweep a job that fails says so in its folder and lets the others go on; alone, its error is passed on.
 
 Where a run comes from: what ran, on what, when; nothing of the environment beyond that.
 """
@@ -51,12 +51,19 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
         "seed": seed,
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
         "commit": commit(),
-        "machine": {"system": platform.system(), "release": platform.release(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "machine": {
+            "system": platform.system(),
+            "release": platform.release(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+        },
     }
 
 
 def commit() -> str | None:
-    """The commit of this working copy, with "+changes" where tracked files differ; None where there is none."""
+    """The commit of this working copy, with "+changes" where tracked files differ; None where there is
+    none.
+    """
     root = checkout()
     if root is None or not (root / ".git").exists():
         return None
@@ -68,7 +75,9 @@ def commit() -> str | None:
 
 def _git(root: Path, *arguments: str) -> str | None:
     try:
-        answer = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10)
+        answer = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() if answer.returncode == 0 else None
@@ -84,7 +93,8 @@ def _version(name: str) -> str | None:
 Work = Callable[[DictConfig, RunFolder, bool], str]
 
 
-# What a job outside a sweep has raised. Hydra would print a line of its own about an error that passes through it.
+# What a job outside a sweep has raised. Hydra would print a line of its own about an error that passes
+# through it.
 raised: list[Exception] = []
 
 
@@ -93,7 +103,8 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
 
     Args:
         script: The command's name.
-        work: What is done, given the configuration, the folder and whether it is part of a sweep; returns a sentence that says what came out.
+        work: What is done, given the configuration, the folder and whether it is part of a sweep; returns a
+            sentence that says what came out.
         config: The job's configuration.
 
     Raises:
@@ -124,15 +135,32 @@ def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> N
         _record(script, work, config, folder, content, overrides, sweep=sweep)
 
 
-def _record(script: str, work: Work, config: DictConfig, folder: RunFolder, content: Mapping[str, Any], overrides: list[str], *, sweep: bool) -> None:
+def _record(
+    script: str,
+    work: Work,
+    config: DictConfig,
+    folder: RunFolder,
+    content: Mapping[str, Any],
+    overrides: list[str],
+    *,
+    sweep: bool,
+) -> None:
     """The work, between the record of where it comes from and its status."""
     began = time.perf_counter()
     before = folder.read_json("run.json")
     try:
         (folder.path / "status.json").unlink(missing_ok=True)
         spent = float(before.get("seconds", 0.0))
-        choices = {key: value for key, value in HydraConfig.get().runtime.choices.items() if not key.startswith("hydra")}
-        run = before or provenance(script, overrides, int(config.seed)) | {"choices": choices, "data_fingerprint": None, "seconds": 0.0}
+        choices = {
+            key: value
+            for key, value in HydraConfig.get().runtime.choices.items()
+            if not key.startswith("hydra")
+        }
+        run = before or provenance(script, overrides, int(config.seed)) | {
+            "choices": choices,
+            "data_fingerprint": None,
+            "seconds": 0.0,
+        }
         # run.json says whose folder it is, and therefore comes first.
         folder.write_json("run.json", run)
         folder.write_yaml("config.yaml", content)
@@ -159,8 +187,8 @@ def _record(script: str, work: Work, config: DictConfig, folder: RunFolder, cont
 def _told(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:
     """The error as the person at the keyboard is given it.
 
-    What goes wrong with what a folder held before is most often a file of it that was edited: an error that is otherwise a fault of ours is told in
-    words then, and its traceback is left in error.txt.
+    What goes wrong with what a folder held before is most often a file of it that was edited: an error that
+    is otherwise a fault of ours is told in words then, and its traceback is left in error.txt.
     """
     wrong = mendable(error)
     if wrong is not None:
@@ -168,13 +196,18 @@ def _told(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseExce
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         text = " ".join(str(error).split())[:200]
         what = f"the run cannot go on from what the folder holds ({type(error).__name__}: {text})"
-        remedy = "Restore what was changed from a copy, or begin anew with another out=; error.txt there says where it failed"
+        remedy = (
+            "Restore what was changed from a copy, or begin anew with another out=; error.txt there says "
+            "where it failed"
+        )
         return UserError(what, str(folder.path), remedy)
     return error
 
 
 def recordable(overrides: Iterable[str]) -> list[str]:
-    """Overrides without those that say where a run lies and what is trusted: these belong to one command line, not to the run."""
+    """Overrides without those that say where a run lies and what is trusted: these belong to one command
+    line, not to the run.
+    """
     return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", "trusted="))]
 
 

@@ -1,9 +1,11 @@
 """The way from what was typed to the jobs.
 
-First everything that was typed is checked, without importing torch, so that a slip is answered at once. Then the run
-folder is settled, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs, whatever became of them.
+First everything that was typed is checked, without importing torch, so that a slip is answered at once. Then
+the run folder is settled, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs,
+whatever became of them.
 
-Exit codes: 0 all is well; 1 a job failed; 2 something typed, or a folder, must be mended; 130 interrupted (128 + n by signal n).
+Exit codes: 0 all is well; 1 a job failed; 2 something typed, or a folder, must be mended; 130 interrupted
+(128 + n by signal n).
 """
 
 import os
@@ -29,7 +31,12 @@ from rehearsal_torch.files.writing import make_folder
 from rehearsal_torch.run_folder import RunFolder
 
 
-def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = None, conf: Path = CONF, after: Callable[[Path], None] | None = None) -> int:
+def main(
+    task: Callable[[DictConfig], None],
+    arguments: Sequence[str] | None = None,
+    conf: Path = CONF,
+    after: Callable[[Path], None] | None = None,
+) -> int:
     """Runs a command.
 
     Args:
@@ -42,18 +49,28 @@ def main(task: Callable[[DictConfig], None], arguments: Sequence[str] | None = N
         The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(lambda: _run(task, typed, conf, after), "Interrupted; type the same with resume=FOLDER to go on.")
+    return exit_code(
+        lambda: _run(task, typed, conf, after), "Interrupted; type the same with resume=FOLDER to go on."
+    )
 
 
-def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, after: Callable[[Path], None] | None) -> int:
+def _run(
+    task: Callable[[DictConfig], None], arguments: list[str], conf: Path, after: Callable[[Path], None] | None
+) -> int:
     parsed = get_args_parser().parse_args(arguments)
     if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
         _hand_over(task, arguments, conf)
         return 0
     if parsed.config_dir and not Path(parsed.config_dir).is_dir():
-        raise UserError("there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf")
+        raise UserError(
+            "there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf"
+        )
     script, typed, multirun = task.__name__, list(parsed.overrides), bool(parsed.multirun)
-    resume = [text.partition("=")[2].strip("'\"") for text in typed if text.startswith("resume=") and text != "resume=null"]
+    resume = [
+        text.partition("=")[2].strip("'\"")
+        for text in typed
+        if text.startswith("resume=") and text != "resume=null"
+    ]
     trust: list[str] = []
     if resume:
         if any(text.startswith("out=") for text in typed):
@@ -65,7 +82,13 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, a
     trusted = OmegaConf.select(config, "trusted")
     trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)
     check(config, script, jobs, typed)
-    out = Path(resume[0]) if resume else Path(str(config.out)) if config.out is not None else _fresh(str(config.name))
+    out = (
+        Path(resume[0])
+        if resume
+        else Path(str(config.out))
+        if config.out is not None
+        else _fresh(str(config.name))
+    )
     flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
     kept = [text for text in typed if not text.startswith("out=")]
     passed = [*(["-m"] if multirun else []), *flags, *kept, *trust, _quoted("out", str(out))]
@@ -80,7 +103,16 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], conf: Path, a
     settled(out, script, kept)
     with RunFolder(out).lock():
         begin(out, script, kept)
-        return _swept(task, passed, conf, out, [recordable(job) for job in jobs], script, after, [text for text in kept if of_hydra(text)])
+        return _swept(
+            task,
+            passed,
+            conf,
+            out,
+            [recordable(job) for job in jobs],
+            script,
+            after,
+            [text for text in kept if of_hydra(text)],
+        )
 
 
 def _swept(
@@ -97,7 +129,9 @@ def _swept(
     failure: Exception | None = None
     try:
         _hand_over(task, passed, conf)
-    except Exception as error:  # what a job could not say in its own folder: the table is printed all the same
+    except (
+        Exception
+    ) as error:  # what a job could not say in its own folder: the table is printed all the same
         failure = error
     finally:
         code = finish(out, jobs, typed_as(script), after, again)

@@ -1,7 +1,7 @@
 """Reading what was typed, before anything heavy is imported.
 
-Overrides are checked against the configuration that they are for: each key must be there, each group option must
-exist, each value must be of the kind of the value that it replaces, and nothing may be left missing. The
+Overrides are checked against the configuration that they are for: each key must be there, each group option
+must exist, each value must be of the kind of the value that it replaces, and nothing may be left missing. The
 configuration's own values are the schema.
 """
 
@@ -25,7 +25,9 @@ LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
 
 
-def composed(conf: Path, overrides: Sequence[str], multirun: bool, extra: str | None = None) -> tuple[DictConfig, list[list[str]]]:
+def composed(
+    conf: Path, overrides: Sequence[str], multirun: bool, extra: str | None = None
+) -> tuple[DictConfig, list[list[str]]]:
     """The configuration that the overrides ask for, and the jobs of a sweep.
 
     Args:
@@ -57,7 +59,14 @@ def composed(conf: Path, overrides: Sequence[str], multirun: bool, extra: str | 
                 _value(override, plain)
         config = read.compose([single_overrides(override)[0] for override in parsed])
         _nothing_missing(config)
-        swept = [read_override(f"{key}={value}") for key, value in (OmegaConf.select(config, "hydra.sweeper.params") or {}).items()] if multirun else []
+        swept = (
+            [
+                read_override(f"{key}={value}")
+                for key, value in (OmegaConf.select(config, "hydra.sweeper.params") or {}).items()
+            ]
+            if multirun
+            else []
+        )
         return config, _jobs([*swept, *parsed])
 
 
@@ -72,7 +81,9 @@ class _Reader:
     def options(self, group: str) -> list[str]:
         """The options of a group; none where it is no group."""
         if group not in self.known:
-            self.known[group] = list(self.loader.get_group_options(group, config_name="config", overrides=self.extra))
+            self.known[group] = list(
+                self.loader.get_group_options(group, config_name="config", overrides=self.extra)
+            )
         return self.known[group]
 
     def compose(self, overrides: Sequence[str]) -> DictConfig:
@@ -80,7 +91,9 @@ class _Reader:
         try:
             return compose("config", [*overrides, *self.extra], return_hydra_config=True)
         except (HydraException, OmegaConfBaseException) as error:
-            raise UserError(" ".join(str(error).split("Config search path")[0].split()).rstrip(".")) from error
+            raise UserError(
+                " ".join(str(error).split("Config search path")[0].split()).rstrip(".")
+            ) from error
 
 
 def read_override(text: str) -> Override:
@@ -90,20 +103,31 @@ def read_override(text: str) -> Override:
         UserError: if it cannot be read.
     """
     if len(text) > LONGEST:
-        raise UserError(f"expected at most {LONGEST} characters in an override; {text[:40]}... has {len(text)}")
+        raise UserError(
+            f"expected at most {LONGEST} characters in an override; {text[:40]}... has {len(text)}"
+        )
     depth = max(accumulate((char in "[{(") - (char in "]})") for char in text), default=0)
     if depth > DEEPEST:
-        raise UserError(f"expected at most {DEEPEST} levels of nesting in an override; {text[:40]}... has {depth}")
+        raise UserError(
+            f"expected at most {DEEPEST} levels of nesting in an override; {text[:40]}... has {depth}"
+        )
     try:
         return OverridesParser.create().parse_override(text)
     except HydraException as error:
-        remedy = f"Write {text}=VALUE" if "=" not in text else "Put texts with blanks or commas in quotes: \"key='a, b'\""
+        remedy = (
+            f"Write {text}=VALUE"
+            if "=" not in text
+            else "Put texts with blanks or commas in quotes: \"key='a, b'\""
+        )
         raise UserError(f"cannot read {text!r}", remedy=remedy) from error
 
 
 def _whole_or_swept(override: Override, multirun: bool) -> None:
     if override.is_sweep_override() and not multirun:
-        raise UserError(f"{override.input_line} names several values", remedy="Add -m for a sweep, or put the value in quotes")
+        raise UserError(
+            f"{override.input_line} names several values",
+            remedy="Add -m for a sweep, or put the value in quotes",
+        )
 
 
 def _option(override: Override, read: _Reader) -> None:
@@ -116,11 +140,17 @@ def _option(override: Override, read: _Reader) -> None:
     if group == "experiment" and not appended:
         raise UserError("experiments are added to the configuration", remedy=f"Write +{override.input_line}")
     if group != "experiment" and appended:
-        raise UserError(f"{group} is part of the configuration already", remedy=f"Leave the plus out: {str(override.input_line).lstrip('+')}")
+        raise UserError(
+            f"{group} is part of the configuration already",
+            remedy=f"Leave the plus out: {str(override.input_line).lstrip('+')}",
+        )
     for text in single_overrides(override):
         option = text.partition("=")[2]
         if option not in options:
-            raise UserError(f"there is no {group} called {option!r}", remedy=did_you_mean(option, options) or f"See the folder conf/{group}")
+            raise UserError(
+                f"there is no {group} called {option!r}",
+                remedy=did_you_mean(option, options) or f"See the folder conf/{group}",
+            )
 
 
 def single_overrides(override: Override) -> list[str]:
@@ -132,15 +162,24 @@ def single_overrides(override: Override) -> list[str]:
     if not override.is_sweep_override():
         return [str(override.input_line)]
     if not override.is_discrete_sweep():
-        raise UserError(f"cannot sweep over {override.input_line}", remedy="Write a choice, such as seed=0,1,2, or a range, such as 'seed=range(3)'")
-    found = [f"{override.get_key_element()}={value}" for value in islice(override.sweep_string_iterator(), JOBS + 1)]
+        raise UserError(
+            f"cannot sweep over {override.input_line}",
+            remedy="Write a choice, such as seed=0,1,2, or a range, such as 'seed=range(3)'",
+        )
+    found = [
+        f"{override.get_key_element()}={value}"
+        for value in islice(override.sweep_string_iterator(), JOBS + 1)
+    ]
     _few(len(found))
     return found
 
 
 def _few(count: int) -> None:
     if count > JOBS:
-        raise UserError(f"expected a sweep of at most {JOBS} jobs; there are more", remedy="Sweep over fewer values, or in several sweeps")
+        raise UserError(
+            f"expected a sweep of at most {JOBS} jobs; there are more",
+            remedy="Sweep over fewer values, or in several sweeps",
+        )
 
 
 def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
@@ -199,13 +238,22 @@ def _kind(key: str, new: Any, config: DictConfig) -> None:
     if old is None or new is None or (isinstance(new, str) and "${" in new):
         return
     if isinstance(old, DictConfig) or OmegaConf.is_list(old):
-        wanted, right = ("a mapping", isinstance(new, dict)) if isinstance(old, DictConfig) else ("a list", isinstance(new, list))
+        wanted, right = (
+            ("a mapping", isinstance(new, dict))
+            if isinstance(old, DictConfig)
+            else ("a list", isinstance(new, list))
+        )
     else:
         wanted = next((words for kind, words in KINDS if isinstance(old, kind)), "")
         scalar = not isinstance(new, list | dict)
         number = isinstance(new, int | float) and not isinstance(new, bool)
         whole = isinstance(new, int) and not isinstance(new, bool)
-        right = {"true or false": isinstance(new, bool), "a whole number": whole, "a number": number, "a text": scalar}.get(wanted, True)
+        right = {
+            "true or false": isinstance(new, bool),
+            "a whole number": whole,
+            "a number": number,
+            "a text": scalar,
+        }.get(wanted, True)
     if not right:
         raise UserError(f"expected {wanted}, such as {_shown(old)}; got {_shown(new)}", key)
 
@@ -219,4 +267,7 @@ def _shown(value: Any) -> str:
 def _nothing_missing(config: DictConfig) -> None:
     missing = sorted(key for key, value in _entries(config).items() if value == "???")
     if missing:
-        raise UserError(f"{' and '.join(missing)} must be given", remedy=f"Add {' '.join(f'{key}=...' for key in missing)}")
+        raise UserError(
+            f"{' and '.join(missing)} must be given",
+            remedy=f"Add {' '.join(f'{key}=...' for key in missing)}",
+        )

@@ -8,12 +8,13 @@ The rule for a folder, given by ``out=`` or ``resume=``:
     a run of another configuration         refused: the keys that differ are named
     anything else                          refused: nothing of it is touched
 
-A folder is that of a run where its run.json is of the form that a run writes; names alone say nothing, since others, too,
-have files called config.yaml. Nothing is deleted but what a run that made nothing yet has left.
+A folder is that of a run where its run.json is of the form that a run writes; names alone say nothing, since
+others, too, have files called config.yaml. Nothing is deleted but what a run that made nothing yet has left.
 
-``resume=DIR`` takes the configuration from DIR; whatever else is typed must not contradict it. The folder may come from
-somebody else. Of what it says, only values of this configuration's own keys are used: Hydra's settings, places to write
-to, references (``${...}``) and trust are never taken from a folder, and what is built is limited (see `allowed`).
+``resume=DIR`` takes the configuration from DIR; whatever else is typed must not contradict it. The folder may
+come from somebody else. Of what it says, only values of this configuration's own keys are used: Hydra's
+settings, places to write to, references (``${...}``) and trust are never taken from a folder, and what is
+built is limited (see `allowed`).
 """
 
 import re
@@ -35,7 +36,10 @@ SWEEP = "sweep.json"
 # What a run writes before it makes anything of its own.
 OPENING = ("config.yaml", "run.json", "data.yaml", "status.json", "error.txt")
 # What a process that was killed while it wrote, or that holds the folder's lock, leaves beside them.
-_BESIDE = re.compile(r"\.rehearsal-lock(\.json)?|\.(config\.yaml|(run|status|sweep|\.rehearsal-lock)\.json|data\.yaml|error\.txt)\.(\d+\.)?part")
+_BESIDE = re.compile(
+    r"\.rehearsal-lock(\.json)?|"
+    r"\.(config\.yaml|(run|status|sweep|\.rehearsal-lock)\.json|data\.yaml|error\.txt)\.(\d+\.)?part"
+)
 _RECORD = ("script", "overrides")
 
 
@@ -51,19 +55,27 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
         Overrides, and whether it was a sweep.
 
     Raises:
-        UserError: if there is no such run, another command made it, an override contradicts it, or the folder says what no folder decides.
+        UserError: if there is no such run, another command made it, an override contradicts it, or the folder
+            says what no folder decides.
         PlainFileError: if its files are damaged.
     """
     folder = RunFolder(directory)
     sweep, run = folder.read_json(SWEEP, (*_RECORD, "decisive")), folder.read_json("run.json", _RECORD)
     before = sweep or run
     if not before:
-        raise UserError("expected the folder of a run that has begun; it holds none", f"resume={directory}", "See the folder runs")
+        raise UserError(
+            "expected the folder of a run that has begun; it holds none",
+            f"resume={directory}",
+            "See the folder runs",
+        )
     if before["script"] != script:
         known = before["script"] in ("train", "decide", "cross_validate")
         what, remedy = "this run was not made by a command that can be resumed", "See the folder runs"
         if known:
-            what, remedy = f"this run was made by {spoken(before['script'])}", f"Take it up with {spoken(before['script'])}"
+            what, remedy = (
+                f"this run was made by {spoken(before['script'])}",
+                f"Take it up with {spoken(before['script'])}",
+            )
         raise UserError(what, f"resume={directory}", remedy)
     old = list(before["overrides"])
     _screen(old, f"{directory}/{SWEEP if sweep else 'run.json'}")
@@ -74,9 +86,19 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
             continue
         there = choices.get(key, _at(config, key))
         if sweep or str(there) != value:
-            told = next((entry for entry in old if entry.lstrip("+").partition("=")[0] == key), f"{key}={there}")
-            raise UserError(f"{text} contradicts {told}, with which the run was started", f"resume={directory}", "Leave it out, or begin a new run")
-    free = [text for text in typed if text not in old and (_free(text.lstrip("+").partition("=")[0]) or text.startswith("hydra"))]
+            told = next(
+                (entry for entry in old if entry.lstrip("+").partition("=")[0] == key), f"{key}={there}"
+            )
+            raise UserError(
+                f"{text} contradicts {told}, with which the run was started",
+                f"resume={directory}",
+                "Leave it out, or begin a new run",
+            )
+    free = [
+        text
+        for text in typed
+        if text not in old and (_free(text.lstrip("+").partition("=")[0]) or text.startswith("hydra"))
+    ]
     return [*old, *free], bool(sweep)
 
 
@@ -95,10 +117,20 @@ def _screen(overrides: Sequence[str], where: str) -> None:
         if own is not None:
             what = "Hydra's own settings are" if own == "hydra" else f"{own} is"
             remedy = f"Take it out of the file, and type it yourself if you want it: {shown}"
-            raise UserError(f"the run was started with {shown}; {what} never taken from a folder", where, remedy)
-        values = [read_override(each).value() for each in single_overrides(override)] if not override.is_delete() else []
+            raise UserError(
+                f"the run was started with {shown}; {what} never taken from a folder", where, remedy
+            )
+        values = (
+            [read_override(each).value() for each in single_overrides(override)]
+            if not override.is_delete()
+            else []
+        )
         if _refers([key, override.package, *values]):
-            raise UserError(f"the run was started with {shown}; a folder's references (${{...}}) are not resolved", where, "Write the value out in the file")
+            raise UserError(
+                f"the run was started with {shown}; a folder's references (${{...}}) are not resolved",
+                where,
+                "Write the value out in the file",
+            )
 
 
 def _refers(value: Any) -> bool:
@@ -127,20 +159,33 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
         return
     if not _ours(folder):
         named = ", ".join(strangers[:3] or sorted(_names(folder))[:3])
-        raise UserError(f"the folder is not empty and holds no run ({named})", str(folder.path), "Choose another out=")
+        raise UserError(
+            f"the folder is not empty and holds no run ({named})", str(folder.path), "Choose another out="
+        )
     if not strangers:
         return
     if not folder.begun:
-        raise UserError("the folder holds a run whose config.yaml is missing", str(folder.path), "Restore the file from a copy, or choose another out=")
+        raise UserError(
+            "the folder holds a run whose config.yaml is missing",
+            str(folder.path),
+            "Restore the file from a copy, or choose another out=",
+        )
     before, now = _flat(folder.read_yaml("config.yaml")), _flat(config)
     odd = [key for key in sorted({*before, *now}) if not _free(key) and before.get(key) != now.get(key)]
     if odd:
-        shown = ", ".join(f"{key} ({_cut(before.get(key))} there, {_cut(now.get(key))} now)" for key in odd[:4])
-        raise UserError(f"the folder holds a run of another configuration: {shown}", str(folder.path), "Choose another out=, or begin without it")
+        shown = ", ".join(
+            f"{key} ({_cut(before.get(key))} there, {_cut(now.get(key))} now)" for key in odd[:4]
+        )
+        raise UserError(
+            f"the folder holds a run of another configuration: {shown}",
+            str(folder.path),
+            "Choose another out=, or begin without it",
+        )
 
 
 def cleared(folder: RunFolder) -> None:
-    """Removes what is left of a run that was killed or refused before it made anything: nothing is lost when another one begins.
+    """Removes what is left of a run that was killed or refused before it made anything: nothing is lost when
+    another one begins.
 
     Call it when `agree` has passed, and while the folder is locked.
     """
@@ -159,7 +204,11 @@ def _here(folder: RunFolder) -> None:
     for path in (folder.path, *folder.path.parents):
         if path.exists() or path.is_symlink():
             if not path.is_dir():
-                what = "expected a folder; this is a file" if path == folder.path else f"expected a folder; {path} is a file"
+                what = (
+                    "expected a folder; this is a file"
+                    if path == folder.path
+                    else f"expected a folder; {path} is a file"
+                )
                 raise UserError(what, str(folder.path), "Choose another out=")
             return
 
@@ -171,7 +220,11 @@ def _names(folder: RunFolder) -> list[str]:
 def _strangers(folder: RunFolder) -> list[str] | None:
     """What a folder holds besides what a run writes first; None where there is nothing at all."""
     names = [name for name in _names(folder) if not _BESIDE.fullmatch(name)]
-    return [name for name in names if name not in OPENING or not (folder.path / name).is_file()] if names else None
+    return (
+        [name for name in names if name not in OPENING or not (folder.path / name).is_file()]
+        if names
+        else None
+    )
 
 
 def _ours(folder: RunFolder) -> bool:
@@ -189,7 +242,9 @@ def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and value:
             found.update(_flat(value, f"{prefix}{key}."))
         else:
-            found[f"{prefix}{key}"] = current(value) if key == "_target_" and isinstance(value, str) else value
+            found[f"{prefix}{key}"] = (
+                current(value) if key == "_target_" and isinstance(value, str) else value
+            )
     return found
 
 

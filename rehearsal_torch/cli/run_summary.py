@@ -24,7 +24,10 @@ def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
     fingerprint, run = problem.observations().fingerprint(), folder.read_json("run.json")
     before = run.get("data_fingerprint")
     if before not in (None, fingerprint):
-        what = f"the run was begun with other data ({before[:12]} there, {fingerprint[:12]} now), to which what it holds belongs"
+        what = (
+            f"the run was begun with other data ({before[:12]} there, {fingerprint[:12]} now), to which what "
+            "it holds belongs"
+        )
         raise UserError(what, str(folder.path), "Bring that data back, or begin a new run with another out=")
     card = dict(problem.card())
     folder.write_yaml("data.yaml", card)
@@ -50,7 +53,10 @@ def closing(folder: RunFolder, sweep: bool, following: str) -> None:
     from rehearsal_torch.reporting.run_report import report
 
     table = report(folder.path)
-    print(f"Done: {folder.path}" if sweep else f"{table}\nRun folder: {folder.path}\nNext: {following}", flush=True)
+    print(
+        f"Done: {folder.path}" if sweep else f"{table}\nRun folder: {folder.path}\nNext: {following}",
+        flush=True,
+    )
 
 
 def written(rows: Sequence[Mapping[str, Any]]) -> str:

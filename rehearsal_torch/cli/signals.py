@@ -1,7 +1,8 @@
-"""Being asked to end: SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) end a command as Ctrl-C does.
+"""Being asked to end: SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) end a command as Ctrl-C
+does.
 
-What is being written is finished or left as it was, the folder says "interrupted", and the exit code is 128 + the signal's
-number.
+What is being written is finished or left as it was, the folder says "interrupted", and the exit code is 128 +
+the signal's number.
 """
 
 import signal
@@ -34,7 +35,8 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Turns the signals that ask a process to end into `Stopped`, raised where the process is; earlier handlers come back afterwards.
+    """Turns the signals that ask a process to end into `Stopped`, raised where the process is; earlier
+    handlers come back afterwards.
 
     A signal that is ignored (nohup) stays ignored. Outside the main thread nothing changes.
     """
@@ -42,7 +44,11 @@ def stopping() -> Iterator[None]:
         yield
         return
     _asked.clear()
-    before = {number: signal.getsignal(number) for number in (getattr(signal, name, None) for name in (*SIGNALS, "SIGINT")) if number is not None}
+    before = {
+        number: signal.getsignal(number)
+        for number in (getattr(signal, name, None) for name in (*SIGNALS, "SIGINT"))
+        if number is not None
+    }
     for number, handler in before.items():
         if handler == signal.SIG_DFL:
             signal.signal(number, _stop)
@@ -60,7 +66,8 @@ def code_of(error: KeyboardInterrupt) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    # Schedulers often ask twice at once: that must not break into the tidying up. Asked again later, it is raised again.
+    # Schedulers often ask twice at once: that must not break into the tidying up. Asked again later, it is
+    # raised again.
     now = time.monotonic()
     if _asked and now - _asked[-1] < PATIENCE:
         return

@@ -1,7 +1,8 @@
 """How this program was started, for messages that tell people what to type.
 
-Every command can be typed in two ways: ``python scripts/train.py ...`` in a checkout, and ``rehearsal train ...`` wherever
-the package is installed. Both call the same function, and a run folder written by one is taken up by the other.
+Every command can be typed in two ways: ``python scripts/train.py ...`` in a checkout, and ``rehearsal train
+...`` wherever the package is installed. Both call the same function, and a run folder written by one is taken
+up by the other.
 """
 
 import sys
@@ -16,11 +17,12 @@ _STUDY = "reproduce_"
 def typed_as(script: str) -> list[str]:
     """The words before the options that start a command, in the spelling in which this program was started.
 
-    ``sys.argv[0]`` tells the spelling, in worker processes as well. Outside a checkout there are no scripts, so that the
-    console command is named whatever was typed.
+    ``sys.argv[0]`` tells the spelling, in worker processes as well. Outside a checkout there are no scripts,
+    so that the console command is named whatever was typed.
 
     Args:
-        script: The command's name, which is that of its script: ``train``, ``cross_validate``, ``reproduce_auf``.
+        script: The command's name, which is that of its script: ``train``, ``cross_validate``,
+            ``reproduce_auf``.
     """
     if Path(sys.argv[0]).stem != PROGRAM and checkout() is not None:
         return ["python", f"scripts/{script}.py"]

@@ -1,6 +1,7 @@
 """What a command of several verbs can do, and the reading of what was typed.
 
-A verb takes options as key=value. Reading them imports nothing heavy, so that help and slips are answered at once.
+A verb takes options as key=value. Reading them imports nothing heavy, so that help and slips are answered at
+once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,8 @@ class Verb:
         summary: A sentence for the help.
         options: What may be typed behind it.
         run: Does it, given key to value, and returns the exit code.
-        script: The script it is a verb of; a script that does one thing has its name, and the verb is not typed.
+        script: The script it is a verb of; a script that does one thing has its name, and the verb is not
+            typed.
     """
 
     name: str
@@ -58,7 +60,11 @@ class Verb:
         for text in typed:
             key, equals, value = text.partition("=")
             if not equals:
-                remedy = f"Write {key}=..." if key in known else f"The options of {self.name} are {', '.join(f'{each}=...' for each in known)}"
+                remedy = (
+                    f"Write {key}=..."
+                    if key in known
+                    else f"The options of {self.name} are {', '.join(f'{each}=...' for each in known)}"
+                )
                 raise UserError("expected key=value", text, remedy)
             if key not in known:
                 raise UserError(f"{self.name} has no such option", key, did_you_mean(key, known))
@@ -67,7 +73,11 @@ class Verb:
             if value == "":
                 raise UserError("has no value", f"{key}=", f"It is {known[key].meaning}")
             if known[key].choices and value not in known[key].choices:
-                raise UserError(f"expected {' or '.join(known[key].choices)}", text, did_you_mean(value, known[key].choices))
+                raise UserError(
+                    f"expected {' or '.join(known[key].choices)}",
+                    text,
+                    did_you_mean(value, known[key].choices),
+                )
             given[key] = value
         missing = [option for option in self.options if option.required and option.key not in given]
         if missing:
@@ -78,13 +88,21 @@ class Verb:
     def example(self) -> str:
         """A line that could be typed."""
         typed = spoken(self.script) + (f" {self.name}" if self.name != self.script else "")
-        return " ".join([typed, *(f"{option.key}={option.key.upper()}" for option in self.options if option.required)])
+        return " ".join(
+            [typed, *(f"{option.key}={option.key.upper()}" for option in self.options if option.required)]
+        )
 
     def help(self) -> str:
         """Summary, example and options."""
         lines = [self.summary, "", f"Usage: {self.example()} [key=value ...]", ""]
         for option in self.options:
             shown = f"{option.key}={'|'.join(option.choices) or '...'}"
-            rest = " (required)" if option.required else "" if option.default is None else f" (default: {option.default})"
+            rest = (
+                " (required)"
+                if option.required
+                else ""
+                if option.default is None
+                else f" (default: {option.default})"
+            )
             lines.append(f"  {shown:<24} {option.meaning}{rest}")
         return "\n".join(lines)

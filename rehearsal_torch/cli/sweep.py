@@ -41,7 +41,8 @@ def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
 
 
 def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
-    """Settles a sweep's folder. Hydra's own settings, such as the launcher, are not kept in it: they are typed each time.
+    """Settles a sweep's folder. Hydra's own settings, such as the launcher, are not kept in it: they are
+    typed each time.
 
     Raises:
         UserError: if the folder holds anything but this sweep.
@@ -49,7 +50,9 @@ def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
     """
     if not settled(out, script, overrides):
         kept = [text for text in recordable(overrides) if not of_hydra(text)]
-        RunFolder(out).write_json(SWEEP, {"script": script, "overrides": kept, "decisive": _decisive(overrides)})
+        RunFolder(out).write_json(
+            SWEEP, {"script": script, "overrides": kept, "decisive": _decisive(overrides)}
+        )
 
 
 def of_hydra(override: str) -> bool:
@@ -61,8 +64,15 @@ def _decisive(overrides: Sequence[str]) -> list[str]:
     return [text for text in recordable(overrides) if not of_hydra(text) and not text.startswith("workers=")]
 
 
-def finish(out: Path, jobs: list[list[str]], command: Sequence[str], after: Callable[[Path], None] | None = None, again: Sequence[str] = ()) -> int:
-    """Merges shards where all are done, and prints the table of jobs; last of all, where a world judged the decisions, worlds by methods.
+def finish(
+    out: Path,
+    jobs: list[list[str]],
+    command: Sequence[str],
+    after: Callable[[Path], None] | None = None,
+    again: Sequence[str] = (),
+) -> int:
+    """Merges shards where all are done, and prints the table of jobs; last of all, where a world judged the
+    decisions, worlds by methods.
 
     Args:
         out: The sweep's folder.
@@ -109,7 +119,9 @@ def _print(out: Path, rows: list[dict[str, Any]]) -> None:
     common = set.intersection(*(set(row["overrides"]) for row in rows)) if len(rows) > 1 else set[str]()
     table = Table(title=f"{len(rows)} jobs in {out}", title_justify="left")
     for heading in ("job", "state", "overrides", "seconds", "message"):
-        table.add_column(heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold")
+        table.add_column(
+            heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold"
+        )
     for row in rows:
         own = " ".join(text for text in row["overrides"] if text not in common)
         table.add_row(str(row["job"]), row["state"], own, f"{row['seconds']:.1f}", row["message"])

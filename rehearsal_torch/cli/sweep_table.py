@@ -1,7 +1,7 @@
 """What ends a sweep over worlds, methods and seeds: their cross table, as text, CSV, Markdown and figure.
 
-Rows are those of every job that went well and whose decisions a world could judge. A method is named by its decision, and
-by whatever else differs between the jobs; a world by its dataset, and by what differs of it.
+Rows are those of every job that went well and whose decisions a world could judge. A method is named by its
+decision, and by whatever else differs between the jobs; a world by its dataset, and by what differs of it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,18 @@ from rehearsal_torch.run_folder import RunFolder
 if TYPE_CHECKING:
     from rehearsal_torch.evaluation.recorded_run import Recorded
 
-_APART = ("seed=", "shard=", "shards=", "workers=", "dataset=", "decision=", "+experiment=", "out=", "resume=", "limit=")
+_APART = (
+    "seed=",
+    "shard=",
+    "shards=",
+    "workers=",
+    "dataset=",
+    "decision=",
+    "+experiment=",
+    "out=",
+    "resume=",
+    "limit=",
+)
 
 
 def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
@@ -43,7 +54,9 @@ def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
         save(cross_table.draw(found), out / "figures", "table1")
     seeds = len({row["seed"] for row in rows})
     several = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
-    table = cross_table.as_text(found, f"True probability of a desired outcome{several}; {len(rows)} decisions")
+    table = cross_table.as_text(
+        found, f"True probability of a desired outcome{several}; {len(rows)} decisions"
+    )
     return f"Written: table1.csv, table1.md, figures/table1.png in {out} (figure as .svg, too)\n{table}"
 
 
@@ -66,7 +79,10 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
     folder.write("regret.md", "\n".join(trial_table.markdown(rows)) + "\n")
     with drawing():
         save(trial_panels.draw(trial_table.grouped_rows(rows)), out / "figures", "rounds")
-    return f"Written: traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, too)\n{trial_table.as_text(rows)}"
+    return (
+        f"Written: traces.csv, regret.md, figures/rounds.png in {out} (figure as .svg, "
+        f"too)\n{trial_table.as_text(rows)}"
+    )
 
 
 def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -77,18 +93,36 @@ def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for run, world, method, seed in _named(jobs):
         found += [row(world, method, seed, one) for one in run.decisions if in_foresight(one) and judged(one)]
     worlds, methods = (list(dict.fromkeys(each[key] for each in found)) for key in ("dataset", "method"))
-    return sorted(found, key=lambda each: (worlds.index(each["dataset"]), methods.index(each["method"]), each["seed"]))
+    return sorted(
+        found, key=lambda each: (worlds.index(each["dataset"]), methods.index(each["method"]), each["seed"])
+    )
 
 
 def _named(jobs: Sequence[dict[str, Any]]) -> "Iterator[tuple[Recorded, str, str, int]]":
     """The run of every job that went well, its world, its method, its seed."""
     from rehearsal_torch.evaluation.recorded_run import read
 
-    good = [job for job in jobs if job["state"] == "ok" and (Path(job["folder"]) / "decisions.jsonl").is_file()]
+    good = [
+        job for job in jobs if job["state"] == "ok" and (Path(job["folder"]) / "decisions.jsonl").is_file()
+    ]
     shared = set.intersection(*(set(job["overrides"]) for job in good)) if good else set[str]()
     for job in good:
         run = read(job["folder"])
-        own = [text.lstrip("+") for text in job["overrides"] if text not in shared and not text.startswith(_APART)]
-        world = " ".join([run.choices.get("dataset", "data"), *(text.removeprefix("dataset.") for text in own if text.startswith("dataset."))])
-        method = " ".join([run.choices.get("decision", "decision"), *(text for text in own if not text.startswith("dataset."))])
+        own = [
+            text.lstrip("+")
+            for text in job["overrides"]
+            if text not in shared and not text.startswith(_APART)
+        ]
+        world = " ".join(
+            [
+                run.choices.get("dataset", "data"),
+                *(text.removeprefix("dataset.") for text in own if text.startswith("dataset.")),
+            ]
+        )
+        method = " ".join(
+            [
+                run.choices.get("decision", "decision"),
+                *(text for text in own if not text.startswith("dataset.")),
+            ]
+        )
         yield run, world, method, int(run.config.get("seed", 0))

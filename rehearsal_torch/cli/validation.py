@@ -17,7 +17,8 @@ _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "pat
 
 
 def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]) -> None:
-    """Whether numbers are in range, folders and files that are read exist, and something says what the run is for.
+    """Whether numbers are in range, folders and files that are read exist, and something says what the run is
+    for.
 
     Args:
         config: The first job's configuration.
@@ -32,22 +33,38 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     for key in ("limit", "preview", "workers"):
         _whole(key, config[key], 1, optional=key != "preview")
     if config.split not in ("train", "validation", "test"):
-        raise UserError(f"expected train, validation or test; got {config.split}", "split", did_you_mean(str(config.split), ["train", "validation", "test"]))
+        raise UserError(
+            f"expected train, validation or test; got {config.split}",
+            "split",
+            did_you_mean(str(config.split), ["train", "validation", "test"]),
+        )
     if "changes" in config.objective:
         _whole("objective.changes", config.objective.changes, 0, optional=False)
     _whole("folds", config.folds, 2, optional=False)
     if config.by not in ("patient", "transition"):
-        raise UserError(f"expected patient or transition; got {config.by}", "by", "Choose by=patient, unless a comparison asks for the other")
+        raise UserError(
+            f"expected patient or transition; got {config.by}",
+            "by",
+            "Choose by=patient, unless a comparison asks for the other",
+        )
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
-    shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {int(config.shard)}
+    shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {
+        int(config.shard)
+    }
     if max(shards) >= int(config.shards):
-        raise UserError(f"expected shards 0 to {int(config.shards) - 1}; got {max(shards)}", "shard", f"Give shards={max(shards) + 1}, or another shard")
+        raise UserError(
+            f"expected shards 0 to {int(config.shards) - 1}; got {max(shards)}",
+            "shard",
+            f"Give shards={max(shards) + 1}, or another shard",
+        )
     if "path" in config.dataset and config.dataset.path is None:
         raise UserError("this data set is read from a file, which must be named", "path", "Add path=FILE")
     if config.path is not None and not Path(config.path).exists():
         near = Path(config.path).parent
-        remedy = did_you_mean(Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else [])
+        remedy = did_you_mean(
+            Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else []
+        )
         raise UserError("there is no such file or folder", f"path={config.path}", remedy)
     _sizes(config)
     _checkpoint(config, script, jobs)
@@ -62,17 +79,23 @@ def _what_to_type(script: str) -> str:
     words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
     if script == "decide":
         words.append(f"or your own table: {line} +experiment=own_table path=table.csv dataset.task=task.yaml")
-        words.append(f"or your own experiments: {line} +experiment=own_system path=experiments.csv dataset.task=task.yaml")
+        words.append(
+            f"or your own experiments: {line} +experiment=own_system path=experiments.csv "
+            "dataset.task=task.yaml"
+        )
         words.append(f"or with what a training learnt: {line} +experiment=sepsis checkpoint=FOLDER")
     return "; ".join([*words, f"{line} --help shows all options"])
 
 
-# Groups whose whole numbers decide how much memory and time a run takes, and the most that any of them may be; seeds may be anything.
+# Groups whose whole numbers decide how much memory and time a run takes, and the most that any of them may
+# be; seeds may be anything.
 _SIZED, _MOST = ("dataset", "surrogate", "objective", "search", "certificate", "trainer"), 10**8
 
 
 def _sizes(config: DictConfig) -> None:
-    waiting: list[tuple[str, Any]] = [(group, OmegaConf.to_container(config[group], resolve=True)) for group in _SIZED]
+    waiting: list[tuple[str, Any]] = [
+        (group, OmegaConf.to_container(config[group], resolve=True)) for group in _SIZED
+    ]
     while waiting:
         key, value = waiting.pop()
         if isinstance(value, dict):
@@ -80,27 +103,55 @@ def _sizes(config: DictConfig) -> None:
         elif isinstance(value, list):
             waiting += [(f"{key}[{place}]", item) for place, item in enumerate(value)]
         elif isinstance(value, int) and abs(value) > _MOST:
-            raise UserError(f"expected a whole number of at most {_MOST}; got {value}", key, "Nothing was begun: no machine holds so much")
+            raise UserError(
+                f"expected a whole number of at most {_MOST}; got {value}",
+                key,
+                "Nothing was begun: no machine holds so much",
+            )
 
 
 def _whole(key: str, value: object, least: int, *, optional: bool) -> None:
     if value is None and optional:
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UserError(f"expected a whole number of at least {least}{', or null' if optional else ''}; got {value}", key)
+        raise UserError(
+            f"expected a whole number of at least {least}{', or null' if optional else ''}; got {value}", key
+        )
 
 
 def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) -> None:
     if config.checkpoint is None:
         if int(config.shards) > 1 and script == "decide":
-            raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
+            raise UserError(
+                "each shard would fit a surrogate of its own",
+                "checkpoint",
+                "Train first, then give checkpoint=FOLDER",
+            )
         return
     if script != "decide":
-        raise UserError("this command fits surrogates and takes none", "checkpoint", f"Use {spoken('decide')}, or leave checkpoint= out")
+        raise UserError(
+            "this command fits surrogates and takes none",
+            "checkpoint",
+            f"Use {spoken('decide')}, or leave checkpoint= out",
+        )
     if not surrogate_in(str(config.checkpoint)):
         near = Path(config.checkpoint).parent
-        remedy = did_you_mean(Path(config.checkpoint).name, [path.name for path in near.iterdir() if path.is_dir()] if near.is_dir() else [])
-        raise UserError("this folder holds no checkpoint", f"checkpoint={config.checkpoint}", remedy or f"Train one: {spoken('train')} +experiment=sepsis")
-    bound = next((text for job in jobs for text in job if text.lstrip("+").startswith(("surrogate=", "surrogate."))), None)
+        remedy = did_you_mean(
+            Path(config.checkpoint).name,
+            [path.name for path in near.iterdir() if path.is_dir()] if near.is_dir() else [],
+        )
+        raise UserError(
+            "this folder holds no checkpoint",
+            f"checkpoint={config.checkpoint}",
+            remedy or f"Train one: {spoken('train')} +experiment=sepsis",
+        )
+    bound = next(
+        (text for job in jobs for text in job if text.lstrip("+").startswith(("surrogate=", "surrogate."))),
+        None,
+    )
     if bound is not None:
-        raise UserError(f"a checkpoint brings its own surrogate, so {bound} would change nothing", "checkpoint", "Leave one of the two out")
+        raise UserError(
+            f"a checkpoint brings its own surrogate, so {bound} would change nothing",
+            "checkpoint",
+            "Leave one of the two out",
+        )

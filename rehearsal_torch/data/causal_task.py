@@ -1,11 +1,13 @@
 """Tasks of causal Bayesian optimisation: a system to try actions on.
 
-Nodes X_i of a directed acyclic graph follow from their parents, from action variables, and from noise of their own,
+Nodes X_i of a directed acyclic graph follow from their parents, from action variables, and from noise of
+their own,
 
     X_i = f_i(Z_i, A_i, U_i).
 
-Actions are roots of the graph; an arrow from an action to a node is a soft intervention on the node, and one action may enter
-several. Sought is the action vector with the largest expected reward, where the reward is a known function of the nodes.
+Actions are roots of the graph; an arrow from an action to a node is a soft intervention on the node, and one
+action may enter several. Sought is the action vector with the largest expected reward, where the reward is a
+known function of the nodes.
 
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3).
 """
@@ -40,8 +42,8 @@ class CausalTask:
         limits: Linear constraints M a <= d on the actions; None for the box alone.
 
     Raises:
-        ValueError: if the graph has bi-directional edges, an action is no root, a name is unknown, an action has no room, or no action within the
-            box satisfies the limits.
+        ValueError: if the graph has bi-directional edges, an action is no root, a name is unknown, an action
+            has no room, or no action within the box satisfies the limits.
     """
 
     graph: RehearsalGraph
@@ -57,27 +59,45 @@ class CausalTask:
 
     def _faults(self) -> Iterator[str]:
         if self.graph.bidirected:
-            yield f"expected a directed acyclic graph; got bi-directional edges {list(self.graph.bidirected)}: give each node noise of its own"
+            yield (
+                f"expected a directed acyclic graph; got bi-directional edges {list(self.graph.bidirected)}: "
+                "give each node noise of its own"
+            )
         known = set(self.graph.names)
         for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
             if unknown := [name for name in names if name not in known]:
-                yield f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with their edges"
+                yield (
+                    f"{part} {unknown} are not in the graph; it has {list(self.graph.names)}: add them, with "
+                    "their edges"
+                )
         targets = {target for _, target in self.graph.edges}
         if late := [name for name in self.box.names if name in targets]:
             yield f"actions {late} have parents: an action is set from outside, take the arrows into it out"
         if wanted := [name for name in self.reward.names if name in self.box.names]:
-            yield f"the reward reads the actions {wanted}: expected nodes; add a node that says what the action costs"
+            yield (
+                f"the reward reads the actions {wanted}: expected nodes; add a node that says what the "
+                "action costs"
+            )
         if not self.box.names or bool((self.box.width <= 0).any()):
             yield "expected at least one action, each with lower < upper; leave out what cannot be changed"
         reaching = self.graph.ancestors(self.reward.names)
         if idle := [name for name in self.box.names if name in known and name not in reaching]:
-            yield f"actions {idle} do not reach the reward {list(self.reward.names)}: draw their arrows, or take them out"
+            yield (
+                f"actions {idle} do not reach the reward {list(self.reward.names)}: draw their arrows, or "
+                "take them out"
+            )
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
-            raise ValueError(f"limits are on {list(limits.names)}: expected the actions {list(self.box.names)}, in this order")
+            raise ValueError(
+                f"limits are on {list(limits.names)}: expected the actions {list(self.box.names)}, in this "
+                "order"
+            )
         unit = torch.eye(len(self.box.names), dtype=torch.float64)
-        faces, offsets = torch.cat([limits.normals, unit, -unit]), torch.cat([limits.offsets, self.box.upper, -self.box.lower])
+        faces, offsets = (
+            torch.cat([limits.normals, unit, -unit]),
+            torch.cat([limits.offsets, self.box.upper, -self.box.lower]),
+        )
         Polytope(self.box.names, faces, offsets)  # refuses what no action satisfies
 
     @property
@@ -100,37 +120,59 @@ class CausalTask:
         return self.reward(table.columns(self.reward.names))
 
     def flattened(self, nodes: Sequence[str] | None = None) -> "CausalTask":
-        """The task without its structure: every one of `nodes` (None: those that the reward reads) follows from all actions alone."""
+        """The task without its structure: every one of `nodes` (None: those that the reward reads) follows
+        from all actions alone.
+        """
         kept = self.reward.names if nodes is None else tuple(nodes)
-        return CausalTask(RehearsalGraph.of(dict.fromkeys(kept, self.actions)), self.box, self.reward, self.limits)
+        return CausalTask(
+            RehearsalGraph.of(dict.fromkeys(kept, self.actions)), self.box, self.reward, self.limits
+        )
 
     def check(self, table: Table) -> None:
         """Refuses a table that nothing can be learnt from.
 
         Raises:
-            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing, infinite or beyond 1e150, or a node is
-                constant. Actions outside bounds or limits are history to learn from; `outside` names them.
+            ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing,
+                infinite or beyond 1e150, or a node is constant. Actions outside bounds or limits are history
+                to learn from; `outside` names them.
         """
         needed = (*self.actions, *self.nodes)
         missing = [name for name in needed if name not in table.names]
         if missing:
-            raise ValueError(f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the nodes out of the graph")
+            raise ValueError(
+                f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the "
+                "nodes out of the graph"
+            )
         if len(table) < LEAST_ROWS:
-            raise ValueError(f"expected at least {LEAST_ROWS} rows; got {len(table)}: try a few more actions first, spread over their ranges")
+            raise ValueError(
+                f"expected at least {LEAST_ROWS} rows; got {len(table)}: try a few more actions first, "
+                "spread over their ranges"
+            )
         faults = []
         for name, column in zip(needed, table.columns(needed).T, strict=True):
             bad = int((~column.isfinite()).sum())
             if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
-                faults.append(f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute with: use another unit")
+                faults.append(
+                    f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute "
+                    "with: use another unit"
+                )
             elif bad:
-                faults.append(f"{name}: {bad} of {len(column)} values are missing or infinite: drop those rows, or measure again")
+                faults.append(
+                    f"{name}: {bad} of {len(column)} values are missing or infinite: drop those rows, or "
+                    "measure again"
+                )
             elif name in self.nodes and bool((column == column[0]).all()):
-                faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the node out of the graph")
+                faults.append(
+                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, "
+                    "take the node out of the graph"
+                )
         if faults:
             raise ValueError("; ".join(faults))
 
     def outside(self, table: Table) -> tuple[str, ...]:
-        """A sentence for each row whose action lies outside bounds or limits: what may be set now does not unmake what was tried."""
+        """A sentence for each row whose action lies outside bounds or limits: what may be set now does not
+        unmake what was tried.
+        """
         found = []
         for index, row in enumerate(table.columns(self.actions)):
             try:
@@ -146,17 +188,34 @@ class CausalTask:
             ValueError: if it is, or is no finite vector of k numbers.
         """
         if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
-            raise ValueError(f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got {action.tolist()}")
+            raise ValueError(
+                f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got "
+                f"{action.tolist()}"
+            )
         slack = margin(self.box.lower, self.box.upper, 1e-6).to(action)
-        for name, value, lower, upper, room in zip(self.actions, *(each.tolist() for each in (action, self.box.lower, self.box.upper, slack)), strict=True):
+        for name, value, lower, upper, room in zip(
+            self.actions,
+            *(each.tolist() for each in (action, self.box.lower, self.box.upper, slack)),
+            strict=True,
+        ):
             if not lower - room <= value <= upper + room:
-                raise ValueError(f"{where}: {name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it inside, or widen the bounds")
-        if self.limits is not None and not bool((self.limits.slack(action) >= -self._limits_margin(self.limits).to(action)).all()):
+                raise ValueError(
+                    f"{where}: {name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it "
+                    "inside, or widen the bounds"
+                )
+        if self.limits is not None and not bool(
+            (self.limits.slack(action) >= -self._limits_margin(self.limits).to(action)).all()
+        ):
             worst = self.limits.slack(action)
-            raise ValueError(f"{where}: {action.tolist()} breaks the limits on the actions by {-float(worst.min()):g} (face {int(worst.argmin())})")
+            raise ValueError(
+                f"{where}: {action.tolist()} breaks the limits on the actions by {-float(worst.min()):g} "
+                f"(face {int(worst.argmin())})"
+            )
 
     def _limits_margin(self, limits: Polytope) -> Tensor:
-        """How far rounding may carry an action beyond the limits, (l,): a millionth of what moving through the box changes, and last places."""
+        """How far rounding may carry an action beyond the limits, (l,): a millionth of what moving through
+        the box changes, and last places.
+        """
         steep = limits.normals.abs()
         size = steep @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
         return 1e-6 * (steep @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
@@ -167,16 +226,27 @@ class CausalTask:
         Raises:
             ValueError: if the reward is a Python function.
         """
-        limits = None if self.limits is None else {"normals": self.limits.normals.tolist(), "offsets": self.limits.offsets.tolist()}
+        limits = (
+            None
+            if self.limits is None
+            else {"normals": self.limits.normals.tolist(), "offsets": self.limits.offsets.tolist()}
+        )
         bounds = {name: list(pair) for name, pair in self.box.bounds().items()}
-        return {"graph": self.graph.to_plain(), "actions": bounds, "reward": self.reward.to_plain(), "limits": limits}
+        return {
+            "graph": self.graph.to_plain(),
+            "actions": bounds,
+            "reward": self.reward.to_plain(),
+            "limits": limits,
+        }
 
     @classmethod
     def of(cls, plain: "Mapping[str, Any] | CausalTask", source: str = "the task") -> "CausalTask":
-        """A task of plain data, as `to_plain` writes it or a person does; see `rehearsal_torch.data.task_file`.
+        """A task of plain data, as `to_plain` writes it or a person does; see
+        `rehearsal_torch.data.task_file`.
 
         Args:
-            plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward, and optionally limits.
+            plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward,
+                and optionally limits.
             source: What it is called in messages.
 
         Raises:

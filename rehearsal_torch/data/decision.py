@@ -1,18 +1,19 @@
 """Decisions: what a search answers, with what speaks for it.
 
-A decision is one of three answers. *recommended*: set this. *no action*: by the method's own estimate nothing does better than
-doing nothing, or doing nothing was the method's choice. *refused*: the method cannot answer, and says why; that nothing is
-altered is then no advice.
+A decision is one of three answers. *recommended*: set this. *no action*: by the method's own estimate nothing
+does better than doing nothing, or doing nothing was the method's choice. *refused*: the method cannot answer,
+and says why; that nothing is altered is then no advice.
 
-Worlds and reports read the fields below and nothing else. A search of one's own that fills `alteration` and `value` is scored
-and shown like any other; the more it fills, the more a report can show.
+Worlds and reports read the fields below and nothing else. A search of one's own that fills `alteration` and
+`value` is scored and shown like any other; the more it fills, the more a report can show.
 
-Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (outcome and effort).
+Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5
+(outcome and effort).
 
 Situations: what is known at the moment of deciding.
 
-In foresight some variables are known and an alteration of others is sought before the rest happens; in hindsight
-the whole episode is known and the question is what other actions would have made of it.
+In foresight some variables are known and an alteration of others is sought before the rest happens; in
+hindsight the whole episode is known and the question is what other actions would have made of it.
 
 Source: Du et al. (2026), Sec. 2 (context before alteration); Tsirtsis and Gomez-Rodriguez (2023), Sec. 3.
 """
@@ -52,10 +53,16 @@ class Foresight:
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
         if unknown:
-            raise ValueError(f"{self.identity}: {unknown} are missing or infinite: measure them first, or leave them out of what is given")
+            raise ValueError(
+                f"{self.identity}: {unknown} are missing or infinite: measure them first, or leave them out "
+                "of what is given"
+            )
         for name, (lower, upper) in self.feasible.items():
             if not lower <= upper:
-                raise ValueError(f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]: expected lower <= upper")
+                raise ValueError(
+                    f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]: expected lower <= "
+                    "upper"
+                )
 
     def check(self, alteration: Alteration | None) -> None:
         """Refuses an alteration that is not open here; None alters nothing.
@@ -66,20 +73,32 @@ class Foresight:
         Raises:
             ValueError: if it sets a variable that may not be set, or sets one outside its bounds.
         """
-        for name, value in () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True):
+        for name, value in (
+            () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True)
+        ):
             if name not in self.feasible:
-                raise ValueError(f"{self.identity}: {name} may not be set; feasible are {list(self.feasible)}")
+                raise ValueError(
+                    f"{self.identity}: {name} may not be set; feasible are {list(self.feasible)}"
+                )
             lower, upper = self.feasible[name]
             known = [bound for bound in (lower, upper) if abs(bound) < float("inf")] or [1.0]
             # An open interval has no width: the size of its bound stands in.
-            ends = torch.tensor([lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64)
+            ends = torch.tensor(
+                [lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64
+            )
             slack = float(margin(ends[0], ends[1], ROUNDING))
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
-                raise ValueError(f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got {value.tolist()}: move it inside, or widen the bounds")
+                raise ValueError(
+                    f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got "
+                    f"{value.tolist()}: move it inside, or widen the bounds"
+                )
 
     def facts(self) -> dict[str, Any]:
         """Plain data that tells people which situation it is: identity, and what was known."""
-        return {"identity": self.identity, "given": {name: value.tolist() for name, value in self.given.items()}}
+        return {
+            "identity": self.identity,
+            "given": {name: value.tolist() for name, value in self.given.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -122,7 +141,8 @@ class Estimate:
         level: Probability with which the interval is meant to hold the truth; None without an interval.
 
     Raises:
-        ValueError: if a number is not finite, an end stands on the wrong side, or interval and level do not come together.
+        ValueError: if a number is not finite, an end stands on the wrong side, or interval and level do not
+            come together.
     """
 
     point: float
@@ -137,13 +157,22 @@ class Estimate:
             raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
         numbers = [self.point, *(end for end in ends if end is not None)]
         if not all(math.isfinite(number) for number in numbers):
-            raise ValueError(f"expected finite numbers for the {self.of}; got {numbers}: leave an estimate out that is none")
+            raise ValueError(
+                f"expected finite numbers for the {self.of}; got {numbers}: leave an estimate out that is "
+                "none"
+            )
         if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
-            raise ValueError(f"expected lower <= point <= upper; got {self.lower}, {self.point}, {self.upper}")
+            raise ValueError(
+                f"expected lower <= point <= upper; got {self.lower}, {self.point}, {self.upper}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: ``point``, ``of``, and ``lower``, ``upper``, ``level`` where there is an interval."""
-        interval = {} if self.lower is None else {"lower": self.lower, "upper": self.upper, "level": self.level}
+        """Plain data for JSON: ``point``, ``of``, and ``lower``, ``upper``, ``level`` where there is an
+        interval.
+        """
+        interval = (
+            {} if self.lower is None else {"lower": self.lower, "upper": self.upper, "level": self.level}
+        )
         return {"point": self.point, "of": self.of, **interval}
 
 
@@ -152,20 +181,24 @@ class Decision:
     """What to alter, and why.
 
     Attributes:
-        alteration: What to set, names and values in their units; None unless something is recommended. For an episode the names are
-            ``action[t]`` for the changed time steps t = 0, 1, ..., the values action numbers.
-        value: What the objective says the answer is worth, in the objective's unit; of an alteration that was taken back, what that was worth.
+        alteration: What to set, names and values in their units; None unless something is recommended. For an
+            episode the names are ``action[t]`` for the changed time steps t = 0, 1, ..., the values action
+            numbers.
+        value: What the objective says the answer is worth, in the objective's unit; of an alteration that was
+            taken back, what that was worth.
         status: ``recommended``, ``no_action`` or ``refused``.
-        estimate: What the method claims of its answer: the probability of a desired outcome after the alteration, the return of an
-            episode, the expected reward of the recommendation. Of a refused or rejected alteration it says what was found.
+        estimate: What the method claims of its answer: the probability of a desired outcome after the
+            alteration, the return of an episode, the expected reward of the recommendation. Of a refused or
+            rejected alteration it says what was found.
         baseline: The same with nothing altered.
-        recommendation: Trials only: what to keep for good, as opposed to what to try next; None where they are the same.
-        doses: Episodes only: what each changed action stands for, name of the alteration to doses in their units. Where it is left
-            out, a data set reads the action numbers by its own dose levels.
+        recommendation: Trials only: what to keep for good, as opposed to what to try next; None where they
+            are the same.
+        doses: Episodes only: what each changed action stands for, name of the alteration to doses in their
+            units. Where it is left out, a data set reads the action numbers by its own dose levels.
         warnings: What the reader must know before acting, a sentence each.
         reason: Why nothing is recommended, or how the answer was come by; empty where nothing needs saying.
-        trace: How the search went: plain numbers, texts and lists, equal on every run of the same seed. Nothing that decides what an
-            answer is worth.
+        trace: How the search went: plain numbers, texts and lists, equal on every run of the same seed.
+            Nothing that decides what an answer is worth.
         seconds: Wall-clock time of the search.
 
     Raises:
@@ -190,12 +223,16 @@ class Decision:
             raise ValueError(f"expected a status among {list(get_args(Status))}; got {self.status!r}")
         if (self.alteration is not None) != (self.status == "recommended"):
             right = "status='no_action' or status='refused'" if self.alteration is None else "alteration=None"
-            raise ValueError(f"status {self.status!r} does not go with the alteration {self.alteration}: expected {right}")
+            raise ValueError(
+                f"status {self.status!r} does not go with the alteration {self.alteration}: expected {right}"
+            )
         if self.alteration is not None and not self.alteration.names:
             raise ValueError("an alteration sets at least one variable: use status='no_action' for none")
         for what in (self.alteration, self.recommendation):
             if what is not None and not bool(what.values.isfinite().all()):
-                raise ValueError(f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers")
+                raise ValueError(
+                    f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers"
+                )
 
     @property
     def improvement(self) -> float:
@@ -207,7 +244,11 @@ class Decision:
             return 0.0
         if self.status == "refused" or self.estimate is None or self.baseline is None:
             return math.nan
-        return (self.estimate.point - self.baseline.point) / abs(self.baseline.point) if self.baseline.point else 0.0
+        return (
+            (self.estimate.point - self.baseline.point) / abs(self.baseline.point)
+            if self.baseline.point
+            else 0.0
+        )
 
     def actions(self) -> dict[int, int]:
         """Episodes: the changed time steps and their action numbers; empty where nothing is changed.
@@ -219,12 +260,23 @@ class Decision:
             return {}
         values = self.alteration.values.tolist()
         if not all(isinstance(value, int | float) and value == round(value) for value in values):
-            raise ValueError(f"an episode's actions are whole numbers; got {dict(zip(self.alteration.names, values, strict=False))}")
-        return {action_step(name): round(value) for name, value in zip(self.alteration.names, values, strict=True)}
+            raise ValueError(
+                "an episode's actions are whole numbers; got "
+                f"{dict(zip(self.alteration.names, values, strict=False))}"
+            )
+        return {
+            action_step(name): round(value) for name, value in zip(self.alteration.names, values, strict=True)
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without `seconds` (which differ from run to run); parts that only some jobs have are left out where empty."""
-        content: dict[str, Any] = {"status": self.status, "alteration": _plain(self.alteration), "value": self.value}
+        """Plain data for JSON, without `seconds` (which differ from run to run); parts that only some jobs
+        have are left out where empty.
+        """
+        content: dict[str, Any] = {
+            "status": self.status,
+            "alteration": _plain(self.alteration),
+            "value": self.value,
+        }
         content["estimate"] = None if self.estimate is None else self.estimate.to_dict()
         content["baseline"] = None if self.baseline is None else self.baseline.to_dict()
         if self.recommendation is not None:

@@ -1,13 +1,14 @@
 """Dose levels: continuous doses as a finite set of actions.
 
 Each of p drugs has `count` levels: level 0 is no dose at all, the others are the quantile intervals of the
-non-zero doses seen in training, each represented by its median. An action is a tuple of levels, numbered in mixed
-radix with the last drug fastest (25 actions for two drugs of five levels: action = 5 * first + second).
+non-zero doses seen in training, each represented by its median. An action is a tuple of levels, numbered in
+mixed radix with the last drug fastest (25 actions for two drugs of five levels: action = 5 * first + second).
 
-Where a drug was given in at most `count` - 1 different doses (integer codes, tablets), each dose is a level of its own.
-Where quantiles would leave a level without a row, because doses are repeated, the distinct doses are divided into
-neighbouring groups of about equally many rows instead, none of them empty, and `notes` names the doses that share a level.
-A level is *selectable* if its dose belongs to it; a level without a row has no such dose.
+Where a drug was given in at most `count` - 1 different doses (integer codes, tablets), each dose is a level
+of its own. Where quantiles would leave a level without a row, because doses are repeated, the distinct doses
+are divided into neighbouring groups of about equally many rows instead, none of them empty, and `notes` names
+the doses that share a level. A level is *selectable* if its dose belongs to it; a level without a row has no
+such dose.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2; repeated doses are ours.
 """
@@ -36,7 +37,8 @@ class DoseLevels(Solved):
         count: Levels per drug, at least 2.
 
     Attributes:
-        notes: Drug to a sentence that the reader of a data card needs, for drugs whose repeated doses decided their levels.
+        notes: Drug to a sentence that the reader of a data card needs, for drugs whose repeated doses decided
+            their levels.
 
     Raises:
         ValueError: if count is below 2, or there are more than 1,000 levels or a million actions.
@@ -64,7 +66,9 @@ class DoseLevels(Solved):
         if not found and bool((self.edges.diff(dim=-1) < 0).any()):
             found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
         if not found and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
-            found.append(f"medians: expected doses of at least 0, the first of each row 0; got {self.medians.tolist()}")
+            found.append(
+                f"medians: expected doses of at least 0, the first of each row 0; got {self.medians.tolist()}"
+            )
         return found
 
     @property
@@ -82,15 +86,24 @@ class DoseLevels(Solved):
         edges, medians, notes = [], [], {}
         for name, dose in zip(self.names, doses.to(torch.float64).T, strict=True):
             if (dose < 0).any():
-                raise ValueError(f"{name}: expected doses of at least 0; got {dose.min():.4g}: clean the column")
+                raise ValueError(
+                    f"{name}: expected doses of at least 0; got {dose.min():.4g}: clean the column"
+                )
             given = dose[dose > 0]
             if not len(given):
-                raise ValueError(f"{name}: expected some non-zero doses to cut into levels; all are zero: leave the drug out")
+                raise ValueError(
+                    f"{name}: expected some non-zero doses to cut into levels; all are zero: leave the drug "
+                    "out"
+                )
             cuts, grouped = self._cuts(given)
             which = torch.bucketize(given, cuts, right=True)
             inside = [given[which == level] for level in range(self.count - 1)]
             edges.append(cuts)
-            medians.append(torch.stack([given.new_zeros(()), *(part.median() if len(part) else given.max() for part in inside)]))
+            medians.append(
+                torch.stack(
+                    [given.new_zeros(()), *(part.median() if len(part) else given.max() for part in inside)]
+                )
+            )
             note = _note([part.unique().tolist() for part in inside], grouped)
             notes.update({name: note} if note else {})
         self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
@@ -99,20 +112,25 @@ class DoseLevels(Solved):
         """Sets the levels instead of learning them; edges lie half-way between.
 
         Args:
-            medians: Each drug's doses, rising from 0: (p, count), or p rows of 2 to `count` numbers. The levels behind a
-                shorter row's last stay without a dose, and no search selects them.
+            medians: Each drug's doses, rising from 0: (p, count), or p rows of 2 to `count` numbers. The
+                levels behind a shorter row's last stay without a dose, and no search selects them.
 
         Raises:
             ValueError: if there are not p such rows.
         """
         rows = [torch.as_tensor(row, dtype=torch.float64) for row in medians]
-        if len(rows) != len(self.names) or not all(row.ndim == 1 and 2 <= len(row) <= self.count and row.isfinite().all() for row in rows):
+        if len(rows) != len(self.names) or not all(
+            row.ndim == 1 and 2 <= len(row) <= self.count and row.isfinite().all() for row in rows
+        ):
             raise ValueError(
-                f"expected {len(self.names)} rows of 2 to {self.count} finite doses, one for each of {', '.join(self.names)}; "
+                f"expected {len(self.names)} rows of 2 to {self.count} finite doses, one for each of "
+                f"{', '.join(self.names)}; "
                 f"got {[row.tolist() for row in rows]}"
             )
         if any(bool((row.diff() <= 0).any()) or float(row[0]) != 0 for row in rows):
-            raise ValueError(f"expected medians that rise from 0 along each row; got {[row.tolist() for row in rows]}")
+            raise ValueError(
+                f"expected medians that rise from 0 along each row; got {[row.tolist() for row in rows]}"
+            )
         self.medians = torch.stack([torch.cat([row, row[-1:].expand(self.count - len(row))]) for row in rows])
         self.edges = torch.stack([_padded(_between(row[1:-1], row[2:]), self.count - 2) for row in rows])
         self.notes = {}
@@ -120,10 +138,13 @@ class DoseLevels(Solved):
 
     @property
     def selectable(self) -> Tensor:
-        """Whether each action's levels all have a dose of their own, (A,) bool; levels without a row have none."""
+        """Whether each action's levels all have a dose of their own, (A,) bool; levels without a row have
+        none.
+        """
         own = torch.stack(
             [
-                torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0) == torch.arange(self.count, device=dose.device)
+                torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
+                == torch.arange(self.count, device=dose.device)
                 for dose, edges in zip(self.medians, self.edges, strict=True)
             ]
         )
@@ -131,7 +152,9 @@ class DoseLevels(Solved):
         return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
 
     def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
-        """Lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); whether quantiles coincided."""
+        """Lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); whether
+        quantiles coincided.
+        """
         values, rows = given.unique(return_counts=True)
         if len(values) < self.count:
             return _padded(_between(values[:-1], values[1:]), self.count - 2), False
@@ -177,12 +200,15 @@ def _padded(edges: Tensor, size: int) -> Tensor:
 
 
 def _groups(rows: Sequence[int], count: int) -> list[int]:
-    """Divides m >= count neighbours into count groups of about equally many rows; the last place of each but the last group."""
+    """Divides m >= count neighbours into count groups of about equally many rows; the last place of each but
+    the last group.
+    """
     last: list[int] = []
     left, size = sum(rows), 0
     for place, here in enumerate(rows):
         share = (left + size) / (count - len(last))
-        # A group ends before a dose that would carry it further beyond its share than it falls short of it now.
+        # A group ends before a dose that would carry it further beyond its share than it falls short of it
+        # now.
         if size and size + here - share > share - size:
             last.append(place - 1)
             size = 0
@@ -197,13 +223,22 @@ def _groups(rows: Sequence[int], count: int) -> list[int]:
 
 
 def _note(parts: Sequence[Sequence[float]], grouped: bool) -> str:
-    """What repeated doses did to a drug's levels, given the distinct doses of each; nothing where there is nothing to say."""
+    """What repeated doses did to a drug's levels, given the distinct doses of each; nothing where there is
+    nothing to say.
+    """
     empty = sum(not part for part in parts)
     if empty:
         kept = len(parts) - empty
-        return f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {empty} of {len(parts)} levels have no row and are not used"
+        return (
+            f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {empty} of "
+            f"{len(parts)} levels have no row and are not used"
+        )
     if not grouped and (sum(map(len, parts)) > FEW or all(len(part) == 1 for part in parts)):
         return ""
     shared = "; ".join(f"{part[0]:g} to {part[-1]:g} ({len(part)} doses)" for part in parts if len(part) > 1)
-    why = "repeated doses make quantiles coincide, and levels are drawn around them" if grouped else "few different doses, which look like codes"
+    why = (
+        "repeated doses make quantiles coincide, and levels are drawn around them"
+        if grouped
+        else "few different doses, which look like codes"
+    )
     return f"{why}; these doses share a level: {shared}"

@@ -1,7 +1,7 @@
 """Episodes: what was observed of one unit at T successive times.
 
-An episode is tau = {(s_t, a_t)}, t = 0 ... T-1: states and actions, here as named columns in their own units, so
-that a surrogate picks what it needs (varying states, static and contextual features, doses) by name.
+An episode is tau = {(s_t, a_t)}, t = 0 ... T-1: states and actions, here as named columns in their own units,
+so that a surrogate picks what it needs (varying states, static and contextual features, doses) by name.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2.
 """
@@ -35,10 +35,20 @@ class Episode:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         if self.values.ndim != 2 or self.values.shape[1] != len(self.names) or len(self.values) < 2:
-            raise ValueError(f"episode {self.identity}: expected values of shape (T >= 2, {len(self.names)}); got {tuple(self.values.shape)}")
+            raise ValueError(
+                f"episode {self.identity}: expected values of shape (T >= 2, {len(self.names)}); got "
+                f"{tuple(self.values.shape)}"
+            )
         if not torch.isfinite(self.values).all():
-            bad = [name for name, column in zip(self.names, self.values.T, strict=True) if not torch.isfinite(column).all()]
-            raise ValueError(f"episode {self.identity}: columns {bad} hold missing or infinite values; impute or drop them first")
+            bad = [
+                name
+                for name, column in zip(self.names, self.values.T, strict=True)
+                if not torch.isfinite(column).all()
+            ]
+            raise ValueError(
+                f"episode {self.identity}: columns {bad} hold missing or infinite values; impute or drop "
+                "them first"
+            )
 
     @property
     def horizon(self) -> int:
@@ -71,7 +81,9 @@ def transitions(episodes: Sequence[Episode]) -> Table:
     names = episodes[0].names
     odd = next((episode.identity for episode in episodes if episode.names != names), None)
     if odd is not None:
-        raise ValueError(f"episode {odd} has other columns than episode {episodes[0].identity}; all must share {names}")
+        raise ValueError(
+            f"episode {odd} has other columns than episode {episodes[0].identity}; all must share {names}"
+        )
     here = torch.cat([episode.values[:-1] for episode in episodes])
     then = torch.cat([episode.values[1:] for episode in episodes])
     return Table.observed((*names, *(next_name(name) for name in names)), torch.cat([here, then], -1))

@@ -1,14 +1,16 @@
 """Values that may be compared: NaN and infinities are the worst of all.
 
-`argmax`, `topk` and sorts take NaN for the largest value there is, so that one undefined value would win every comparison. Searches
-therefore rank by `ranked`, under which a value that is no number loses against every number, and refuse where no number is left.
+`argmax`, `topk` and sorts take NaN for the largest value there is, so that one undefined value would win
+every comparison. Searches therefore rank by `ranked`, under which a value that is no number loses against
+every number, and refuse where no number is left.
 
 Source: IEEE 754 (2019), Sec. 5.11 (NaN is unordered).
 
 Arithmetic that ends in no number: said of the rows it came from, whichever library found it.
 
-Rows of very different size, values that copy each other, or a checkpoint that was edited can leave a method without a finite
-number. What is raised then differs from library to library; for whoever asked it is the same, and it is no fault of the program.
+Rows of very different size, values that copy each other, or a checkpoint that was edited can leave a method
+without a finite number. What is raised then differs from library to library; for whoever asked it is the
+same, and it is no fault of the program.
 
 Source: ours.
 """
@@ -36,7 +38,9 @@ def in_numbers(of: str) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, RuntimeError) as error:
-        if not isinstance(error, ArithmeticError | torch.linalg.LinAlgError) and type(error).__name__ not in _MATRICES:  # type: ignore[attr-defined]
+        kinds = (ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
+        numerical = isinstance(error, kinds)
+        if not numerical and type(error).__name__ not in _MATRICES:
             raise
         raise ValueError(f"no answer follows from {of}: {' '.join(str(error).split())[:300]}") from error
 
@@ -63,6 +67,7 @@ def best_of_all(values: Tensor) -> int:
     place = int(clean.argmax()) if len(clean) else -1
     if place < 0 or not bool(clean[place].isfinite()):
         raise NoFiniteValueError(
-            f"expected a finite value for at least one of {len(values)} candidates; {UNDEFINED}: look for extreme rows in the table, or rescale the variables"
+            f"expected a finite value for at least one of {len(values)} candidates; {UNDEFINED}: look for "
+            "extreme rows in the table, or rescale the variables"
         )
     return place

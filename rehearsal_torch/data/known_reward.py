@@ -1,9 +1,11 @@
 """Rewards: what an experiment is worth, as a known function of the nodes of a causal system.
 
-Often the reward is a node, y = x_d; often it is a known function of several, such as a cost that adds up or the distance
-to a target. A known function is not learnt: models learn the nodes, the function is applied to what they say.
+Often the reward is a node, y = x_d; often it is a known function of several, such as a cost that adds up or
+the distance to a target. A known function is not learnt: models learn the nodes, the function is applied to
+what they say.
 
-Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of losses); Astudillo and Frazier (2021).
+Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of losses); Astudillo and Frazier
+(2021).
 """
 
 from abc import ABC, abstractmethod
@@ -46,10 +48,16 @@ class WeightedSum(KnownReward):
     weights: Mapping[str, float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", {str(name): float(weight) for name, weight in self.weights.items()})
-        wrong = [name for name, weight in self.weights.items() if weight == 0 or not abs(weight) < float("inf")]
+        object.__setattr__(
+            self, "weights", {str(name): float(weight) for name, weight in self.weights.items()}
+        )
+        wrong = [
+            name for name, weight in self.weights.items() if weight == 0 or not abs(weight) < float("inf")
+        ]
         if wrong or not self.weights:
-            raise ValueError(f"expected a finite weight other than zero for at least one node; got {dict(self.weights)}")
+            raise ValueError(
+                f"expected a finite weight other than zero for at least one node; got {dict(self.weights)}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,7 +89,9 @@ class TargetError(KnownReward):
     mean: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "targets", {str(name): float(target) for name, target in self.targets.items()})
+        object.__setattr__(
+            self, "targets", {str(name): float(target) for name, target in self.targets.items()}
+        )
         if not self.targets or not all(abs(target) < float("inf") for target in self.targets.values()):
             raise ValueError(f"expected a finite target for at least one node; got {dict(self.targets)}")
 
@@ -92,7 +102,9 @@ class TargetError(KnownReward):
 
     def __call__(self, values: Tensor) -> Tensor:
         """(..., m) -> (...)."""
-        squares = (values - torch.tensor(list(self.targets.values()), dtype=values.dtype, device=values.device)) ** 2
+        squares = (
+            values - torch.tensor(list(self.targets.values()), dtype=values.dtype, device=values.device)
+        ) ** 2
         return -(squares.mean(-1) if self.mean else squares.sum(-1))
 
     def to_plain(self) -> dict[str, Any]:
@@ -102,7 +114,8 @@ class TargetError(KnownReward):
 
 @dataclass(frozen=True)
 class FunctionReward(KnownReward):
-    """A function of the caller's own; a model with such a reward cannot be saved, as a checkpoint holds no code.
+    """A function of the caller's own; a model with such a reward cannot be saved, as a checkpoint holds no
+    code.
 
     Attributes:
         nodes: The m nodes that it reads.
@@ -127,11 +140,15 @@ class FunctionReward(KnownReward):
         Raises:
             ValueError: always: a function is no plain data.
         """
-        raise ValueError("a reward that is a Python function cannot be written to a file: use weights or targets, or keep the model in Python")
+        raise ValueError(
+            "a reward that is a Python function cannot be written to a file: use weights or targets, or keep "
+            "the model in Python"
+        )
 
 
 def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]") -> KnownReward:
-    """A reward of plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target}, mean: true}``.
+    """A reward of plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
+    mean: true}``.
 
     Raises:
         ValueError: if it is none of these.
@@ -144,4 +161,7 @@ def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]")
         return WeightedSum(plain["weights"])
     if isinstance(plain, Mapping) and "targets" in plain and set(plain) <= {"targets", "mean"}:
         return TargetError(plain["targets"], bool(plain.get("mean", True)))
-    raise ValueError(f"expected a reward: a node's name, {{weights: {{node: weight}}}} or {{targets: {{node: target}}, mean: true}}; got {plain!r}")
+    raise ValueError(
+        f"expected a reward: a node's name, {{weights: {{node: weight}}}} or {{targets: {{node: target}}, "
+        f"mean: true}}; got {plain!r}"
+    )

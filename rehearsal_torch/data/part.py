@@ -1,12 +1,13 @@
 """Parts: modules that are fitted to examples, and the two ways to do so.
 
 A part is *solved* where a solution of its own exists (closed form, L-BFGS on an evidence, expectation
-maximisation) and *trained* where stochastic gradients on a loss are the way. A part may offer both. Everything
-that fitting learns stands in the module's state, so that saving and loading it gives the same part back.
+maximisation) and *trained* where stochastic gradients on a loss are the way. A part may offer both.
+Everything that fitting learns stands in the module's state, so that saving and loading it gives the same part
+back.
 
-A state can be damaged: numbers that are not finite, or buffers whose sizes do not belong together. A part declares the
-sizes of its buffers (`sizes`) and whatever else must hold between them (`faults`); `state_faults` asks all parts of a
-module, and checkpoints are neither written nor read while there are any.
+A state can be damaged: numbers that are not finite, or buffers whose sizes do not belong together. A part
+declares the sizes of its buffers (`sizes`) and whatever else must hold between them (`faults`);
+`state_faults` asks all parts of a module, and checkpoints are neither written nor read while there are any.
 """
 
 from abc import ABC, abstractmethod
@@ -53,16 +54,22 @@ class Part(nn.Module):
         return not self._fitted or any(self.get_buffer(name).shape != (0,) for name in self._fitted)
 
     def sizes(self) -> Sizes:
-        """The sizes that the buffers of the fitted part have; a letter stands for the same size wherever it stands. None are declared by default."""
+        """The sizes that the buffers of the fitted part have; a letter stands for the same size wherever it
+        stands. None are declared by default.
+        """
         return {}
 
     def faults(self) -> list[str]:
-        """What is wrong with the fitted part's state besides numbers that are not finite; by default, sizes that do not belong together."""
+        """What is wrong with the fitted part's state besides numbers that are not finite; by default, sizes
+        that do not belong together.
+        """
         found, known = [], dict[str, int]()
         for name, expected in self.sizes().items():
             got = tuple(self.get_buffer(name).shape)
             told = tuple(known.get(size, size) if isinstance(size, str) else size for size in expected)
-            if len(got) != len(told) or any(isinstance(size, int) and size != own for size, own in zip(told, got, strict=True)):
+            if len(got) != len(told) or any(
+                isinstance(size, int) and size != own for size, own in zip(told, got, strict=True)
+            ):
                 found.append(f"{name}: expected the size ({', '.join(map(str, told))}); got {got}")
                 continue
             known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
@@ -102,7 +109,9 @@ class Trained(Part, ABC):
 
     @property
     def judged_by_held_out(self) -> bool:
-        """Whether held-out rows may end the training and choose the weights. Parts whose loss is an evidence of all rows replace it."""
+        """Whether held-out rows may end the training and choose the weights. Parts whose loss is an evidence
+        of all rows replace it.
+        """
         return True
 
 
@@ -121,8 +130,15 @@ def unfitted_parts(module: nn.Module) -> list[str]:
 
 
 def state_faults(module: nn.Module) -> list[str]:
-    """Everything that is wrong with a fitted module's state, each fault with the dotted name of the tensor or part; empty where nothing is."""
-    free = {f"{path}.{name}" for path, part in module.named_modules() if isinstance(part, Part) for name in part._unbounded}
+    """Everything that is wrong with a fitted module's state, each fault with the dotted name of the tensor or
+    part; empty where nothing is.
+    """
+    free = {
+        f"{path}.{name}"
+        for path, part in module.named_modules()
+        if isinstance(part, Part)
+        for name in part._unbounded
+    }
     found = []
     for name, value in module.state_dict().items():
         bad = int((~value.isfinite()).sum())

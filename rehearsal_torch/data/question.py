@@ -1,11 +1,12 @@
 """Questions: what a surrogate was fitted for, compared field by field with what it is asked.
 
-A question is a task (`RehearsalTask`, `CausalTask`), or, for episodes, the columns that are read. Fitting uses some of its
-fields; where one of those differs, what was learnt answers another question, and is refused by name. The other fields are
-taken over: a box with other bounds, say, or a region that the fit has never looked at.
+A question is a task (`RehearsalTask`, `CausalTask`), or, for episodes, the columns that are read. Fitting
+uses some of its fields; where one of those differs, what was learnt answers another question, and is refused
+by name. The other fields are taken over: a box with other bounds, say, or a region that the fit has never
+looked at.
 
-Fields are sets of short texts, numbers with ten digits, so that neither the order in which a task is written nor its last
-bits make a difference, and so that a difference can be shown as what stands on one side alone.
+Fields are sets of short texts, numbers with ten digits, so that neither the order in which a task is written
+nor its last bits make a difference, and so that a difference can be shown as what stands on one side alone.
 
 Source: ours.
 """
@@ -72,11 +73,16 @@ def like(own: Question, given: object) -> Question:
     raise OtherQuestionError(f"expected {_KINDS[type(own)]}; got a {type(given).__name__}")
 
 
-_KINDS: dict[type, str] = {RehearsalTask: "a rehearsal task", CausalTask: "a task of causal optimisation", Columns: "episodes, by their columns"}
+_KINDS: dict[type, str] = {
+    RehearsalTask: "a rehearsal task",
+    CausalTask: "a task of causal optimisation",
+    Columns: "episodes, by their columns",
+}
 
 
 def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[str]:
-    """The fields that the fit used and in which the questions differ, each as a clause; empty where there is none.
+    """The fields that the fit used and in which the questions differ, each as a clause; empty where there is
+    none.
 
     Args:
         fitted: What was fitted for.
@@ -96,7 +102,8 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
 
 
 def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
-    """The question that is answered from now on: what the fit used stays in the order that it had, the rest is what is asked.
+    """The question that is answered from now on: what the fit used stays in the order that it had, the rest
+    is what is asked.
 
     Args:
         fitted: What was fitted for.
@@ -104,14 +111,23 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
         used: Names of the fields that the fit used.
     """
     if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):
-        kept = {"region": fitted.region} if "region" in used else {}
-        sets = {"candidates": fitted.candidates} if "candidates" in used else {}
-        return replace(asked, graph=fitted.graph, context=fitted.context, box=asked.box.only(fitted.box.names), **kept, **sets)  # type: ignore[arg-type]
+        return replace(
+            asked,
+            graph=fitted.graph,
+            context=fitted.context,
+            box=asked.box.only(fitted.box.names),
+            region=fitted.region if "region" in used else asked.region,
+            candidates=fitted.candidates if "candidates" in used else asked.candidates,
+        )
     if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):
         limits, names = asked.limits, fitted.box.names
         if limits is not None:
-            limits = Polytope(names, limits.normals[:, [limits.names.index(name) for name in names]], limits.offsets)
-        return CausalTask(fitted.graph, asked.box.only(names), fitted.reward if "reward" in used else asked.reward, limits)
+            limits = Polytope(
+                names, limits.normals[:, [limits.names.index(name) for name in names]], limits.offsets
+            )
+        return CausalTask(
+            fitted.graph, asked.box.only(names), fitted.reward if "reward" in used else asked.reward, limits
+        )
     return fitted
 
 
@@ -138,7 +154,10 @@ def _faces(region: Polytope) -> frozenset[str]:
             ((name, sign),) = terms
             found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign + 0.0:.10g}")
         else:
-            found.append(" + ".join(f"{each:.10g} {name}" for name, each in terms) + f" <= {offset / length + 0.0:.10g}")
+            found.append(
+                " + ".join(f"{each:.10g} {name}" for name, each in terms)
+                + f" <= {offset / length + 0.0:.10g}"
+            )
     return frozenset(found)
 
 
@@ -151,5 +170,9 @@ def _reward(reward: KnownReward) -> frozenset[str]:
 def _terms(plain: Mapping[str, Any]) -> list[str]:
     found = []
     for key, value in plain.items():
-        found += [f"{key} {name} {number:.10g}" for name, number in value.items()] if isinstance(value, Mapping) else [f"{key} {value}"]
+        found += (
+            [f"{key} {name} {number:.10g}" for name, number in value.items()]
+            if isinstance(value, Mapping)
+            else [f"{key} {value}"]
+        )
     return found

@@ -1,12 +1,14 @@
 """Comma-separated files: read as a table, or refused with the cause and what to do about it.
 
-A file is looked at before it is parsed: what kind of file it is, its encoding, its separator, its size when unpacked. Spreadsheets
-and other programs leave traces that are no data, and are read past: lines without any value, and columns without name and value.
-The index of what is read is the line of the file less two, so that messages can say where a fault stands.
+A file is looked at before it is parsed: what kind of file it is, its encoding, its separator, its size when
+unpacked. Spreadsheets and other programs leave traces that are no data, and are read past: lines without any
+value, and columns without name and value. The index of what is read is the line of the file less two, so that
+messages can say where a fault stands.
 
 Source: ours.
 
-Columns of numbers from a comma-separated file: everything that is wrong with them is told at once, with the first line it stands in.
+Columns of numbers from a comma-separated file: everything that is wrong with them is told at once, with the
+first line it stands in.
 
 Source: ours.
 """
@@ -32,7 +34,8 @@ BYTES = 2 * 2**30
 COLUMNS = 10_000
 HEAD = 2**20
 KINDS = {
-    b"PK\x03\x04": "a zip archive or an Excel workbook (.xlsx): unpack it, or save the sheet as 'CSV UTF-8 (comma delimited)'",
+    b"PK\x03\x04": "a zip archive or an Excel workbook (.xlsx): unpack it, or save the sheet as 'CSV UTF-8 "
+    "(comma delimited)'",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls): save the sheet as 'CSV UTF-8 (comma delimited)'",
     b"PAR1": "a Parquet file: write it as CSV",
     b"BZh": "packed with bzip2: unpack it, or pack it with gzip",
@@ -55,25 +58,34 @@ def table_file(path: str | Path | None, role: str = "path", faults: list[str] | 
     Args:
         path: A .csv or .csv.gz with a header row, at most 2 GiB unpacked.
         role: The argument that names it, for messages.
-        faults: Collects several columns of one name instead of raising for them, so that they are told with the other faults.
+        faults: Collects several columns of one name instead of raising for them, so that they are told with
+            the other faults.
 
     Returns:
-        The table. Lines and unnamed columns without any value are left out; the index is the line in the file less two.
+        The table. Lines and unnamed columns without any value are left out; the index is the line in the file
+        less two.
 
     Raises:
-        TableError: if none is named, there is no such file, it cannot be read as comma-separated UTF-8 text, or two columns have one name.
+        TableError: if none is named, there is no such file, it cannot be read as comma-separated UTF-8 text,
+            or two columns have one name.
     """
     if path is None:
         raise TableError(f"no table is named: set {role}=table.csv, a comma-separated file with a header row")
     file = Path(path)
     try:
         if not file.is_file():
-            raise TableError(f"there is no file {file}: check {role}=, which is relative to the folder the command is typed in")
+            raise TableError(
+                f"there is no file {file}: check {role}=, which is relative to the folder the command is "
+                "typed in"
+            )
         head, packed = _head(file)
         blank = _checked(file, head)
         header = _parsed(file, packed, header=None, nrows=1, dtype=str, skiprows=blank).iloc[0]
         if len(header) > COLUMNS:
-            raise TableError(f"{file}: expected at most {COLUMNS} columns; got {len(header)}: is it the table that was meant?")
+            raise TableError(
+                f"{file}: expected at most {COLUMNS} columns; got {len(header)}: is it the table that was "
+                "meant?"
+            )
         frame = _parsed(file, packed, index_col=False, low_memory=False, skiprows=blank)
     except OSError as error:
         raise TableError(f"{file} cannot be read ({error.strerror or error})") from error
@@ -87,12 +99,17 @@ def table_file(path: str | Path | None, role: str = "path", faults: list[str] | 
 
 
 def _head(file: Path) -> tuple[bytes, bool]:
-    """The first bytes, unpacked, and whether the file is packed with gzip; that can be unpacked within bounds."""
+    """The first bytes, unpacked, and whether the file is packed with gzip; that can be unpacked within
+    bounds.
+    """
     with file.open("rb") as stream:
         head = stream.read(HEAD)
     if file.suffix != ".gz":
         if file.stat().st_size > BYTES:
-            raise TableError(f"{file}: expected at most {BYTES // 2**30} GiB; it is larger: keep the columns that are needed")
+            raise TableError(
+                f"{file}: expected at most {BYTES // 2**30} GiB; it is larger: keep the columns that are "
+                "needed"
+            )
         return head, False
     if head[:2] != b"\x1f\x8b":
         raise TableError(f"{file} is called .gz and is not packed with gzip: rename it to {file.stem}")
@@ -103,30 +120,49 @@ def _head(file: Path) -> tuple[bytes, bool]:
             while chunk:
                 size += len(chunk)
                 if size > BYTES:
-                    raise TableError(f"{file}: expected at most {BYTES // 2**30} GiB when unpacked; it is larger: keep the columns that are needed")
+                    raise TableError(
+                        f"{file}: expected at most {BYTES // 2**30} GiB when unpacked; it is larger: keep "
+                        "the columns that are needed"
+                    )
                 chunk = stream.read(HEAD)
     except EOFError as error:
-        raise TableError(f"{file} ends before its archive does: it was cut off, copy or download it again") from error
+        raise TableError(
+            f"{file} ends before its archive does: it was cut off, copy or download it again"
+        ) from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise TableError(f"{file} is a damaged gzip archive ({error}): copy or download it again") from error
     return first, True
 
 
 def _checked(file: Path, head: bytes) -> int:
-    """How many blank lines stand before the header; refuses what is no comma-separated UTF-8 text, by the first bytes."""
+    """How many blank lines stand before the header; refuses what is no comma-separated UTF-8 text, by the
+    first bytes.
+    """
     kind = next((kind for magic, kind in KINDS.items() if head.startswith(magic)), None)
     if kind is not None or head[257:262] == b"ustar":
         raise TableError(f"{file} is no comma-separated text but {kind or 'a tar archive: unpack it'}")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2000]:
-        wide = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-16-le" if head[1:2] == b"\0" == head[3:4] else "utf-16-be"
+        wide = (
+            "utf-16"
+            if head[:2] in (b"\xff\xfe", b"\xfe\xff")
+            else "utf-16-le"
+            if head[1:2] == b"\0" == head[3:4]
+            else "utf-16-be"
+        )
         if wide == "utf-16-be" and not head[:1] == b"\0" == head[2:3]:
             raise TableError(f"{file} is no comma-separated text: it holds bytes that no text has")
-        raise TableError(f"{file} is UTF-16, not UTF-8: save it as 'CSV UTF-8 (comma delimited)', or type\n  {_rewritten(file, encoding=wide)}")
+        raise TableError(
+            f"{file} is UTF-16, not UTF-8: save it as 'CSV UTF-8 (comma delimited)', or type\n  "
+            f"{_rewritten(file, encoding=wide)}"
+        )
     text = head.decode("utf-8-sig", errors="replace")
     lines = text.splitlines()
     blank = next((place for place, line in enumerate(lines) if line.strip()), None)
     if blank is None:
-        raise TableError(f"{file} cannot be read as a comma-separated table: it is empty; expected .csv or .csv.gz with a header row")
+        raise TableError(
+            f"{file} cannot be read as a comma-separated table: it is empty; expected .csv or .csv.gz with a "
+            "header row"
+        )
     header = re.sub(r'"[^"]*"', "", lines[blank])
     if "," not in header:
         other = max(SEPARATORS, key=header.count)
@@ -134,38 +170,58 @@ def _checked(file: Path, head: bytes) -> int:
             decimal = "," if any(re.search(r"\d,\d", line) for line in lines[blank + 1 : blank + 50]) else "."
             also = " and written with decimal commas" if decimal == "," else ""
             raise TableError(
-                f"{file} is separated by {SEPARATORS[other]}{also}; expected commas and decimal points: save it as 'CSV UTF-8 (comma delimited)', "
+                f"{file} is separated by {SEPARATORS[other]}{also}; expected commas and decimal points: save "
+                "it as 'CSV UTF-8 (comma delimited)', "
                 f"or type\n  {_rewritten(file, sep=other, decimal=decimal)}"
             )
     return blank
 
 
 def _rewritten(file: Path, **reading: str) -> str:
-    """A command that writes the file again, with commas, decimal points and UTF-8; pandas finds a separator that is not named."""
+    """A command that writes the file again, with commas, decimal points and UTF-8; pandas finds a separator
+    that is not named.
+    """
     given = {key: json.dumps(value) for key, value in reading.items()}
-    options = ", ".join(f"{key}={value}" for key, value in (given if "sep" in given else {**given, "sep": "None", "engine": '"python"'}).items())
-    name, target = (json.dumps(each, ensure_ascii=False) for each in (str(file), f"{file.name.split('.')[0]}_commas.csv"))
-    return "python -c " + shlex.quote(f"import pandas as pd; pd.read_csv({name}, {options}).to_csv({target}, index=False)")
+    options = ", ".join(
+        f"{key}={value}"
+        for key, value in (
+            given if "sep" in given else {**given, "sep": "None", "engine": '"python"'}
+        ).items()
+    )
+    name, target = (
+        json.dumps(each, ensure_ascii=False) for each in (str(file), f"{file.name.split('.')[0]}_commas.csv")
+    )
+    return "python -c " + shlex.quote(
+        f"import pandas as pd; pd.read_csv({name}, {options}).to_csv({target}, index=False)"
+    )
 
 
 def _parsed(file: Path, packed: bool, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            reading: dict[str, Any] = {"skipinitialspace": True, "skip_blank_lines": False, "encoding": "utf-8-sig", "compression": "gzip" if packed else None}
+            reading: dict[str, Any] = {
+                "skipinitialspace": True,
+                "skip_blank_lines": False,
+                "encoding": "utf-8-sig",
+                "compression": "gzip" if packed else None,
+            }
             made: pd.DataFrame = pd.read_csv(file, **reading, **options)
     except UnicodeDecodeError as error:
         raise TableError(
-            f"{file} cannot be read as a comma-separated table: it is not UTF-8 (byte 0x{error.object[error.start]:02x}), as spreadsheets save it: save "
+            f"{file} cannot be read as a comma-separated table: it is not UTF-8 (byte "
+            f"0x{error.object[error.start]:02x}), as spreadsheets save it: save "
             f"it as 'CSV UTF-8 (comma delimited)', or type\n  {_rewritten(file, encoding='cp1252')}"
         ) from error
     except pd.errors.ParserWarning as error:
         raise TableError(
-            f"{file}: rows have more fields than the header: name every column, put texts with commas in quotes, and write decimal points"
+            f"{file}: rows have more fields than the header: name every column, put texts with commas in "
+            "quotes, and write decimal points"
         ) from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
         raise TableError(
-            f"{file} cannot be read as a comma-separated table ({' '.join(str(error).split())}): expected .csv or .csv.gz with a header row"
+            f"{file} cannot be read as a comma-separated table ({' '.join(str(error).split())}): expected "
+            ".csv or .csv.gz with a header row"
         ) from error
     return made
 
@@ -175,13 +231,22 @@ def _twice(header: list[str | None], frame: pd.DataFrame) -> list[str]:
     named = [name for name in header if name is not None]
     twice = sorted({name for name in named if named.count(name) > 1}) if len(set(named)) < len(named) else []
     found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
-    nameless = [place for place, name in enumerate(header) if name is None and place < frame.shape[1] and frame.iloc[:, place].notna().any()]
+    nameless = [
+        place
+        for place, name in enumerate(header)
+        if name is None and place < frame.shape[1] and frame.iloc[:, place].notna().any()
+    ]
     if len(nameless) > 1:
-        found.append(f"columns {', '.join(str(place + 1) for place in nameless)} have values and no name: name them, or delete them")
+        found.append(
+            f"columns {', '.join(str(place + 1) for place in nameless)} have values and no name: name them, "
+            "or delete them"
+        )
     return found
 
 
-def _with_values(file: Path, packed: bool, blank: int, frame: pd.DataFrame, header: pd.Series) -> pd.DataFrame:
+def _with_values(
+    file: Path, packed: bool, blank: int, frame: pd.DataFrame, header: pd.Series
+) -> pd.DataFrame:
     """The table without lines and unnamed columns that hold no value."""
     frame.index = pd.RangeIndex(blank, blank + len(frame))
     # Only lines without a first value can be without any.
@@ -197,14 +262,25 @@ def _with_values(file: Path, packed: bool, blank: int, frame: pd.DataFrame, head
             frame = again
         else:
             frame = kept
-    empty = [place for place, name in enumerate(header) if pd.isna(name) and place < frame.shape[1] and frame.iloc[:, place].isna().all()]
+    empty = [
+        place
+        for place, name in enumerate(header)
+        if pd.isna(name) and place < frame.shape[1] and frame.iloc[:, place].isna().all()
+    ]
     return frame.drop(columns=frame.columns[empty]) if empty else frame
 
 
 __all__ = ["number_columns", "number_faults", "table_file"]
 
 
-def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, least: int = 1, varying: bool = False, keep: Iterable[int] | None = None) -> Tensor:
+def number_columns(
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    source: str,
+    least: int = 1,
+    varying: bool = False,
+    keep: Iterable[int] | None = None,
+) -> Tensor:
     """The named columns, (n, len(names)) in double precision.
 
     Args:
@@ -216,8 +292,8 @@ def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, least
         keep: Positions of the rows that are wanted; None for all.
 
     Raises:
-        TableError: if a column is missing, is no number, has values that are missing, infinite or beyond 1e150, or is constant, or rows are too few;
-            all are listed.
+        TableError: if a column is missing, is no number, has values that are missing, infinite or beyond
+            1e150, or is constant, or rows are too few; all are listed.
     """
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, least, varying):
@@ -226,7 +302,9 @@ def number_columns(frame: pd.DataFrame, names: Sequence[str], source: str, least
     return torch.from_numpy(np.stack(found, -1) if found else np.empty((len(rows), 0)))
 
 
-def number_faults(rows: pd.DataFrame, names: Sequence[str], least: int = 1, varying: bool = False) -> list[str]:
+def number_faults(
+    rows: pd.DataFrame, names: Sequence[str], least: int = 1, varying: bool = False
+) -> list[str]:
     """What is wrong with the named columns.
 
     Args:
@@ -235,7 +313,11 @@ def number_faults(rows: pd.DataFrame, names: Sequence[str], least: int = 1, vary
         least: Fewest rows.
         varying: Whether a constant column is a fault.
     """
-    faults = [f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}" for name in names if name not in rows.columns]
+    faults = [
+        f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}"
+        for name in names
+        if name not in rows.columns
+    ]
     if len(rows) < least:
         faults.append(f"expected at least {least} rows; got {len(rows)}: nothing can be learnt from so few")
     for name in [name for name in names if name in rows.columns]:
@@ -245,18 +327,34 @@ def number_faults(rows: pd.DataFrame, names: Sequence[str], least: int = 1, vary
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
             cell = str(rows[name][text].iloc[0])
-            remedy = "write a decimal point" if re.match(r"\s*[+-]?\d+,\d+\s*\Z", cell) else "code texts as numbers, or leave the variable out"
+            remedy = (
+                "write a decimal point"
+                if re.match(r"\s*[+-]?\d+,\d+\s*\Z", cell)
+                else "code texts as numbers, or leave the variable out"
+            )
             faults.append(f"{name}: expected numbers; got {cell[:60]!r}{_at(rows, text)}: {remedy}")
         if bad.any():
-            faults.append(f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad)}: drop or impute those rows")
+            faults.append(
+                f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad)}: "
+                "drop or impute those rows"
+            )
         if large.any():
             first = numbers[int(large.argmax())]
-            faults.append(f"{name}: {first:g}{_at(rows, large)} is too large to compute with: expected values up to {LARGEST:g}, so use another unit")
+            faults.append(
+                f"{name}: {first:g}{_at(rows, large)} is too large to compute with: expected values up to "
+                f"{LARGEST:g}, so use another unit"
+            )
         if varying and len(rows) > 1 and not text.any() and not bad.any():
             if (numbers == numbers[0]).all():
-                faults.append(f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant says nothing, take the variable out")
+                faults.append(
+                    f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant says nothing, take the "
+                    "variable out"
+                )
             elif np.ptp(numbers) < 1 / LARGEST:
-                faults.append(f"{name}: all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute with: use another unit")
+                faults.append(
+                    f"{name}: all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute "
+                    "with: use another unit"
+                )
     return faults
 
 
@@ -265,7 +363,10 @@ def _numbers(column: pd.Series) -> np.ndarray:
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits
-        numbers = pd.to_numeric(column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell), errors="coerce")
+        numbers = pd.to_numeric(
+            column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell),
+            errors="coerce",
+        )
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 

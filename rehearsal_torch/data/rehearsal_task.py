@@ -1,8 +1,8 @@
 """Rehearsal tasks: what is known, what may be set, and what is wanted.
 
-Variables stand in an influence graph. The context X is seen before deciding; of the intermediate variables Z some may
-be set, each within bounds; the outcomes Y come last and are to fall into a convex region S. Sought is an alteration of
-one of the candidate sets of variables that makes P(Y in S | x, alteration) large.
+Variables stand in an influence graph. The context X is seen before deciding; of the intermediate variables Z
+some may be set, each within bounds; the outcomes Y come last and are to fall into a convex region S. Sought
+is an alteration of one of the candidate sets of variables that makes P(Y in S | x, alteration) large.
 
 Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 """
@@ -35,10 +35,12 @@ class RehearsalTask:
         context: Variables that are seen before deciding.
         box: Variables that may be set, with bounds.
         region: Where the outcomes should fall.
-        candidates: Sets of variables that may be set together; one set is chosen. Empty stands for each actionable variable by itself.
+        candidates: Sets of variables that may be set together; one set is chosen. Empty stands for each
+            actionable variable by itself.
 
     Raises:
-        ValueError: if a name is not in the graph, plays two parts, a context variable follows an actionable one, or an outcome precedes one.
+        ValueError: if a name is not in the graph, plays two parts, a context variable follows an actionable
+            one, or an outcome precedes one.
     """
 
     graph: RehearsalGraph
@@ -48,8 +50,12 @@ class RehearsalTask:
     candidates: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context))
-        sets = tuple((names,) if isinstance(names, str) else tuple(names) for names in self.candidates) or tuple((name,) for name in self.box.names)
+        object.__setattr__(
+            self, "context", (self.context,) if isinstance(self.context, str) else tuple(self.context)
+        )
+        sets = tuple(
+            (names,) if isinstance(names, str) else tuple(names) for names in self.candidates
+        ) or tuple((name,) for name in self.box.names)
         object.__setattr__(self, "candidates", sets)
         if faults := list(self._faults()):
             raise FaultsError(faults)
@@ -65,13 +71,22 @@ class RehearsalTask:
             yield f"{twice} play two parts: a variable is context, actionable or an outcome"
         for names in self.candidates:
             if not names or not settable.issuperset(names):
-                yield f"candidate set {list(names)}: expected some of the actionable variables {list(self.box.names)}"
+                yield (
+                    f"candidate set {list(names)}: expected some of the actionable variables "
+                    f"{list(self.box.names)}"
+                )
         after = self.graph.descendants(self.box.names)
         if late := [name for name in self.context if name in after and name not in settable]:
-            yield f"context {late} follows an actionable variable and cannot be seen before deciding: take it out of the context, or turn the edge"
+            yield (
+                f"context {late} follows an actionable variable and cannot be seen before deciding: take it "
+                "out of the context, or turn the edge"
+            )
         beyond = self.graph.descendants(self.outcomes)
         if early := [name for name in self.box.names if name in beyond and name not in self.outcomes]:
-            yield f"actionable {early} follows an outcome: nothing that is set there can change the outcome any more"
+            yield (
+                f"actionable {early} follows an outcome: nothing that is set there can change the outcome "
+                "any more"
+            )
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -81,34 +96,52 @@ class RehearsalTask:
     @property
     def intermediates(self) -> tuple[str, ...]:
         """Variables that are neither context nor outcome, in the graph's order."""
-        return tuple(name for name in self.graph.names if name not in self.context and name not in self.outcomes)
+        return tuple(
+            name for name in self.graph.names if name not in self.context and name not in self.outcomes
+        )
 
     def check(self, table: Table) -> None:
         """Refuses a table that nothing can be learnt from.
 
         Raises:
-            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing, infinite or beyond 1e150, or a column is constant.
+            ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
+                infinite or beyond 1e150, or a column is constant.
         """
         missing = [name for name in self.graph.names if name not in table.names]
         if missing:
-            raise ValueError(f"no column for {missing}; the table has {list(table.names)}: add the columns or take the variables out of the graph")
+            raise ValueError(
+                f"no column for {missing}; the table has {list(table.names)}: add the columns or take the "
+                "variables out of the graph"
+            )
         if len(table) < LEAST_ROWS:
-            raise ValueError(f"expected at least {LEAST_ROWS} rows; got {len(table)}: nothing can be learnt from so few")
+            raise ValueError(
+                f"expected at least {LEAST_ROWS} rows; got {len(table)}: nothing can be learnt from so few"
+            )
         values = table.columns(self.graph.names)
         faults = []
         for name, column in zip(self.graph.names, values.T, strict=True):
             bad = int((~column.isfinite()).sum())
             if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
-                faults.append(f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute with: use another unit")
+                faults.append(
+                    f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute "
+                    "with: use another unit"
+                )
             elif bad:
-                faults.append(f"{name}: {bad} of {len(column)} values are missing or infinite: drop or impute those rows")
+                faults.append(
+                    f"{name}: {bad} of {len(column)} values are missing or infinite: drop or impute those "
+                    "rows"
+                )
             elif bool((column == column[0]).all()):
-                faults.append(f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, take the variable out")
+                faults.append(
+                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, "
+                    "take the variable out"
+                )
         if faults:
             raise ValueError("; ".join(faults))
 
     def given(self, situations: Sequence[Foresight]) -> Tensor:
-        """The contexts of situations, (B, |X|), in the task's order and in the variables' units; there may be no context variable at all.
+        """The contexts of situations, (B, |X|), in the task's order and in the variables' units; there may be
+        no context variable at all.
 
         Raises:
             ValueError: if a situation does not say one of the context variables.
@@ -116,7 +149,10 @@ class RehearsalTask:
         for each in situations:
             missing = [name for name in self.context if name not in each.given]
             if missing:
-                raise ValueError(f"{each.identity}: expected the context {list(self.context)}; {missing} is not given: measure it first")
+                raise ValueError(
+                    f"{each.identity}: expected the context {list(self.context)}; {missing} is not given: "
+                    "measure it first"
+                )
         rows = [[float(each.given[name]) for name in self.context] for each in situations]
         return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.context))
 
@@ -126,18 +162,30 @@ class RehearsalTask:
             "graph": self.graph.to_plain(),
             "context": list(self.context),
             "box": {name: list(bounds) for name, bounds in self.box.bounds().items()},
-            "region": {"names": list(self.outcomes), "normals": self.region.normals.tolist(), "offsets": self.region.offsets.tolist()},
+            "region": {
+                "names": list(self.outcomes),
+                "normals": self.region.normals.tolist(),
+                "offsets": self.region.offsets.tolist(),
+            },
             "candidates": [list(names) for names in self.candidates],
         }
 
     @classmethod
-    def of(cls, plain: "Mapping[str, Any] | RehearsalTask", source: str = "the task", columns: Sequence[str] | None = None) -> "RehearsalTask":
-        """A task of plain data, as `to_plain` writes it or a person does; see `rehearsal_torch.data.task_file`.
+    def of(
+        cls,
+        plain: "Mapping[str, Any] | RehearsalTask",
+        source: str = "the task",
+        columns: Sequence[str] | None = None,
+    ) -> "RehearsalTask":
+        """A task of plain data, as `to_plain` writes it or a person does; see
+        `rehearsal_torch.data.task_file`.
 
         Args:
-            plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces), and optionally candidates.
+            plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
+                and optionally candidates.
             source: What it is called in messages.
-            columns: The columns that a table offers; every variable must be one of them. None does not compare.
+            columns: The columns that a table offers; every variable must be one of them. None does not
+                compare.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

@@ -23,7 +23,8 @@ from rehearsal_torch.data.table import positions
 
 
 class Standardise(Solved):
-    """Column-wise z = (v - location) / scale; remembers the observed ranges and first and last deciles as well.
+    """Column-wise z = (v - location) / scale; remembers the observed ranges and first and last deciles as
+    well.
 
     Args:
         names: The d columns.
@@ -56,7 +57,11 @@ class Standardise(Solved):
     def faults(self) -> list[str]:
         """Sizes, and scales that are not positive."""
         found = super().faults()
-        return found or ([] if bool((self.scale > 0).all()) else [f"scale: expected numbers above 0; got {self.scale.tolist()}"])
+        return found or (
+            []
+            if bool((self.scale > 0).all())
+            else [f"scale: expected numbers above 0; got {self.scale.tolist()}"]
+        )
 
     def shown(self, names: Sequence[str], values: Tensor) -> Tensor:
         """Units to standard deviations from the mean, (..., len(names)) -> the same."""
@@ -74,7 +79,9 @@ class Standardise(Solved):
         return self.lowest[place], self.highest[place]
 
     def deciles(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The first and the last decile of the observed values, (len(names),) each: a range that does not grow with the number of rows."""
+        """The first and the last decile of the observed values, (len(names),) each: a range that does not
+        grow with the number of rows.
+        """
         place = positions(self.names, names)
         return self.first[place], self.last[place]
 
@@ -110,7 +117,10 @@ class Rescale(Solved):
         (values,) = examples
         worst = values[:, self.logged].amin(0) if self.logged.any() else values.new_ones(1)
         if (worst <= -1).any():
-            raise ValueError("expected values above -1 in columns that take a logarithm; take the logarithm off or clean the column")
+            raise ValueError(
+                "expected values above -1 in columns that take a logarithm; take the logarithm off or clean "
+                "the column"
+            )
         shown = self._logarithm(values.to(torch.float64))
         self.lower, self.upper = shown.amin(0), shown.amax(0)
 
@@ -122,27 +132,42 @@ class Rescale(Solved):
         """Sizes, and ranges that end before they begin."""
         found = super().faults()
         if not found and bool((self.upper < self.lower).any()):
-            found.append(f"upper: expected lower <= upper; got {self.lower.tolist()} and {self.upper.tolist()}")
+            found.append(
+                f"upper: expected lower <= upper; got {self.lower.tolist()} and {self.upper.tolist()}"
+            )
         return found
 
     def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
         """Sets the ranges instead of learning them.
 
         Args:
-            ranges: Column to (lower, upper), in the column's unit; of a column that takes a logarithm, before it.
+            ranges: Column to (lower, upper), in the column's unit; of a column that takes a logarithm, before
+                it.
 
         Raises:
             ValueError: if a column has no range or is not known, or a range is not finite and rising.
         """
-        lacking, strange = [name for name in self.names if name not in ranges], [name for name in ranges if name not in self.names]
+        lacking, strange = (
+            [name for name in self.names if name not in ranges],
+            [name for name in ranges if name not in self.names],
+        )
         if lacking or strange:
-            raise ValueError(f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {strange} are no columns of the model")
+            raise ValueError(
+                f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {strange} "
+                "are no columns of the model"
+            )
         ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
         for name, pair in zip(self.names, ends, strict=True):
             if pair.shape != (2,) or not bool(pair.isfinite().all()) or not float(pair[0]) < float(pair[1]):
-                raise ValueError(f"{name}: expected a finite range (lower, upper) with lower < upper; got {pair.tolist()}")
-        if any(float(pair[0]) <= -1 for pair, logged in zip(ends, self.logged.tolist(), strict=True) if logged):
-            raise ValueError("expected ranges above -1 in columns that take a logarithm; take the logarithm off")
+                raise ValueError(
+                    f"{name}: expected a finite range (lower, upper) with lower < upper; got {pair.tolist()}"
+                )
+        if any(
+            float(pair[0]) <= -1 for pair, logged in zip(ends, self.logged.tolist(), strict=True) if logged
+        ):
+            raise ValueError(
+                "expected ranges above -1 in columns that take a logarithm; take the logarithm off"
+            )
         both = self._logarithm(torch.stack(ends, -1))
         self.lower, self.upper = both[0], both[1]
         return self
@@ -171,7 +196,10 @@ class Rescale(Solved):
         place = positions(self.names, names)
         if self.logged[place].any():
             bad = [name for name, index in zip(names, place, strict=True) if self.logged[index]]
-            raise ValueError(f"columns {bad} are scaled by a logarithm and have no constant slope; leave them out of `logarithms`")
+            raise ValueError(
+                f"columns {bad} are scaled by a logarithm and have no constant slope; leave them out of "
+                "`logarithms`"
+            )
         return self.width[place]
 
     def _logarithm(self, values: Tensor) -> Tensor:

@@ -1,8 +1,9 @@
 """Sizes: what a configuration may ask for, checked before anything is allocated.
 
-One number in a configuration can ask for more memory than a machine has. Every constructor that allocates by such a number
-passes it through `bounded`, and announces how many numbers it is about to hold with `reserve`. While a checkpoint is loaded,
-an allowance is in force: what its configuration builds may hold no more numbers than its weights bring.
+One number in a configuration can ask for more memory than a machine has. Every constructor that allocates by
+such a number passes it through `bounded`, and announces how many numbers it is about to hold with `reserve`.
+While a checkpoint is loaded, an allowance is in force: what its configuration builds may hold no more numbers
+than its weights bring.
 
 Source: ours.
 """
@@ -50,7 +51,9 @@ def reserve(key: str, count: int) -> None:
     if left is None:
         return
     if count > left:
-        raise SizeError(f"{key}: expected at most the {left} numbers that the weights have left for it; got {count}")
+        raise SizeError(
+            f"{key}: expected at most the {left} numbers that the weights have left for it; got {count}"
+        )
     _left.set(left - count)
 
 

@@ -1,14 +1,15 @@
 """Tables: named rows of values, and which cells a decision has set.
 
 Observations and interventions are one thing: rows over the same variables, some of whose cells were set by a
-decision instead of by their mechanism. A mechanism is fitted on the rows in which its variables were untouched.
+decision instead of by their mechanism. A mechanism is fitted on the rows in which its variables were
+untouched.
 
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 
 Random streams that belong to an item, not to a worker.
 
-Given a seed and an episode's identity, the stream is the same wherever and in whatever order the episode is searched,
-so that a cohort split over any number of workers gives the same numbers.
+Given a seed and an episode's identity, the stream is the same wherever and in whatever order the episode is
+searched, so that a cohort split over any number of workers gives the same numbers.
 """
 
 import hashlib
@@ -47,9 +48,13 @@ class Table:
         if len(set(self.names)) != len(self.names):
             raise ValueError(f"a table names each column once; got {self.names}")
         if self.values.ndim != 2 or self.values.shape[1] != len(self.names):
-            raise ValueError(f"expected values of shape (n, {len(self.names)}); got {tuple(self.values.shape)}")
+            raise ValueError(
+                f"expected values of shape (n, {len(self.names)}); got {tuple(self.values.shape)}"
+            )
         if self.altered.shape != self.values.shape:
-            raise ValueError(f"expected `altered` of shape {tuple(self.values.shape)}; got {tuple(self.altered.shape)}")
+            raise ValueError(
+                f"expected `altered` of shape {tuple(self.values.shape)}; got {tuple(self.altered.shape)}"
+            )
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -79,8 +84,12 @@ class Table:
             ValueError: if the columns differ.
         """
         if self.names != other.names:
-            raise ValueError(f"expected columns {self.names}; got {other.names}: reorder or rename the second table")
-        return Table(self.names, torch.cat([self.values, other.values]), torch.cat([self.altered, other.altered]))
+            raise ValueError(
+                f"expected columns {self.names}; got {other.names}: reorder or rename the second table"
+            )
+        return Table(
+            self.names, torch.cat([self.values, other.values]), torch.cat([self.altered, other.altered])
+        )
 
     def fingerprint(self) -> str:
         """SHA-256 over names, values and altered cells; equal tables have equal fingerprints."""

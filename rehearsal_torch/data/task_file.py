@@ -1,12 +1,15 @@
 """Task files: one strict reader for the tasks of both families.
 
-    rehearsal    graph, context, box, region, candidates    what is seen, what may be set, where the outcomes should fall
-    causal       graph, actions, reward, limits             what may be set in each experiment, and what is to be made large
+    rehearsal    graph, context, box, region, candidates    what is seen, what may be set, where the outcomes
+                 should fall
+    causal       graph, actions, reward, limits             what may be set in each experiment, and what is to
+                 be made large
 
-A task is a YAML file or a mapping. Its schema is a pydantic model; every fault of every part is listed at once, each with the dotted
-path of the key, what was expected and what was found. Where a list of names is meant, a single name is a list of one, in all tasks
-and graphs; where a list of lists is meant (edges, bidirected, candidates), the outer brackets are needed. Sizes are bounded before
-anything is built. What `to_plain` of a task writes reads back.
+A task is a YAML file or a mapping. Its schema is a pydantic model; every fault of every part is listed at
+once, each with the dotted path of the key, what was expected and what was found. Where a list of names is
+meant, a single name is a list of one, in all tasks and graphs; where a list of lists is meant (edges,
+bidirected, candidates), the outer brackets are needed. Sizes are bounded before anything is built. What
+`to_plain` of a task writes reads back.
 
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2, for what a task consists of.
 """
@@ -20,7 +23,22 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.schema import Bounds, FaultsError, Name, Names, Number, Schema, Sides, fault, form, list_of, listed, mapping, meant, read
+from rehearsal_torch.files.schema import (
+    Bounds,
+    FaultsError,
+    Name,
+    Names,
+    Number,
+    Schema,
+    Sides,
+    fault,
+    form,
+    list_of,
+    listed,
+    mapping,
+    meant,
+    read,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, ParentsForm, WrittenGraph
 from rehearsal_torch.spaces.box import Box
@@ -49,7 +67,11 @@ class TaskError(FaultsError):
 
 
 def _rectangle(rows: Any) -> Any:
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows):
+    if (
+        not isinstance(rows, list)
+        or not rows
+        or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
+    ):
         raise fault("rows of equal length, [[...], ...]", rows)
     if len(rows) * max(len(rows[0]), 1) > SETS or len(rows) > FACES:
         raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
@@ -78,7 +100,11 @@ class Faces(Schema):
         Raises:
             ValueError: if shapes disagree, or no point satisfies all faces.
         """
-        return Polytope(tuple(names), torch.tensor(self.normals, dtype=torch.float64), torch.tensor(self.offsets, dtype=torch.float64))
+        return Polytope(
+            tuple(names),
+            torch.tensor(self.normals, dtype=torch.float64),
+            torch.tensor(self.offsets, dtype=torch.float64),
+        )
 
 
 class NamedFaces(Faces):
@@ -122,7 +148,11 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
     if sum(map(len, sets)) > SETS:
         raise fault(f"at most {SETS} names", f"{len(sets)} sets")
     seen = [frozenset(names) for names in sets]
-    twice = next((names for names in sets if seen.count(frozenset(names)) > 1), None) if len(set(seen)) < len(seen) else None
+    twice = (
+        next((names for names in sets if seen.count(frozenset(names)) > 1), None)
+        if len(set(seen)) < len(seen)
+        else None
+    )
     if twice is not None:
         raise fault("each set once", twice, "it stands there twice, keep one")
     return sets
@@ -130,7 +160,10 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
 
 NODE, OTHER = form("node"), form("reward")
 REWARD = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
-BOX, REGION = "{variable: [lower, upper]}", "{outcome: [lower, upper]}, null for an open side, or {names: [...], normals: [[...]], offsets: [...]}"
+BOX, REGION = (
+    "{variable: [lower, upper]}",
+    "{outcome: [lower, upper]}, null for an open side, or {names: [...], normals: [[...]], offsets: [...]}",
+)
 Ranges = Annotated[dict[Name, Bounds], mapping(BOX)]
 
 
@@ -145,7 +178,9 @@ class RehearsalTaskFile(Schema):
         Discriminator(_region),
         mapping(REGION),
     ] = Field(description=REGION)
-    candidates: Annotated[list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)] = Field(default_factory=list)
+    candidates: Annotated[
+        list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
+    ] = Field(default_factory=list)
 
 
 class CausalTaskFile(Schema):
@@ -154,7 +189,10 @@ class CausalTaskFile(Schema):
     graph: WrittenGraph = Field(description=EXPECTED)
     actions: Ranges = Field(description=BOX)
     reward: Annotated[
-        Annotated[Name, Tag(NODE)] | Annotated[Weights, Tag(WEIGHTS)] | Annotated[Targets, Tag(TARGETS)] | Annotated[Any, BeforeValidator(_own), Tag(OTHER)],
+        Annotated[Name, Tag(NODE)]
+        | Annotated[Weights, Tag(WEIGHTS)]
+        | Annotated[Targets, Tag(TARGETS)]
+        | Annotated[Any, BeforeValidator(_own), Tag(OTHER)],
         Discriminator(_rewarded),
     ] = Field(description=REWARD)
     limits: Faces | None = None
@@ -163,7 +201,9 @@ class CausalTaskFile(Schema):
 REHEARSAL_PARTS, CAUSAL_PARTS = tuple(RehearsalTaskFile.model_fields), tuple(CausalTaskFile.model_fields)
 
 
-def task_content(task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
+def task_content(
+    task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]
+) -> tuple[str, Mapping[str, Any]]:
     """What a task is called in messages, and its content: that of a YAML file, or what was given.
 
     Args:
@@ -174,24 +214,36 @@ def task_content(task: str | Path | Mapping[str, Any] | None, parts: Sequence[st
         TaskError: if none is named, there is no such file, or it is no YAML with parts.
     """
     if task is None:
-        raise TaskError(f"no task is named: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ())
+        raise TaskError(
+            f"no task is named: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ()
+        )
     if isinstance(task, Mapping):
         return "the task", task
     if not isinstance(task, str | Path):
-        raise TaskError(f"the task: expected a YAML file, or a mapping with {', '.join(parts)}; got {type(task).__name__}", ())
+        raise TaskError(
+            f"the task: expected a YAML file, or a mapping with {', '.join(parts)}; got "
+            f"{type(task).__name__}",
+            (),
+        )
     file = Path(task)
     try:
         content = read_yaml(file)
     except PlainFileError as error:
         if "no such file" in str(error):
-            raise TaskError(f"there is no task file {file}: check dataset.task=, which is relative to the folder the command is typed in", ()) from error
+            raise TaskError(
+                f"there is no task file {file}: check dataset.task=, which is relative to the folder the "
+                "command is typed in",
+                (),
+            ) from error
         raise TaskError(str(error), ()) from error
     if not isinstance(content, dict):
         raise TaskError(f"{file}: expected the parts {', '.join(parts)}; got {type(content).__name__}", ())
     return str(file), content
 
 
-def rehearsal_parts(plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None) -> dict[str, Any]:
+def rehearsal_parts(
+    plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None
+) -> dict[str, Any]:
     """The parts of a rehearsal task: graph, context, box, region and candidates, each built.
 
     Args:
@@ -200,7 +252,8 @@ def rehearsal_parts(plain: Mapping[str, Any], source: str = "the task", columns:
         columns: The columns that a table offers; every variable must be one of them. None does not compare.
 
     Raises:
-        TaskError: if a part is missing or wrong, or a variable is in no graph or no column; all faults are listed.
+        TaskError: if a part is missing or wrong, or a variable is in no graph or no column; all faults are
+            listed.
     """
     found, faults = read(RehearsalTaskFile, plain)
     named, graph = _graph(found, faults)
@@ -215,18 +268,34 @@ def rehearsal_parts(plain: Mapping[str, Any], source: str = "the task", columns:
     strange: set[str] = set()
     if named:
         for part, names in parts.items():
-            among, where = (parts["box"], "the box") if part == "candidates" and parts["box"] else (named, "the graph")
+            among, where = (
+                (parts["box"], "the box") if part == "candidates" and parts["box"] else (named, "the graph")
+            )
             odd = set(names) - set(among)
-            faults += [f"{part}: {name!r} is not in {where}; {meant(name, among)}" for name in dict.fromkeys(names) if name in odd]
+            faults += [
+                f"{part}: {name!r} is not in {where}; {meant(name, among)}"
+                for name in dict.fromkeys(names)
+                if name in odd
+            ]
             strange |= odd
     wanted = list(dict.fromkeys([*named, *(name for names in parts.values() for name in names)]))
     if columns is not None:
         offered = set(columns)
-        faults += [f"no column {name!r}; {meant(name, columns)}" for name in wanted if name not in offered and name not in strange]
+        faults += [
+            f"no column {name!r}; {meant(name, columns)}"
+            for name in wanted
+            if name not in offered and name not in strange
+        ]
     if faults:
         raise TaskError(source, faults, wanted)
     candidates = tuple(map(tuple, found.get("candidates", [])))
-    return {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region, "candidates": candidates}
+    return {
+        "graph": graph,
+        "context": tuple(found["context"]),
+        "box": box,
+        "region": region,
+        "candidates": candidates,
+    }
 
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
@@ -244,7 +313,8 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
     if graph is not None and graph.bidirected:
         pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
         faults.append(
-            f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, as every node has noise of its own; got {pairs}: "
+            f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, "
+            f"as every node has noise of its own; got {pairs}: "
             "leave it out, or measure the hidden cause and draw it as a node"
         )
     box = _made("actions", faults, lambda: Box.of(found["actions"])) if "actions" in found else None
@@ -256,7 +326,11 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
     wanted = {"actions": actions, "reward": [] if reward is None else list(reward.names)}
     if named:
         for part, names in wanted.items():
-            faults += [f"{part}: {name!r} is not in the graph; {meant(name, named)}" for name in names if name not in named]
+            faults += [
+                f"{part}: {name!r} is not in the graph; {meant(name, named)}"
+                for name in names
+                if name not in named
+            ]
     if faults:
         raise TaskError(source, faults, dict.fromkeys([*named, *actions, *wanted["reward"]]))
     return {"graph": graph, "box": box, "reward": reward, "limits": limits}
@@ -284,7 +358,9 @@ def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], Rehe
     if isinstance(written, CliquesForm):
         named = [name for clique in written.cliques for name in clique]
     else:
-        named = [name for child, causes in written.parents.items() for name in (*causes, child)] + [name for each in written.bidirected for name in each]
+        named = [name for child, causes in written.parents.items() for name in (*causes, child)] + [
+            name for each in written.bidirected for name in each
+        ]
     return list(dict.fromkeys(named)), _made("graph", faults, written.graph)
 
 

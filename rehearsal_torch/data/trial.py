@@ -5,10 +5,12 @@
     failed      run (or begun) without a usable measurement; the same settings are not asked again
     abandoned   not run, or withdrawn; nothing is learnt from it, and its settings may be asked again
 
-What was asked and what was really set are kept apart: an operator rounds 62.4487 to 63, and the experiment is one of 63. A trial
-that nobody asked for (an experiment of another day) has settings of its own and no asked ones. A trial keeps its number for good.
+What was asked and what was really set are kept apart: an operator rounds 62.4487 to 63, and the experiment is
+one of 63. A trial that nobody asked for (an experiment of another day) has settings of its own and no asked
+ones. A trial keeps its number for good.
 
-Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive experimentation").
+Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive
+experimentation").
 """
 
 import math
@@ -85,7 +87,11 @@ class Trial(BaseModel):
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON; fields that say nothing are left out."""
         plain = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: list(value) if name == "altered" else value for name, value in plain.items() if value is not None and value not in ({}, (), "")}
+        return {
+            name: list(value) if name == "altered" else value
+            for name, value in plain.items()
+            if value is not None and value not in ({}, (), "")
+        }
 
 
 class Suggestion(dict[str, float]):
@@ -102,7 +108,9 @@ class Suggestion(dict[str, float]):
         self.trial, self.asked = trial.id, trial.settings
 
 
-def named_numbers(given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False) -> dict[str, float]:
+def named_numbers(
+    given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
+) -> dict[str, float]:
     """The wanted values as floats, in the order wanted; what is wrong is appended to `faults`.
 
     Args:
@@ -119,7 +127,10 @@ def named_numbers(given: Any, wanted: Iterable[str], what: str, faults: list[str
     if isinstance(given, pd.Series):
         given = given.to_dict()
     if not isinstance(given, Mapping):
-        faults.append(f"{what}s: expected name to value, such as {{{', '.join(f'{name!r}: ...' for name in names[:2])}}}; got {_shown(given)}")
+        faults.append(
+            f"{what}s: expected name to value, such as "
+            f"{{{', '.join(f'{name!r}: ...' for name in names[:2])}}}; got {_shown(given)}"
+        )
         return {}
     found = {}
     strange = [name for name in given if name not in names]
@@ -133,12 +144,16 @@ def named_numbers(given: Any, wanted: Iterable[str], what: str, faults: list[str
         else:
             found[name] = number
     if not others:
-        faults += [f"{name}: no {what} of the task{_meant(name, names) or f'; it has {names}'}" for name in strange]
+        faults += [
+            f"{name}: no {what} of the task{_meant(name, names) or f'; it has {names}'}" for name in strange
+        ]
     return found
 
 
 def finite(value: Any) -> float | None:
-    """A number as a float; None for what is no finite number: texts, truth values, missing values, infinities."""
+    """A number as a float; None for what is no finite number: texts, truth values, missing values,
+    infinities.
+    """
     if isinstance(value, Tensor | np.ndarray | np.generic):
         value = value.item() if math.prod(value.shape) == 1 else None
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
@@ -153,7 +168,11 @@ def finite(value: Any) -> float | None:
 def unknown_names(names: Iterable[Any], known: Iterable[str], what: str) -> list[str]:
     """A fault for each name that is not known."""
     there = list(known)
-    return [f"{name}: {what}{_meant(name, there) or f'; there are {there}'}" for name in names if name not in there]
+    return [
+        f"{name}: {what}{_meant(name, there) or f'; there are {there}'}"
+        for name in names
+        if name not in there
+    ]
 
 
 def refused(what: str, faults: list[str]) -> TrialError:
@@ -167,13 +186,23 @@ def refused(what: str, faults: list[str]) -> TrialError:
 def _meant(name: Any, choices: Iterable[Any]) -> str:
     near = get_close_matches(str(name), [str(each) for each in choices], 1, 0.6)
     if not near:
-        near = [str(each) for each in choices if str(each).casefold().strip() == str(name).casefold().strip()][:1]
+        near = [
+            str(each) for each in choices if str(each).casefold().strip() == str(name).casefold().strip()
+        ][:1]
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _needed(what: str) -> str:
-    return f": every {what} is needed, take it out of the task if it is not measured" if what == "node" else f": every {what} is needed"
+    return (
+        f": every {what} is needed, take it out of the task if it is not measured"
+        if what == "node"
+        else f": every {what} is needed"
+    )
 
 
 def _shown(value: Any) -> str:
-    return f"{type(value).__name__} {value!r:.60}" if not isinstance(value, int | float | str | type(None)) else f"{value!r:.60}"
+    return (
+        f"{type(value).__name__} {value!r:.60}"
+        if not isinstance(value, int | float | str | type(None))
+        else f"{value!r:.60}"
+    )

@@ -1,4 +1,5 @@
-"""The file of a campaign: a task and all its trials, as JSON that people can read and any session can go on with.
+"""The file of a campaign: a task and all its trials, as JSON that people can read and any session can go on
+with.
 
     {"format": "rehearsal-trials/1",
      "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ...},
@@ -7,8 +8,8 @@
       {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
       {"id": 2, "state": "pending", "asked": {"a": 0.75}}]}
 
-No time is written, so that the same steps make the same bytes. Numbers keep every digit. A newer format has another number, and is
-refused here by name. The file is replaced as a whole.
+No time is written, so that the same steps make the same bytes. Numbers keep every digit. A newer format has
+another number, and is refused here by name. The file is replaced as a whole.
 
 Source: ours; JSON snapshots of a campaign as in Ax and BoFire.
 """
@@ -61,7 +62,9 @@ class Campaign(BaseModel):
         numbers = [trial.id for trial in trials]
         wrong = [later for earlier, later in pairwise(numbers) if later <= earlier]
         if wrong:
-            raise ValueError(f"expected trials in the order of their ids, each id once; {wrong[0]} comes again or too late")
+            raise ValueError(
+                f"expected trials in the order of their ids, each id once; {wrong[0]} comes again or too late"
+            )
         return trials
 
     def text(self) -> str:
@@ -70,7 +73,11 @@ class Campaign(BaseModel):
         def line(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
-        head = [f'"format": {line(self.format)}', f'"task": {line(self.task)}', f'"seed": {self.seed}, "initial": {self.initial}']
+        head = [
+            f'"format": {line(self.format)}',
+            f'"task": {line(self.task)}',
+            f'"seed": {self.seed}, "initial": {self.initial}',
+        ]
         trials = ",\n".join(f"  {line(trial.to_plain())}" for trial in self.trials)
         return "{" + ",\n ".join([*head, f'"trials": [\n{trials}]' if trials else '"trials": []']) + "}\n"
 
@@ -79,7 +86,8 @@ def read_campaign(path: str | Path) -> tuple[Campaign, str]:
     """The campaign of a file, and the file's text.
 
     Raises:
-        TrialFileError: if it cannot be read, is no JSON, is of another format, or anything in it is wrong; all faults are listed.
+        TrialFileError: if it cannot be read, is no JSON, is of another format, or anything in it is wrong;
+            all faults are listed.
     """
     try:
         text = text_of(path, BYTES)
@@ -101,8 +109,14 @@ def campaign_of(plain: Any, where: str) -> Campaign:
     made = plain.get("format") if isinstance(plain, Mapping) else None
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
-            raise TrialFileError(f"{where}: expected the format {FORMAT}; got {made:.60}: another version of rehearsal_torch wrote it, read it with that one")
-        raise TrialFileError(f'{where}: expected a file of trials with "format": "{FORMAT}"; got {_kind(plain)}: is it the file that was meant?')
+            raise TrialFileError(
+                f"{where}: expected the format {FORMAT}; got {made:.60}: another version of rehearsal_torch "
+                "wrote it, read it with that one"
+            )
+        raise TrialFileError(
+            f'{where}: expected a file of trials with "format": "{FORMAT}"; got {_kind(plain)}: is it the '
+            "file that was meant?"
+        )
     try:
         return Campaign.model_validate(plain)
     except ValidationError as error:
@@ -121,7 +135,10 @@ def write_campaign(path: str | Path, campaign: Campaign) -> str:
         write_text(path, text)
     except OSError as error:
         reason = error.strerror or error
-        raise TrialFileError(f"{path}: cannot be written ({reason}); nothing was recorded: make room or choose another file, and do it again") from error
+        raise TrialFileError(
+            f"{path}: cannot be written ({reason}); nothing was recorded: make room or choose another file, "
+            "and do it again"
+        ) from error
     return text
 
 
@@ -157,4 +174,8 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
 def _kind(plain: Any) -> str:
     if not isinstance(plain, Mapping):
         return f"{type(plain).__name__}"
-    return f"the format {plain['format']!r:.60}" if "format" in plain else f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
+    return (
+        f"the format {plain['format']!r:.60}"
+        if "format" in plain
+        else f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
+    )

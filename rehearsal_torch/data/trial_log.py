@@ -1,9 +1,10 @@
 """The log of a task's trials: what was asked, what came of it, and which trial a report belongs to.
 
-A log never changes; every step returns the next one. So a step either happens as a whole or not at all. Rows for a
-model are the completed trials in the order of their numbers, whatever order they were reported in.
+A log never changes; every step returns the next one. So a step either happens as a whole or not at all. Rows
+for a model are the completed trials in the order of their numbers, whatever order they were reported in.
 
-Source: the steps are those of ask-and-tell interfaces (Collette et al., 2013, "Object-oriented programming of optimizers").
+Source: the steps are those of ask-and-tell interfaces (Collette et al., 2013, "Object-oriented programming of
+optimizers").
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -53,7 +54,10 @@ class TrialLog:
         """The completed trials, actions first, a row each."""
         done, width = self.those("completed"), len(self.task.actions)
         names = (*self.task.actions, *self.task.nodes)
-        rows = [[trial.settings[name] for name in names[:width]] + [trial.nodes[name] for name in names[width:]] for trial in done]
+        rows = [
+            [trial.settings[name] for name in names[:width]] + [trial.nodes[name] for name in names[width:]]
+            for trial in done
+        ]
         marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in done]
         values = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(names))
         return Table(names, values, torch.tensor(marks, dtype=torch.bool).reshape(values.shape))
@@ -63,8 +67,12 @@ class TrialLog:
         return self._rows(trial.settings for trial in self.those(*states))
 
     def taken(self, action: Tensor, *states: State) -> Tensor:
-        """Whether actions (..., k) are the same experiment as a trial in one of these states, asked or run, (...) bool."""
-        known = [each for trial in self.those(*states) for each in (trial.asked, trial.ran) if each is not None]
+        """Whether actions (..., k) are the same experiment as a trial in one of these states, asked or run,
+        (...) bool.
+        """
+        known = [
+            each for trial in self.those(*states) for each in (trial.asked, trial.ran) if each is not None
+        ]
         if not known:
             return torch.zeros(action.shape[:-1], dtype=torch.bool)
         away = (action.unsqueeze(-2) - self._rows(known).to(action)).abs() / self.task.box.width.to(action)
@@ -72,32 +80,46 @@ class TrialLog:
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """With one more pending trial, at an action (k,)."""
-        trial = Trial(id=self.following, state="pending", asked=dict(zip(self.task.actions, action.tolist(), strict=True)))
+        trial = Trial(
+            id=self.following,
+            state="pending",
+            asked=dict(zip(self.task.actions, action.tolist(), strict=True)),
+        )
         return self._with(trial), Suggestion(trial)
 
     def complete(
-        self, reference: Reference | None, nodes: Any, altered: Collection[str] = (), ran: Any = None, anywhere: bool = False
+        self,
+        reference: Reference | None,
+        nodes: Any,
+        altered: Collection[str] = (),
+        ran: Any = None,
+        anywhere: bool = False,
     ) -> tuple["TrialLog", Trial, list[str]]:
         """With one trial completed, corrected or added.
 
         Args:
-            reference: Which trial; None, or settings that no pending trial has, for one that nobody asked for.
+            reference: Which trial; None, or settings that no pending trial has, for one that nobody asked
+                for.
             nodes: What came out, for every node of the task; others are not read.
             altered: Nodes that were set by hand as well.
             ran: What was really set, if it differs from what was asked.
-            anywhere: Whether settings without a trial may lie outside bounds and limits; what is in `ran` always may.
+            anywhere: Whether settings without a trial may lie outside bounds and limits; what is in `ran`
+                always may.
 
         Returns:
             The next log, the trial, and what somebody should know about it.
 
         Raises:
-            TrialError: if the reference names no trial, or a value is missing or no finite number; all faults are named.
+            TrialError: if the reference names no trial, or a value is missing or no finite number; all faults
+                are named.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
-            faults.append(f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got {altered!r:.60}")
+            faults.append(
+                f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got {altered!r:.60}"
+            )
             altered = ()
         faults += unknown_names(altered, self.task.nodes, "altered, but no node of the task")
         free = anywhere or ran is not None
@@ -114,11 +136,23 @@ class TrialLog:
         marks = tuple(name for name in self.task.nodes if name in altered)
         if trial is None:
             made = Trial(id=self.following, state="completed", ran=done, nodes=measured, altered=marks)
-            return self._with(made), made, [f"trial {made.id}: {note}" for note in (*notes, *self._near(done or {}))]
-        made = trial.becoming(state="completed", ran=trial.ran if done is None else self._differing(trial, done), nodes=measured, altered=marks, reason="")
+            return (
+                self._with(made),
+                made,
+                [f"trial {made.id}: {note}" for note in (*notes, *self._near(done or {}))],
+            )
+        made = trial.becoming(
+            state="completed",
+            ran=trial.ran if done is None else self._differing(trial, done),
+            nodes=measured,
+            altered=marks,
+            reason="",
+        )
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
 
-    def fail(self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None) -> tuple["TrialLog", Trial]:
+    def fail(
+        self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
+    ) -> tuple["TrialLog", Trial]:
         """With one trial failed: what was measured of it is kept, and its settings are not asked again.
 
         Raises:
@@ -127,9 +161,17 @@ class TrialLog:
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
         known = nodes if isinstance(nodes, Mapping) else {}
-        measured = {} if nodes is None else named_numbers(nodes, [name for name in self.task.nodes if name in known], "node", faults, others=True)
+        measured = (
+            {}
+            if nodes is None
+            else named_numbers(
+                nodes, [name for name in self.task.nodes if name in known], "node", faults, others=True
+            )
+        )
         if trial is None and not faults:
-            faults += _attempt(lambda: self.task.check_action(self._rows([done or {}])[0])) if ran is None else []
+            faults += (
+                _attempt(lambda: self.task.check_action(self._rows([done or {}])[0])) if ran is None else []
+            )
         faults += _text(reason)
         if faults:
             raise refused("the failure is not recorded", faults)
@@ -137,7 +179,12 @@ class TrialLog:
             made = Trial(id=self.following, state="failed", ran=done, nodes=measured, reason=reason)
         else:
             kept = trial.nodes if nodes is None else measured
-            made = trial.becoming(state="failed", ran=trial.ran if done is None else self._differing(trial, done), nodes=kept, reason=reason)
+            made = trial.becoming(
+                state="failed",
+                ran=trial.ran if done is None else self._differing(trial, done),
+                nodes=kept,
+                reason=reason,
+            )
         return self._with(made), made
 
     def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
@@ -157,7 +204,9 @@ class TrialLog:
         return self._with(made), made
 
     def faults(self) -> list[str]:
-        """What keeps the trials from being trials of the task: missing values, names that it does not have."""
+        """What keeps the trials from being trials of the task: missing values, names that it does not
+        have.
+        """
         found: list[str] = []
         for trial in self.trials:
             here: list[str] = []
@@ -169,22 +218,34 @@ class TrialLog:
             found += [f"trial {trial.id}: {fault}" for fault in dict.fromkeys(here)]
         return found
 
-    def _found(self, reference: Any, ran: Any, faults: list[str]) -> tuple[Trial | None, dict[str, float] | None]:
-        """The trial that is meant, None for a new one; and what was really set, None where that is what was recorded or asked."""
+    def _found(
+        self, reference: Any, ran: Any, faults: list[str]
+    ) -> tuple[Trial | None, dict[str, float] | None]:
+        """The trial that is meant, None for a new one; and what was really set, None where that is what was
+        recorded or asked.
+        """
         done = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
         if reference is None:
             if ran is None:
-                faults.append("expected a trial's number, a trial, or settings; got None without ran=, what was set")
+                faults.append(
+                    "expected a trial's number, a trial, or settings; got None without ran=, what was set"
+                )
             return None, done
         if isinstance(reference, int) and not isinstance(reference, bool):
             return self._numbered(reference, faults), done
         if isinstance(reference, Trial):
             known = self._numbered(reference.id, faults)
             if known is not None and known.asked != reference.asked:
-                faults.append(f"trial {reference.id} asked for {reference.asked} where it comes from, and for {known.asked} here: report it where it was asked")
+                faults.append(
+                    f"trial {reference.id} asked for {reference.asked} where it comes from, and for "
+                    f"{known.asked} here: report it where it was asked"
+                )
             return known, done
         if not isinstance(reference, Mapping | pd.Series):
-            faults.append(f"expected a trial's number, a trial, or settings (name to value); got {type(reference).__name__} {reference!r:.60}")
+            faults.append(
+                "expected a trial's number, a trial, or settings (name to value); got "
+                f"{type(reference).__name__} {reference!r:.60}"
+            )
             return None, done
         before = len(faults)
         given = named_numbers(reference, self.task.actions, "action", faults)
@@ -192,7 +253,11 @@ class TrialLog:
             return None, done
         if isinstance(reference, Suggestion):
             for trial in self.trials:
-                if trial.id == reference.trial and trial.asked == reference.asked and trial.state != "completed":
+                if (
+                    trial.id == reference.trial
+                    and trial.asked == reference.asked
+                    and trial.state != "completed"
+                ):
                     return trial, done if done is not None else self._differing(trial, given)
         point, slack = self._rows([given])[0], 1e-9 + 1e-6 * self.task.box.width
         for trial in self.those("pending"):
@@ -219,7 +284,10 @@ class TrialLog:
             return []
         near = waiting[place]
         asked = ", ".join(f"{name} {value:g}" for name, value in near.settings.items())
-        return [f"recorded as one that nobody asked for; trial {near.id} ({asked}) is near and stays pending: if it was that one, abandon it"]
+        return [
+            f"recorded as one that nobody asked for; trial {near.id} ({asked}) is near and stays pending: if "
+            "it was that one, abandon it"
+        ]
 
     def _differing(self, trial: Trial, done: dict[str, float]) -> dict[str, float] | None:
         return None if done == trial.asked else done

@@ -1,7 +1,7 @@
 """Where a campaign's trials are kept: in memory, or in a file that several sessions share.
 
-With a file, a change locks it, takes up what others have written, and is on disk before it counts. Without one, all is the same in
-memory. What raises an error has changed nothing.
+With a file, a change locks it, takes up what others have written, and is on disk before it counts. Without
+one, all is the same in memory. What raises an error has changed nothing.
 
 Source: ours.
 """
@@ -24,7 +24,9 @@ PATIENCE = 60.0
 
 
 def initial_count(task: CausalTask) -> int:
-    """How many experiments come before the first model, unless somebody says otherwise: 2 (k + 1) with k actions, and 5 at least."""
+    """How many experiments come before the first model, unless somebody says otherwise: 2 (k + 1) with k
+    actions, and 5 at least.
+    """
     return max(LEAST_ROWS, 2 * (len(task.actions) + 1))
 
 
@@ -35,26 +37,42 @@ class TrialStore:
         task: The task; None for that of the file.
         seed: None for that of the file, or 0.
         initial: Experiments before the first model; None for that of the file, or `initial_count`.
-        file: Where the trials are kept, a name that ends in .json; None for memory alone. A file that exists is gone on with.
+        file: Where the trials are kept, a name that ends in .json; None for memory alone. A file that exists
+            is gone on with.
 
     Raises:
-        TrialFileError: if the file cannot be read or written, was begun with another seed or start design, or its trials do not go with the task.
+        TrialFileError: if the file cannot be read or written, was begun with another seed or start design, or
+            its trials do not go with the task.
         ValueError: if there is no task or it cannot be used, or a number is out of range.
     """
 
     def __init__(
-        self, task: CausalTask | Mapping[str, Any] | None, seed: int | None = None, initial: int | None = None, file: str | Path | None = None
+        self,
+        task: CausalTask | Mapping[str, Any] | None,
+        seed: int | None = None,
+        initial: int | None = None,
+        file: str | Path | None = None,
     ) -> None:
         if file is not None and Path(file).suffix != ".json":
-            raise TrialFileError(f"{file}: expected a name that ends in .json for a file of trials; tables of experiments are read with `read`")
+            raise TrialFileError(
+                f"{file}: expected a name that ends in .json for a file of trials; tables of experiments are "
+                "read with `read`"
+            )
         self.file = None if file is None else Path(file)
         with self._locked():
-            begun, self._text = read_campaign(self.file) if self.file is not None and self.file.exists() else (None, "")
+            begun, self._text = (
+                read_campaign(self.file) if self.file is not None and self.file.exists() else (None, "")
+            )
             self.task = self._task(task, begun)
             self.seed = self._agreed("seed", seed, None if begun is None else begun.seed, 0)
-            self.initial = self._agreed("initial", initial, None if begun is None else begun.initial, initial_count(self.task))
+            self.initial = self._agreed(
+                "initial", initial, None if begun is None else begun.initial, initial_count(self.task)
+            )
             if self.initial < LEAST_ROWS:
-                raise ValueError(f"expected at least {LEAST_ROWS} initial experiments; got {initial}: a model needs so many")
+                raise ValueError(
+                    f"expected at least {LEAST_ROWS} initial experiments; got {initial}: a model needs so "
+                    "many"
+                )
             self.log = self._going_with(() if begun is None else begun.trials)
             self.keep(self.log)
 
@@ -64,7 +82,8 @@ class TrialStore:
 
         Raises:
             InUseError: if another session holds the file for more than a minute.
-            TrialFileError: if the file cannot be read, or another session gave it another task, seed or start design.
+            TrialFileError: if the file cannot be read, or another session gave it another task, seed or start
+                design.
         """
         with self._locked():
             yield self.fresh()
@@ -73,14 +92,18 @@ class TrialStore:
         """The trials as they are now, those that other sessions wrote included.
 
         Raises:
-            TrialFileError: if the file cannot be read, or another session gave it another task, seed or start design.
+            TrialFileError: if the file cannot be read, or another session gave it another task, seed or start
+                design.
         """
         if self.file is not None:
             found, text = read_campaign(self.file)
             if text != self._text:
                 own = self.campaign(self.log)
                 if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
-                    raise TrialFileError(f"{self.file}: another session changed the task, the seed or the start design: load the file again")
+                    raise TrialFileError(
+                        f"{self.file}: another session changed the task, the seed or the start design: load "
+                        "the file again"
+                    )
                 self.log, self._text = self._going_with(found.trials), text
         return self.log
 
@@ -116,7 +139,10 @@ class TrialStore:
                         raise
                     time.sleep(0.05)
                 except OSError as error:
-                    raise TrialFileError(f"{self.file}: cannot be written ({error.strerror or error}): choose a place that can be") from error
+                    raise TrialFileError(
+                        f"{self.file}: cannot be written ({error.strerror or error}): choose a place that "
+                        "can be"
+                    ) from error
             yield
 
     def _task(self, task: CausalTask | Mapping[str, Any] | None, begun: Campaign | None) -> CausalTask:
@@ -125,7 +151,9 @@ class TrialStore:
         if begun is None:
             raise ValueError("expected a task, or a file of trials that holds one; got neither")
         if begun.task.get("reward") is None:
-            raise TrialFileError(f"{self.file}: the reward is a Python function, which no file holds: give the task as well")
+            raise TrialFileError(
+                f"{self.file}: the reward is a Python function, which no file holds: give the task as well"
+            )
         try:
             return CausalTask.of(begun.task)
         except (ValueError, TypeError, KeyError) as error:
@@ -136,7 +164,10 @@ class TrialStore:
         if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
             raise ValueError(f"{what}: expected a whole number; got {given!r}")
         if begun is not None and given is not None and given != begun:
-            raise TrialFileError(f"{self.file} was begun with {what}={begun}; got {what}={given}: leave it out, or begin another file")
+            raise TrialFileError(
+                f"{self.file} was begun with {what}={begun}; got {what}={given}: leave it out, or begin "
+                "another file"
+            )
         if given is not None:
             return given
         return usual if begun is None else begun
@@ -152,5 +183,14 @@ def _plain(task: CausalTask) -> dict[str, Any]:
     """The task as plain data; the reward is None where it is a Python function."""
     if not isinstance(task.reward, FunctionReward):
         return task.to_plain()
-    limits = None if task.limits is None else {"normals": task.limits.normals.tolist(), "offsets": task.limits.offsets.tolist()}
-    return {"graph": task.graph.to_plain(), "actions": {name: list(pair) for name, pair in task.box.bounds().items()}, "reward": None, "limits": limits}
+    limits = (
+        None
+        if task.limits is None
+        else {"normals": task.limits.normals.tolist(), "offsets": task.limits.offsets.tolist()}
+    )
+    return {
+        "graph": task.graph.to_plain(),
+        "actions": {name: list(pair) for name, pair in task.box.bounds().items()},
+        "reward": None,
+        "limits": limits,
+    }

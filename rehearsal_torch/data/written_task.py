@@ -2,11 +2,13 @@
 
     graph:                        # every variable; a child's direct causes
       parents: {rate: [score, stability], repaid: [stability, rate]}
-      bidirected: []              # sets of variables that move together for hidden reasons, [[one, other], ...]
+      bidirected: []              # sets of variables that move together for hidden reasons, [[one, other],
+                                  ...]
     context: [score]              # seen before deciding
     box: {rate: [0, 1]}           # what may be set, and how far
     region: {repaid: [0.6, null]} # what is wanted; null leaves a side open
-    candidates: [[rate]]          # optional: which variables may be set together; each by itself where left out
+    candidates: [[rate]]          # optional: which variables may be set together; each by itself where left
+                                  out
 
 The region may also be faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
 
@@ -23,7 +25,9 @@ from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_cont
 __all__ = ["TaskError", "written_task"]
 
 
-def written_task(task: str | Path | Mapping[str, Any] | None, columns: Sequence[str] | None = None) -> RehearsalTask:
+def written_task(
+    task: str | Path | Mapping[str, Any] | None, columns: Sequence[str] | None = None
+) -> RehearsalTask:
     """Reads a task.
 
     Args:
@@ -31,7 +35,8 @@ def written_task(task: str | Path | Mapping[str, Any] | None, columns: Sequence[
         columns: The columns that a table offers; every variable must be one of them. None does not compare.
 
     Raises:
-        TaskError: if there is no such file, it is no YAML, a part is missing or wrong, or a variable is no column; all faults are listed.
+        TaskError: if there is no such file, it is no YAML, a part is missing or wrong, or a variable is no
+            column; all faults are listed.
     """
     source, plain = task_content(task, REHEARSAL_PARTS)
     return RehearsalTask.of(plain, source, columns)

@@ -1,18 +1,20 @@
-"""Bayesian linear regressions: what rows leave open of c values given p parents, and how well each row was foreseen.
+"""Bayesian linear regressions: what rows leave open of c values given p parents, and how well each row was
+foreseen.
 
     v = b + W' pa + eps,        eps ~ N(0, Sigma),        (W, b, Sigma) ~ p( . | rows).
 
-Some rows are the *basis*: known beforehand, perhaps worth less than a row each. The others are *foreseen*: row t counts with
-the density that the rows before it gave to it,
+Some rows are the *basis*: known beforehand, perhaps worth less than a row each. The others are *foreseen*:
+row t counts with the density that the rows before it gave to it,
 
     score = sum_t forgetting^(T - t) log p(v_t | pa_t, rows before t),
 
-so that no row speaks for the model that has already learnt from it. The score of a row weighs graphs against each other;
-with forgetting below 1, parameters and scores follow a world that changes.
+so that no row speaks for the model that has already learnt from it. The score of a row weighs graphs against
+each other; with forgetting below 1, parameters and scores follow a world that changes.
 
 Two users: the conjugate law (`conjugate_regression`) and ridge regression by evidence (`evidence_ridge`).
 
-Source: Qin et al. (2023), Sec. 4.1; Dawid (1984) for scores of forecasts; Raftery et al. (2010) for forgetting.
+Source: Qin et al. (2023), Sec. 4.1; Dawid (1984) for scores of forecasts; Raftery et al. (2010) for
+forgetting.
 """
 
 from abc import ABC, abstractmethod
@@ -43,7 +45,10 @@ class BayesianRegression(Solved, ABC):
         if parents < 0 or outputs < 1:
             raise ValueError(f"expected parents >= 0 and outputs >= 1; got {parents} and {outputs}")
         if not 0 < forgetting <= 1:
-            raise ValueError(f"expected forgetting in (0, 1]; got {forgetting}: 1 forgets nothing, 0.95 remembers about 20 rows")
+            raise ValueError(
+                f"expected forgetting in (0, 1]; got {forgetting}: 1 forgets nothing, 0.95 remembers about "
+                "20 rows"
+            )
         self.parents, self.outputs, self.forgetting = parents, outputs, forgetting
         self.register_fitted("score", "location", "scale")
         self.score: Tensor
@@ -52,15 +57,20 @@ class BayesianRegression(Solved, ABC):
 
     def sizes(self) -> Sizes:
         """One score; a location and a scale for each of p parents and c values."""
-        return {"score": (), "location": (self.parents + self.outputs,), "scale": (self.parents + self.outputs,)}
+        return {
+            "score": (),
+            "location": (self.parents + self.outputs,),
+            "scale": (self.parents + self.outputs,),
+        }
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Learns from the rows of a table, in the order in which they came about.
 
         Args:
-            *examples: Parents (n, p); values (n, c); what each row is worth as a basis (n,), 0 for most; which rows are foreseen and then
-                learnt from, (n,) bool. A row that is neither counts for nothing but the time that it takes.
+            *examples: Parents (n, p); values (n, c); what each row is worth as a basis (n,), 0 for most;
+                which rows are foreseen and then learnt from, (n,) bool. A row that is neither counts for
+                nothing but the time that it takes.
 
         Raises:
             ValueError: if the widths are wrong, a row is both, or none is a basis.
@@ -68,7 +78,8 @@ class BayesianRegression(Solved, ABC):
 
     @abstractmethod
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws of the parameters: weights (count, p, c), intercepts (count, c) and covariances (count, c, c).
+        """Draws of the parameters: weights (count, p, c), intercepts (count, c) and covariances (count, c,
+        c).
 
         Args:
             count: How many draws.
@@ -84,11 +95,16 @@ class BayesianRegression(Solved, ABC):
         parents, values, basis, foreseen = (each.detach() for each in examples)
         count = len(values)
         if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
-            raise ValueError(f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got {tuple(parents.shape)} and {tuple(values.shape)}")
+            raise ValueError(
+                f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
+                f"{tuple(parents.shape)} and {tuple(values.shape)}"
+            )
         if bool(((basis > 0) & foreseen).any()):
             raise ValueError("a row is either a basis or foreseen; some are both: they would count twice")
         if int((basis > 0).sum()) < 3:
-            raise ValueError(f"expected at least 3 rows as a basis; got {int((basis > 0).sum())}: begin with observations")
+            raise ValueError(
+                f"expected at least 3 rows as a basis; got {int((basis > 0).sum())}: begin with observations"
+            )
         columns = torch.cat([parents, values], -1).to(torch.float64)
         known = columns[basis > 0]
         self.location, scale = known.mean(0), known.std(0)
@@ -97,7 +113,9 @@ class BayesianRegression(Solved, ABC):
         return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), foreseen.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance, in the columns' units."""
+        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance, in the
+        columns' units.
+        """
         before, after = self.scale[: self.parents], self.scale[self.parents :]
         slopes = weights * after / before.unsqueeze(-1)
         intercept = self.location[self.parents :] + start * after - self.location[: self.parents] @ slopes

@@ -1,4 +1,5 @@
-"""Conjugate linear regressions: a matrix-normal inverse-Wishart law of the coefficients and the noise of a clique.
+"""Conjugate linear regressions: a matrix-normal inverse-Wishart law of the coefficients and the noise of a
+clique.
 
 With z = (1, pa) and B = (b, W'), columns standardised by the first rows,
 
@@ -9,15 +10,16 @@ and rows with weights w_i update it in closed form:
     L_n = L_0 + sum w z z',             M_n = L_n^-1 sum w z v',
     nu_n = nu_0 + sum w,                Psi_n = Psi_0 + sum w v v' - M_n' L_n M_n          (M_0 = 0).
 
-The next value is foreseen by a multivariate t, whose logarithms add up to the evidence log p(rows). How strongly slopes are
-held at zero (L_0 = diag(small, kappa, ..., kappa)) and how much noise is taken for granted (Psi_0) is not known either: they
-lie on a grid, and the law is the mixture over it, each weighed by its evidence. Nothing is optimised, so that each row is
-foreseen by rows before it alone.
+The next value is foreseen by a multivariate t, whose logarithms add up to the evidence log p(rows). How
+strongly slopes are held at zero (L_0 = diag(small, kappa, ..., kappa)) and how much noise is taken for
+granted (Psi_0) is not known either: they lie on a grid, and the law is the mixture over it, each weighed by
+its evidence. Nothing is optimised, so that each row is foreseen by rows before it alone.
 
 With forgetting, a row of age a weighs forgetting^a; the prior stays.
 
-Source: Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2 and 3.6; Dawid and Lauritzen (1993), Sec. 7 (matrix t); Qin et
-al. (2023), Sec. 4.1 (per clique); Ibrahim and Chen (2000) (rows that count for less than one).
+Source: Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2 and 3.6; Dawid and Lauritzen (1993), Sec. 7
+(matrix t); Qin et al. (2023), Sec. 4.1 (per clique); Ibrahim and Chen (2000) (rows that count for less than
+one).
 """
 
 import math
@@ -58,14 +60,28 @@ class ConjugateRegression(BayesianRegression):
     ) -> None:
         super().__init__(parents, outputs, forgetting)
         if not precisions or not noises or min(*precisions, *noises) <= 0:
-            raise ValueError(f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}")
+            raise ValueError(
+                f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}"
+            )
         pairs = [(one, other) for one in precisions for other in noises]
         kappa, share = (torch.tensor(each, dtype=torch.float64) for each in zip(*pairs, strict=True))
         self.freedom = outputs + 1.0
         self.register_buffer(
-            "stiff", torch.cat([torch.full((len(pairs), 1), LOOSE, dtype=torch.float64), kappa.unsqueeze(-1).expand(-1, parents)], -1), persistent=False
+            "stiff",
+            torch.cat(
+                [
+                    torch.full((len(pairs), 1), LOOSE, dtype=torch.float64),
+                    kappa.unsqueeze(-1).expand(-1, parents),
+                ],
+                -1,
+            ),
+            persistent=False,
         )
-        self.register_buffer("inner", self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64), persistent=False)
+        self.register_buffer(
+            "inner",
+            self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64),
+            persistent=False,
+        )
         self.stiff: Tensor
         self.inner: Tensor
         self.register_fitted("middle", "root", "scatter", "count", "shares")
@@ -78,7 +94,13 @@ class ConjugateRegression(BayesianRegression):
     def sizes(self) -> Sizes:
         """A law for each pair of kappa and noise, H in all."""
         pairs, p, c = len(self.stiff), self.parents, self.outputs
-        own = {"middle": (pairs, p + 1, c), "root": (pairs, p + 1, p + 1), "scatter": (pairs, c, c), "count": (), "shares": (pairs,)}
+        own = {
+            "middle": (pairs, p + 1, c),
+            "root": (pairs, p + 1, p + 1),
+            "scatter": (pairs, c, c),
+            "count": (),
+            "shares": (pairs,),
+        }
         return {**super().sizes(), **own}
 
     def faults(self) -> list[str]:
@@ -86,7 +108,9 @@ class ConjugateRegression(BayesianRegression):
         found = super().faults()
         if not found and bool((self.shares < 0).any() or self.shares.sum() <= 0):
             found.append("shares: expected numbers of at least 0, some of them above it")
-        if not found and bool((self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom):
+        if not found and bool(
+            (self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom
+        ):
             found.append("scatter and count: expected a diagonal above 0, and a count of rows")
         return found
 
@@ -103,10 +127,18 @@ class ConjugateRegression(BayesianRegression):
             whole = weight @ products, weight.sum()
             evidence = self._evidence(*whole)
             # By the chain rule the logarithms of all forecasts add up to the evidence that is gained.
-            self.score = torch.logsumexp(evidence, 0) - torch.logsumexp(start, 0) - foreseen.sum() * self.scale[self.parents :].log().sum()
+            self.score = (
+                torch.logsumexp(evidence, 0)
+                - torch.logsumexp(start, 0)
+                - foreseen.sum() * self.scale[self.parents :].log().sum()
+            )
         else:
-            self.score, evidence = self._followed(rows, products, weight, foreseen.nonzero().squeeze(-1), start)
-            weight = weight * self.forgetting ** torch.arange(len(rows) - 1, -1, -1, dtype=torch.float64, device=rows.device)
+            self.score, evidence = self._followed(
+                rows, products, weight, foreseen.nonzero().squeeze(-1), start
+            )
+            weight = weight * self.forgetting ** torch.arange(
+                len(rows) - 1, -1, -1, dtype=torch.float64, device=rows.device
+            )
             whole = weight @ products, weight.sum()
         self.shares = torch.softmax(evidence, 0)
         self.middle, self.root, self.scatter, self.count = self._law(*whole)
@@ -122,11 +154,16 @@ class ConjugateRegression(BayesianRegression):
         half = (self.freedom + float(self.count) - torch.arange(width, dtype=torch.float64)) / 2
         squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(device)
         eye = torch.eye(inner, dtype=torch.float64, device=device)
-        # An inverse Wishart draw is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard Wishart.
+        # An inverse Wishart draw is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard
+        # Wishart.
         spread = (1 / squares.sqrt()).unsqueeze(-1)
         if width > 1:
             bartlett = torch.tril(normal[inner:].transpose(0, 1), -1) + torch.diag_embed(squares.sqrt())
-            spread = torch.linalg.solve_triangular(bartlett, torch.eye(width, dtype=torch.float64, device=device).expand_as(bartlett), upper=False).mT
+            spread = torch.linalg.solve_triangular(
+                bartlett,
+                torch.eye(width, dtype=torch.float64, device=device).expand_as(bartlett),
+                upper=False,
+            ).mT
         found, factor = [], []
         for place, start, length in zip(range(len(lengths)), _starts(lengths), lengths, strict=True):
             if length:
@@ -134,7 +171,11 @@ class ConjugateRegression(BayesianRegression):
                 factor.append(torch.linalg.cholesky(self.scatter[place]) @ spread[some])
                 tilt = torch.linalg.solve_triangular(self.root[place].mT, eye, upper=True)
                 leaning = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
-                turned = leaning * factor[-1][:, :, 0] if width == 1 else torch.einsum("ind,ncd->inc", leaning, factor[-1])
+                turned = (
+                    leaning * factor[-1][:, :, 0]
+                    if width == 1
+                    else torch.einsum("ind,ncd->inc", leaning, factor[-1])
+                )
                 found.append(self.middle[place].unsqueeze(1) + turned)
         made = torch.cat(found, 1)[:, back].transpose(0, 1)
         return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
@@ -150,11 +191,15 @@ class ConjugateRegression(BayesianRegression):
         return torch.where(self.shares >= FAINT, self.shares, torch.zeros_like(self.shares))
 
     def _law(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (..., G, p + 1, p + 1), (..., G, c, c), (...)."""
+        """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (...,
+        G, p + 1, p + 1), (..., G, c, c), (...).
+        """
         inner = self.parents + 1
         square = products.reshape(*products.shape[:-1], 1, inner + self.outputs, inner + self.outputs)
         root = torch.linalg.cholesky(square[..., :inner, :inner] + torch.diag_embed(self.stiff))
-        half = torch.linalg.solve_triangular(root, square[..., :inner, inner:].expand(*root.shape[:-1], self.outputs), upper=False)
+        half = torch.linalg.solve_triangular(
+            root, square[..., :inner, inner:].expand(*root.shape[:-1], self.outputs), upper=False
+        )
         middle = torch.linalg.solve_triangular(root.mT, half, upper=True)
         return middle, root, self.inner + square[..., inner:, inner:] - half.mT @ half, count
 
@@ -164,7 +209,13 @@ class ConjugateRegression(BayesianRegression):
         half, width = (self.freedom + count) / 2, self.outputs
         fit = width * (0.5 * self.stiff.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1))
         noise = self.freedom / 2 * torch.logdet(self.inner) - half * torch.logdet(scatter)
-        return fit + noise + _multigamma(half, width) - _multigamma(half.new_tensor(self.freedom / 2), width) - count * width / 2 * math.log(math.pi)
+        return (
+            fit
+            + noise
+            + _multigamma(half, width)
+            - _multigamma(half.new_tensor(self.freedom / 2), width)
+            - count * width / 2 * math.log(math.pi)
+        )
 
     def _foreseen(self, rows: Tensor, middle: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
         """log p of rows (..., 1, q) under each prior's law (..., G, ...), in the values' units: (..., G)."""
@@ -172,37 +223,59 @@ class ConjugateRegression(BayesianRegression):
         shown, values = rows[..., :inner], rows[..., inner:]
         lead = torch.broadcast_shapes(shown.shape[:-1], root.shape[:-2])
         if root.ndim == 3:
-            # One law for all rows: one triangular solve for each member of the mixture, all rows at its right-hand side.
+            # One law for all rows: one triangular solve for each member of the mixture, all rows at its
+            # right-hand side.
             flat = shown.reshape(-1, inner).mT
-            lever = torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False).square().sum(-2).mT.reshape(lead)
+            lever = (
+                torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
+                .square()
+                .sum(-2)
+                .mT.reshape(lead)
+            )
         else:
-            each = torch.linalg.solve_triangular(root.expand(*lead, *root.shape[-2:]), shown.expand(*lead, inner).unsqueeze(-1), upper=False)
+            each = torch.linalg.solve_triangular(
+                root.expand(*lead, *root.shape[-2:]), shown.expand(*lead, inner).unsqueeze(-1), upper=False
+            )
             lever = each.square().sum((-2, -1))
         error = (values - torch.einsum("...i,...ic->...c", shown, middle)).unsqueeze(-1)
         freedom = (self.freedom + count - self.outputs + 1).unsqueeze(-1)
         spread = torch.linalg.cholesky(scatter) * ((1 + lever) / freedom).sqrt()[..., None, None]
         error = error.expand(*spread.shape[:-1], 1)
-        whitened = error / spread if self.outputs == 1 else torch.linalg.solve_triangular(spread, error, upper=False)
+        whitened = (
+            error / spread if self.outputs == 1 else torch.linalg.solve_triangular(spread, error, upper=False)
+        )
         distance = whitened.square().sum((-2, -1))
         whole, width = freedom + self.outputs, self.outputs
         constant = torch.lgamma(whole / 2) - torch.lgamma(freedom / 2) - width / 2 * (freedom * math.pi).log()
         inside = spread.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return constant - inside - whole / 2 * (distance / freedom).log1p() - self.scale[self.parents :].log().sum()
+        return (
+            constant
+            - inside
+            - whole / 2 * (distance / freedom).log1p()
+            - self.scale[self.parents :].log().sum()
+        )
 
-    def _followed(self, rows: Tensor, products: Tensor, weight: Tensor, foreseen: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+    def _followed(
+        self, rows: Tensor, products: Tensor, weight: Tensor, foreseen: Tensor, start: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Foreseeing one row after the other, memory fading: the score, and the priors' log weights (G,)."""
         score, votes = start.new_zeros(()), torch.log_softmax(start, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
         for some in foreseen.split(STEPS):
             age = some.unsqueeze(-1) - 1 - ages
-            fading = torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
+            fading = (
+                torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
+            )
             logs = self._foreseen(rows[some].unsqueeze(-2), *self._law(fading @ products, fading.sum(-1)))
-            # Before row t the priors' log weights are what they were, faded, and the faded logarithms of the rows in between.
+            # Before row t the priors' log weights are what they were, faded, and the faded logarithms of the
+            # rows in between.
             step = ages[: len(some) + 1]
             lag = step.unsqueeze(-1) - 1 - step[:-1]
             between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
             course = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
-            score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(course[:-1] + logs, -1)
+            score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(
+                course[:-1] + logs, -1
+            )
             votes = course[-1]
         return score, votes
 

@@ -2,16 +2,19 @@
 
     v = b + beta' pa + eps,     eps ~ N(0, 1 / alpha),     beta ~ N(0, 1 / lambda),
 
-alpha and lambda maximise the evidence by MacKay's fixed point (under Gamma priors that say next to nothing), and then
+alpha and lambda maximise the evidence by MacKay's fixed point (under Gamma priors that say next to nothing),
+and then
 
     beta ~ N(m, V),   V = (alpha P'P + lambda)^-1,   m = alpha V P' v,     P and v centred.
 
-alpha, lambda and the mean of v are taken for known: that is what the paper does, and where it is too sure of itself with few
-rows. Members of a clique are fitted one by one; their noises share the residuals' correlation.
+alpha, lambda and the mean of v are taken for known: that is what the paper does, and where it is too sure of
+itself with few rows. Members of a clique are fitted one by one; their noises share the residuals'
+correlation.
 
 A row is foreseen by the fit to the rows before it, so that every row of a growing table needs a fit.
 
-Source: Qin et al. (2023), Sec. 4.1 and released code (scikit-learn's BayesianRidge); MacKay (1992); Tipping (2001), App. A.
+Source: Qin et al. (2023), Sec. 4.1 and released code (scikit-learn's BayesianRidge); MacKay (1992); Tipping
+(2001), App. A.
 """
 
 import math
@@ -49,7 +52,14 @@ class EvidenceRidge(BayesianRegression):
     def sizes(self) -> Sizes:
         """Slopes and their spread for each of c values; the rows that have been gone through."""
         p, c = self.parents, self.outputs
-        own = {"middle": (p, c), "spread": (c, p, p), "noise": (c,), "root": (c, c), "centre": (p + c,), "trace": ("n", p + c + 2)}
+        own = {
+            "middle": (p, c),
+            "spread": (c, p, p),
+            "noise": (c,),
+            "root": (c, c),
+            "centre": (p + c,),
+            "trace": ("n", p + c + 2),
+        }
         return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
@@ -59,7 +69,11 @@ class EvidenceRidge(BayesianRegression):
         """
         parents, values, basis, foreseen = self._begin(examples)
         raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
-        done = len(self.trace) if 0 < len(self.trace) <= len(raw) and torch.equal(self.trace, raw[: len(self.trace)]) else 0
+        done = (
+            len(self.trace)
+            if 0 < len(self.trace) <= len(raw) and torch.equal(self.trace, raw[: len(self.trace)])
+            else 0
+        )
         ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
         score = self.score * self.forgetting ** (len(raw) - done) if done else values.new_zeros(())
         for row in foreseen.nonzero().squeeze(-1).tolist():
@@ -67,13 +81,17 @@ class EvidenceRidge(BayesianRegression):
                 weight = (basis + foreseen) * self.forgetting ** (row - 1 - ages).clamp_min(0) * (ages < row)
                 self._fit(parents, values, weight)
                 seen = raw[row, : self.parents + self.outputs]
-                score = score + self.forgetting ** (last - row) * self.log_predictive(seen[: self.parents], seen[self.parents :])
+                score = score + self.forgetting ** (last - row) * self.log_predictive(
+                    seen[: self.parents], seen[self.parents :]
+                )
         self._fit(parents, values, (basis + foreseen) * self.forgetting ** (last - ages))
         self.score, self.trace = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Slopes from their law; the noise is taken for known. See `BayesianRegression.draw`."""
-        normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(self.middle)
+        normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(
+            self.middle
+        )
         weights = self.middle + torch.einsum("cij,njc->nic", self.spread, normal)
         start = self.centre[self.parents :] - torch.einsum("p,npc->nc", self.centre[: self.parents], weights)
         return self._raw(weights, start, self.root.expand(count, -1, -1))
@@ -85,7 +103,11 @@ class EvidenceRidge(BayesianRegression):
         lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)
         covariance = self.root @ self.root.mT + torch.diag_embed(lever)
         root = torch.linalg.cholesky(covariance)
-        error = torch.linalg.solve_triangular(root, (after - before @ self.middle).unsqueeze(-1), upper=False).square().sum((-2, -1))
+        error = (
+            torch.linalg.solve_triangular(root, (after - before @ self.middle).unsqueeze(-1), upper=False)
+            .square()
+            .sum((-2, -1))
+        )
         inside = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.scale[self.parents :].log().sum()
         return -0.5 * error - inside - self.outputs / 2 * math.log(2 * math.pi)
 
@@ -107,7 +129,8 @@ class EvidenceRidge(BayesianRegression):
                 residual = (whole - 2 * solved @ own + (sizes * solved.square()).sum()).clamp_min(0.0)
                 gained = (alpha * sizes / (stiff + alpha * sizes)).sum()
                 stiff = (gained + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
-                # Rows that are worth less than one each may be fewer than what they determine; the noise stays positive.
+                # Rows that are worth less than one each may be fewer than what they determine; the noise
+                # stays positive.
                 alpha = ((count - gained).clamp_min(0.1 * count) + 2 * GAMMA) / (residual + 2 * GAMMA)
                 if turn and float((axes @ (old - solved)).abs().sum()) < SETTLED:
                     break
@@ -115,11 +138,19 @@ class EvidenceRidge(BayesianRegression):
             middles.append(axes @ (own / (sizes + stiff / alpha)))
             roots.append(axes / (alpha * sizes + stiff).sqrt())
             noises.append(1 / alpha)
-        self.middle, self.spread, self.noise = torch.stack(middles, -1), torch.stack(roots), torch.stack(noises)
+        self.middle, self.spread, self.noise = (
+            torch.stack(middles, -1),
+            torch.stack(roots),
+            torch.stack(noises),
+        )
         residual = targets - inputs @ self.middle
         shared = residual.mT @ residual
         size = shared.diagonal().clamp_min(1e-300).sqrt()
         # A correlation of one would leave no density; a little independence is kept.
         correlation = 0.999 * shared / size / size.unsqueeze(-1)
-        correlation = correlation - torch.diag(correlation.diagonal()) + torch.eye(self.outputs, dtype=size.dtype, device=size.device)
+        correlation = (
+            correlation
+            - torch.diag(correlation.diagonal())
+            + torch.eye(self.outputs, dtype=size.dtype, device=size.device)
+        )
         self.root = self.noise.sqrt().unsqueeze(-1) * torch.linalg.cholesky(correlation)

@@ -1,13 +1,15 @@
 """Gaussian-process regressions as a part: N of them, with their rows and hyper-parameters as state.
 
-Two ways to the same hyper-parameters: solved by L-BFGS-B, all regressions in one batch and warm-started from the last fit, or
-trained by gradients on the loss
+Two ways to the same hyper-parameters: solved by L-BFGS-B, all regressions in one batch and warm-started from
+the last fit, or trained by gradients on the loss
 
     -sum_i (log p(y_i | l_i, v_i) + log p(l_i) + log p(v_i)) / n,
 
-n rows. The evidence does not decompose into rows: every step needs all of them, and held-out rows say nothing of it.
+n rows. The evidence does not decompose into rows: every step needs all of them, and held-out rows say nothing
+of it.
 
-Source: Ren et al. (2025), Sec. 4.1 and 11.1 (Gaussian processes for encoder and decoder); Rasmussen and Williams (2006), Sec. 5.4.
+Source: Ren et al. (2025), Sec. 4.1 and 11.1 (Gaussian processes for encoder and decoder); Rasmussen and
+Williams (2006), Sec. 5.4.
 """
 
 import math
@@ -19,8 +21,27 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Part, Sizes, Solved, Trained
-from rehearsal_torch.estimators.gp_posterior import LONGEST, NOISIEST, HyperParameters, Penalty, Posterior, log_posterior, maximise, standing, starts
-from rehearsal_torch.estimators.kernel import AHEAD, LENGTH_FLOOR, NOISE_FLOOR, Factors, Kernel, Rows, factors, places
+from rehearsal_torch.estimators.gp_posterior import (
+    LONGEST,
+    NOISIEST,
+    HyperParameters,
+    Penalty,
+    Posterior,
+    log_posterior,
+    maximise,
+    standing,
+    starts,
+)
+from rehearsal_torch.estimators.kernel import (
+    AHEAD,
+    LENGTH_FLOOR,
+    NOISE_FLOOR,
+    Factors,
+    Kernel,
+    Rows,
+    factors,
+    places,
+)
 
 STARTS = 2
 
@@ -60,13 +81,20 @@ class GaussianProcesses(Part, ABC):
     def sizes(self) -> Sizes:
         """n rows of N regressions."""
         count, most = len(self.widths), max(self.widths)
-        return {"inputs": (count, "n", most), "targets": (count, "n"), "weights_of_rows": (count, "n"), "ratios": (count, "n")}
+        return {
+            "inputs": (count, "n", most),
+            "targets": (count, "n"),
+            "weights_of_rows": (count, "n"),
+            "ratios": (count, "n"),
+        }
 
     @property
     def used(self) -> Tensor:
         """Which inputs each regression has, (N, p) bool."""
         device = self.log_lengths.device
-        return torch.arange(self.log_lengths.shape[1], device=device) < torch.tensor(self.widths, device=device).unsqueeze(-1)
+        return torch.arange(self.log_lengths.shape[1], device=device) < torch.tensor(
+            self.widths, device=device
+        ).unsqueeze(-1)
 
     @property
     def rows(self) -> Rows:
@@ -91,27 +119,48 @@ class GaussianProcesses(Part, ABC):
             ValueError: if the shapes are wrong.
         """
         count = len(inputs)
-        if inputs.shape != (count, *self.log_lengths.shape) or targets.shape != (count, len(self.widths)) or kept.shape != targets.shape:
-            wanted = f"(n, {len(self.widths)}, {self.log_lengths.shape[1]}), (n, {len(self.widths)}) and (n, {len(self.widths)})"
-            raise ValueError(f"expected inputs, targets and kept rows of shapes {wanted}; got {[tuple(each.shape) for each in (inputs, targets, kept)]}")
+        if (
+            inputs.shape != (count, *self.log_lengths.shape)
+            or targets.shape != (count, len(self.widths))
+            or kept.shape != targets.shape
+        ):
+            wanted = (
+                f"(n, {len(self.widths)}, {self.log_lengths.shape[1]}), (n, {len(self.widths)}) and (n, "
+                f"{len(self.widths)})"
+            )
+            raise ValueError(
+                f"expected inputs, targets and kept rows of shapes {wanted}; got "
+                f"{[tuple(each.shape) for each in (inputs, targets, kept)]}"
+            )
         keep = kept.mT.to(self.log_lengths)
         # Copies: what is held belongs to this part alone.
-        self.inputs = (inputs.detach().to(self.log_lengths).transpose(0, 1) * keep.unsqueeze(-1) * self.used.unsqueeze(1)).contiguous()
+        self.inputs = (
+            inputs.detach().to(self.log_lengths).transpose(0, 1) * keep.unsqueeze(-1) * self.used.unsqueeze(1)
+        ).contiguous()
         self.targets = (targets.detach().to(self.log_lengths).mT * keep).contiguous()
         self.weights_of_rows = keep.clone(memory_format=torch.contiguous_format)
-        self.ratios = torch.ones_like(keep) if ratios is None else ratios.detach().to(keep).mT.clone(memory_format=torch.contiguous_format)
+        self.ratios = (
+            torch.ones_like(keep)
+            if ratios is None
+            else ratios.detach().to(keep).mT.clone(memory_format=torch.contiguous_format)
+        )
         return self.rows
 
     def settle(self, found: HyperParameters) -> None:
         """Takes hyper-parameters for its own."""
-        self.log_lengths, self.log_noises = found.log_lengths.detach().clone(), found.log_noises.detach().clone()
+        self.log_lengths, self.log_noises = (
+            found.log_lengths.detach().clone(),
+            found.log_noises.detach().clone(),
+        )
 
     def like(self, other: "GaussianProcesses") -> None:
         """Takes over another's kernels."""
         self.kinds = other.kinds.clone()
 
     def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
-        """Takes a kernel and its hyper-parameters for each regression, by its leave-one-out log density; the first, unless one is well ahead."""
+        """Takes a kernel and its hyper-parameters for each regression, by its leave-one-out log density; the
+        first, unless one is well ahead.
+        """
         best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
         place = torch.arange(len(best), device=best.device)
         if len(made) > 1:
@@ -119,12 +168,17 @@ class GaussianProcesses(Part, ABC):
             worth[0] += AHEAD
             best = worth.argmax(0)
         self.kinds = torch.tensor([kind for kind, _ in made], device=best.device)[best]
-        lengths, noises = (torch.stack(each)[best, place] for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True))
+        lengths, noises = (
+            torch.stack(each)[best, place]
+            for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True)
+        )
         self.settle(HyperParameters(lengths, noises))
 
     def _foreseen(self, kind: int, at: HyperParameters) -> Tensor:
         """Log density of all rows, each foreseen from the others, but for a constant, (N,)."""
-        residual, variance = factors(replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises).left_out()
+        residual, variance = factors(
+            replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises
+        ).left_out()
         return -0.5 * ((residual.square() / variance + variance.log()) * self.rows.kept).sum(-1)
 
     def factors(self) -> Factors:
@@ -137,20 +191,26 @@ class GaussianProcesses(Part, ABC):
         return residual * self.rows.kept, variance.sqrt()
 
     def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What the rows themselves say of their noise, (N, n) each: residuals y - mu, deviations of the noise, and of what is not known of mu.
+        """What the rows themselves say of their noise, (N, n) each: residuals y - mu, deviations of the
+        noise, and of what is not known of mu.
 
         Regressions whose targets are not what was observed replace this and `missed`.
         """
         rows, found = self.rows, self.factors()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
         precision = found.inverse().diagonal(dim1=-2, dim2=-1)
-        unknown = torch.where(rows.used.any(-1, keepdim=True), (noise - noise.square() * precision).clamp_min(0).sqrt(), 0.0)
+        unknown = torch.where(
+            rows.used.any(-1, keepdim=True), (noise - noise.square() * precision).clamp_min(0).sqrt(), 0.0
+        )
         return noise * found.weights, noise.sqrt(), unknown
 
     def posteriors(self) -> list[Posterior]:
         """The posterior of each regression."""
         found = self.factors()
-        return [Posterior.of(self.rows, found, self.hyper, place, width) for place, width in enumerate(self.widths)]
+        return [
+            Posterior.of(self.rows, found, self.hyper, place, width)
+            for place, width in enumerate(self.widths)
+        ]
 
     def log_posterior(self) -> Tensor:
         """Log evidence plus log prior of each regression, (N,)."""
@@ -171,7 +231,9 @@ class SolvedProcesses(GaussianProcesses, Solved):
         self.penalty = penalty
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), targets (n, N) and kept rows (n, N), from the last hyper-parameters and from the priors' modes."""
+        """Fits to inputs (n, N, p), targets (n, N) and kept rows (n, N), from the last hyper-parameters and
+        from the priors' modes.
+        """
         last = self.hyper if self.inputs.numel() else None
         held = self.hold(*examples)
         made = []
@@ -182,7 +244,8 @@ class SolvedProcesses(GaussianProcesses, Solved):
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
-    """Regressions whose hyper-parameters descend the negative log evidence, from every start at once; the best end is kept.
+    """Regressions whose hyper-parameters descend the negative log evidence, from every start at once; the
+    best end is kept.
 
     Args:
         widths: How many inputs each has.
@@ -202,21 +265,27 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     @property
     def judged_by_held_out(self) -> bool:
-        """False: the evidence itself guards against too narrow a fit, and stopping early would stop short of it."""
+        """False: the evidence itself guards against too narrow a fit, and stopping early would stop short of
+        it.
+        """
         return False
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Minus log evidence and log prior a row, summed over regressions and starts, ().
 
         Args:
-            examples: Inputs (n, N, p), targets (n, N), kept rows (n, N) and, in each row, the number of rows (n,).
+            examples: Inputs (n, N, p), targets (n, N), kept rows (n, N) and, in each row, the number of rows
+                (n,).
 
         Raises:
             ValueError: if it is not given all rows at once.
         """
         *example, total = examples
         if len(total) != int(total[0]):
-            raise ValueError(f"expected all {int(total[0])} rows in one batch; got {len(total)}: set trainer.batch_size to {int(total[0])} or more")
+            raise ValueError(
+                f"expected all {int(total[0])} rows in one batch; got {len(total)}: set trainer.batch_size "
+                f"to {int(total[0])} or more"
+            )
         new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
         rows = self.hold(*example)
         with torch.no_grad():
@@ -229,17 +298,28 @@ class TrainedProcesses(GaussianProcesses, Trained):
     def finish(self) -> None:
         """Keeps the best end of each regression; its rows are those of the last step."""
         self._project()
-        values, place, used = self._posteriors(self.rows), torch.arange(len(self.widths), device=self.log_lengths.device), self.used
+        values, place, used = (
+            self._posteriors(self.rows),
+            torch.arange(len(self.widths), device=self.log_lengths.device),
+            self.used,
+        )
         made = []
         for order, kind in enumerate(self.choice):
             best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
             lengths = torch.where(used, self.trial_lengths[best, place], 0.0)
-            made.append((kind, HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0))))
+            made.append(
+                (
+                    kind,
+                    HyperParameters(lengths, torch.where(used.any(-1), self.trial_noises[best, place], 0.0)),
+                )
+            )
         self._choose(made)
 
     def _begin(self, rows: Rows) -> None:
         for order, kind in enumerate(self.choice):
-            for place, start in enumerate(starts(replace(rows, kinds=torch.full_like(self.kinds, kind))), order * STARTS):
+            for place, start in enumerate(
+                starts(replace(rows, kinds=torch.full_like(self.kinds, kind))), order * STARTS
+            ):
                 self.trial_lengths[place], self.trial_noises[place] = start.log_lengths, start.log_noises
 
     def _project(self) -> None:
@@ -268,7 +348,8 @@ class GivenNoise(GaussianProcesses, Solved):
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to what `hold` takes and, besides, start length-scales (n, N, p) and which regressions to fit (n, N), equal in all rows.
+        """Fits to what `hold` takes and, besides, start length-scales (n, N, p) and which regressions to fit
+        (n, N), equal in all rows.
 
         A regression that is not to be fitted keeps the start length-scales.
         """

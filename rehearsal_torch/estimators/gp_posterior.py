@@ -2,9 +2,10 @@
 
     max over log l, log v of    log p(y | l, v) + log p(l) + log p(v),
 
-for N regressions at once: L-BFGS-B keeps a memory and a step of its own for each, one factorisation of a batch serves all that
-are still on their way. Every regression starts from several points, the hyper-parameters of the last fit among them, and keeps
-the best end: a start with short length-scales finds functions that oscillate, which others take for noise.
+for N regressions at once: L-BFGS-B keeps a memory and a step of its own for each, one factorisation of a
+batch serves all that are still on their way. Every regression starts from several points, the
+hyper-parameters of the last fit among them, and keeps the best end: a start with short length-scales finds
+functions that oscillate, which others take for noise.
 
 Source: Hvarfner et al. (2024) for the priors; Byrd et al. (1995) for the bounded descent.
 
@@ -61,7 +62,8 @@ class HyperParameters:
     log_noises: Tensor
 
 
-# Rows, their factors and hyper-parameters -> what is taken off each regression's log posterior, (N,); differentiable.
+# Rows, their factors and hyper-parameters -> what is taken off each regression's log posterior, (N,);
+# differentiable.
 Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
 
 
@@ -70,24 +72,43 @@ def log_posterior(rows: Rows, found: Factors, at: HyperParameters, free_noise: b
     prior = log_prior(at.log_lengths, at.log_noises, rows.used)
     if not free_noise:
         still = torch.full_like(at.log_noises, NOISE_MEAN)
-        prior = log_prior(at.log_lengths, still, rows.used) - log_prior(torch.zeros_like(at.log_lengths), still, torch.zeros_like(rows.used))
+        prior = log_prior(at.log_lengths, still, rows.used) - log_prior(
+            torch.zeros_like(at.log_lengths), still, torch.zeros_like(rows.used)
+        )
     return found.log_evidence(rows) + prior
 
 
 def standing(rows: Rows) -> HyperParameters:
     """Where a fit begins that knows nothing: the modes of the priors."""
-    lengths = (length_mean(rows.used) - LENGTH_SPREAD**2).clamp_min(math.log(2 * LENGTH_FLOOR)).expand(rows.used.shape)
-    return HyperParameters(lengths.clone(), torch.full(rows.used.shape[:1], NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device))
+    lengths = (
+        (length_mean(rows.used) - LENGTH_SPREAD**2)
+        .clamp_min(math.log(2 * LENGTH_FLOOR))
+        .expand(rows.used.shape)
+    )
+    return HyperParameters(
+        lengths.clone(),
+        torch.full(
+            rows.used.shape[:1], NOISE_MEAN - NOISE_SPREAD**2, dtype=torch.float64, device=rows.inputs.device
+        ),
+    )
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """Points to begin from: the best of a coarse grid among short and among long length-scales, equal in all inputs, and the last fit's."""
+    """Points to begin from: the best of a coarse grid among short and among long length-scales, equal in all
+    inputs, and the last fit's.
+    """
     place = torch.arange(len(rows.used), device=rows.inputs.device)
     found = [] if last is None else [last]
     for lengths in (SHORT, LONG):
-        pairs = torch.tensor([(math.log(length), math.log(noise)) for length in lengths for noise in NOISES], dtype=torch.float64, device=rows.inputs.device)
+        pairs = torch.tensor(
+            [(math.log(length), math.log(noise)) for length in lengths for noise in NOISES],
+            dtype=torch.float64,
+            device=rows.inputs.device,
+        )
         wide = pairs[:, 0, None, None] + 0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()
-        at = HyperParameters(wide.expand(len(pairs), *rows.used.shape), pairs[:, 1, None].expand(len(pairs), len(rows.used)))
+        at = HyperParameters(
+            wide.expand(len(pairs), *rows.used.shape), pairs[:, 1, None].expand(len(pairs), len(rows.used))
+        )
         best = log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at).argmax(0)
         found.append(HyperParameters(at.log_lengths[best, place], at.log_noises[best, place]))
     return found
@@ -110,17 +131,23 @@ def maximise(
         iterations: Of L-BFGS-B, at most, for each.
 
     Raises:
-        ValueError: if a covariance matrix stays indefinite, or a penalty comes with a noise that is not sought.
+        ValueError: if a covariance matrix stays indefinite, or a penalty comes with a noise that is not
+            sought.
     """
     count, width = rows.used.shape
     many = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
         raise ValueError("expected the noise to be sought where a penalty is; got free_noise=False")
-    lengths, noises = torch.cat([each.log_lengths for each in begin]), torch.cat([each.log_noises for each in begin])
+    lengths, noises = (
+        torch.cat([each.log_lengths for each in begin]),
+        torch.cat([each.log_noises for each in begin]),
+    )
     mean, per_row = length_mean(many.used), many.counts.double()
     given = noises.clone()
 
-    def both(points: NDArray[np.float64], batch_indices: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def both(
+        points: NDArray[np.float64], batch_indices: list[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         places = torch.as_tensor(batch_indices, device=rows.inputs.device)
         part = many.only(places)
         free = torch.from_numpy(points).to(rows.inputs)
@@ -128,7 +155,9 @@ def maximise(
         found = factors(part, at.log_lengths, at.log_noises)
         lengthwise, noisewise = slopes(part, found, at.log_lengths, at.log_noises)
         lengthwise = (lengthwise + 1 + (at.log_lengths - mean[places]) / LENGTH_SPREAD**2) * part.used
-        noisewise = (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
+        noisewise = (
+            (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
+        )
         value = -log_posterior(part, found, at, free_noise) / per_row[places]
         slope = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
         if penalty is not None:
@@ -136,12 +165,29 @@ def maximise(
             value, slope = value + taken / per_row[places], slope + lean / per_row[places].unsqueeze(-1)
         return value.cpu().numpy(), slope.cpu().numpy()
 
-    limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [(math.log(NOISE_FLOOR), math.log(NOISIEST))]
+    limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
+        (math.log(NOISE_FLOOR), math.log(NOISIEST))
+    ]
     point = torch.cat([lengths, noises.unsqueeze(-1)], -1).cpu().numpy()
-    ends, values, _ = fmin_l_bfgs_b_batched(both, point, bounds=limits, factr=None, ftol=TOLERANCE, pgtol=1e-6, maxiter=iterations, pass_batch_indices=True)
+    ends, values, _ = fmin_l_bfgs_b_batched(
+        both,
+        point,
+        bounds=limits,
+        factr=None,
+        ftol=TOLERANCE,
+        pgtol=1e-6,
+        maxiter=iterations,
+        pass_batch_indices=True,
+    )
     best = values.reshape(len(begin), count).argmin(0)
-    chosen = torch.from_numpy(ends.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(rows.inputs)
-    level = chosen[:, width] if free_noise else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
+    chosen = torch.from_numpy(ends.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
+        rows.inputs
+    )
+    level = (
+        chosen[:, width]
+        if free_noise
+        else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
+    )
     # Without inputs there is nothing but a mean and a variance, and the targets are standardised.
     still = rows.used.any(-1)
     return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(still, level, 0.0))
@@ -198,10 +244,21 @@ class Posterior:
         scales = (-hyper.log_lengths[place, :width]).exp()
         places = rows.inputs[place][kept][:, :width] * scales
         root = found.root[place][kept][:, kept]
-        inverse = torch.linalg.solve_triangular(root, torch.eye(len(root), dtype=root.dtype, device=root.device), upper=False).mT.contiguous()
+        inverse = torch.linalg.solve_triangular(
+            root, torch.eye(len(root), dtype=root.dtype, device=root.device), upper=False
+        ).mT.contiguous()
         kind = 0 if rows.kinds is None else int(rows.kinds[place])
         vague = (hyper.log_noises[place].exp() / kept.sum()).sqrt()
-        return cls(scales, places, 0.5 * places.square().sum(-1), found.weights[place][kept], inverse, found.mean[place], vague, kind)
+        return cls(
+            scales,
+            places,
+            0.5 * places.square().sum(-1),
+            found.weights[place][kept],
+            inverse,
+            found.mean[place],
+            vague,
+            kind,
+        )
 
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""

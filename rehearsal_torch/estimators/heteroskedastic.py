@@ -1,19 +1,24 @@
 """Noise whose scale depends on the inputs, where the data say so.
 
-Given leave-one-out residuals r_i and variances v_i of regressions with noise variance v, a second process learns
+Given leave-one-out residuals r_i and variances v_i of regressions with noise variance v, a second process
+learns
 
-    h(w) = E[log r^2 | w] + 1.2704            (the mean of a log chi-square with one degree of freedom is -1.2704),
+    h(w) = E[log r^2 | w] + 1.2704
+    (the mean of a log chi-square with one degree of freedom is -1.2704),
 
-and, with its own leave-one-out predictions h_i, the noise at row i is believed to be k v exp(rho h_i), so that the row's variance is
+and, with its own leave-one-out predictions h_i, the noise at row i is believed to be k v exp(rho h_i), so
+that the row's variance is
 
     q_i = max(v_i - v, 0) + k v exp(rho h_i),        k such that mean_i r_i^2 / q_i = 1.
 
-rho is the one of 0, 1/4, 1/2, 3/4, 1 with the largest sum_i log N(r_i; 0, q_i), and 0 unless it wins by 2 nats: a node with
-noise of one scale keeps it. So does a node with hardly any noise, v at most 1e-3 of its variance: its residuals are what is not
-known of the mean yet, and where that is steep, too few rows look like much noise.
+rho is the one of 0, 1/4, 1/2, 3/4, 1 with the largest sum_i log N(r_i; 0, q_i), and 0 unless it wins by 2
+nats: a node with noise of one scale keeps it. So does a node with hardly any noise, v at most 1e-3 of its
+variance: its residuals are what is not known of the mean yet, and where that is steep, too few rows look like
+much noise.
 
-Source: Goldberg et al. (1998) and Kersting et al. (2007) for a second process on log residuals; leave-one-out forms: Rasmussen and
-Williams (2006), Eq. 5.10-5.12; what it is for: Ren et al. (2025), Thm. 4.1 (sigma_phi must follow f_b).
+Source: Goldberg et al. (1998) and Kersting et al. (2007) for a second process on log residuals; leave-one-out
+forms: Rasmussen and Williams (2006), Eq. 5.10-5.12; what it is for: Ren et al. (2025), Thm. 4.1 (sigma_phi
+must follow f_b).
 """
 
 import math
@@ -56,7 +61,9 @@ class InputDependentNoise(Solved):
         return dict.fromkeys(("rho", "level", "gain"), (len(self.processes.widths),))
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), leave-one-out residuals and variances (n, N), noise variances (n, N) and kept rows (n, N)."""
+        """Fits to inputs (n, N, p), leave-one-out residuals and variances (n, N), noise variances (n, N) and
+        kept rows (n, N).
+        """
         inputs, residuals, variances, noises, kept = examples
         rows = kept.sum(0)
         squares = residuals.square()
@@ -74,7 +81,9 @@ class InputDependentNoise(Solved):
         for share in SHARES:
             shape = noises * _shape(share * predicted, kept)
             total = latent + _calibrated(squares, latent, shape, kept) * shape
-            scores.append(torch.where(kept, -0.5 * (squares / total + total.log() + math.log(2 * math.pi)), 0.0).sum(0))
+            scores.append(
+                torch.where(kept, -0.5 * (squares / total + total.log() + math.log(2 * math.pi)), 0.0).sum(0)
+            )
         score = torch.stack(scores)
         best = score.argmax(0)
         self.gain = score.amax(0) - score[0]
@@ -93,7 +102,10 @@ class InputDependentNoise(Solved):
 
     def at(self, inputs: Tensor) -> Tensor:
         """s(w)^2 of inputs (n, N, p), (n, N)."""
-        shown = [each.guess(inputs[:, place, : each.scales.numel()]) for place, each in enumerate(self.processes.posteriors())]
+        shown = [
+            each.guess(inputs[:, place, : each.scales.numel()])
+            for place, each in enumerate(self.processes.posteriors())
+        ]
         return self.level * (self.rho * torch.stack(shown, -1)).exp()
 
 

@@ -6,13 +6,15 @@ with Gaussian kernels K on u and L on w whose widths are median distances. Norma
 
     rho = HSIC(u, w) / (HSIC(u, u) HSIC(w, w))^(1/2)  in [0, 1],
 
-0 where the two are independent, as the rows grow. If the recovered noise is independent of the inputs and the law increases in
-the noise, what was recovered is the noise up to a monotone change; a report for every node says how far that is from being so,
-beside what permutations of the noise give.
+0 where the two are independent, as the rows grow. If the recovered noise is independent of the inputs and the
+law increases in the noise, what was recovered is the noise up to a monotone change; a report for every node
+says how far that is from being so, beside what permutations of the noise give.
 
-As a penalty on hyper-parameters, c n rho of the fitted residuals and the inputs is taken off the log posterior.
+As a penalty on hyper-parameters, c n rho of the fitted residuals and the inputs is taken off the log
+posterior.
 
-Source: Gretton et al. (2005), Def. 3 and Sec. 3.1; Ren et al. (2025), Thm. 13.2 (monotone laws: independence identifies the noise).
+Source: Gretton et al. (2005), Def. 3 and Sec. 3.1; Ren et al. (2025), Thm. 13.2 (monotone laws: independence
+identifies the noise).
 """
 
 from dataclasses import dataclass
@@ -40,7 +42,9 @@ class Dependence:
 
 
 def centred_gram(values: Tensor) -> Tensor:
-    """H K H of rows (..., n, p), (..., n, n); a Gaussian kernel of median width, which carries no gradient."""
+    """H K H of rows (..., n, p), (..., n, n); a Gaussian kernel of median width, which carries no
+    gradient.
+    """
     return _centred(_gram(values))
 
 
@@ -51,7 +55,12 @@ def _gram(values: Tensor) -> Tensor:
 
 
 def _centred(kernel: Tensor) -> Tensor:
-    return kernel - kernel.mean(-1, keepdim=True) - kernel.mean(-2, keepdim=True) + kernel.mean((-2, -1), keepdim=True)
+    return (
+        kernel
+        - kernel.mean(-1, keepdim=True)
+        - kernel.mean(-2, keepdim=True)
+        + kernel.mean((-2, -1), keepdim=True)
+    )
 
 
 def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
@@ -66,19 +75,34 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
     Raises:
         ValueError: if shapes disagree, there are fewer than 5 rows, or no inputs.
     """
-    if noise.ndim != 1 or inputs.ndim != 2 or len(noise) != len(inputs) or len(noise) < 5 or not inputs.shape[1]:
-        raise ValueError(f"expected noise (n,) and inputs (n, p), n >= 5, p >= 1; got {tuple(noise.shape)} and {tuple(inputs.shape)}")
+    if (
+        noise.ndim != 1
+        or inputs.ndim != 2
+        or len(noise) != len(inputs)
+        or len(noise) < 5
+        or not inputs.shape[1]
+    ):
+        raise ValueError(
+            f"expected noise (n,) and inputs (n, p), n >= 5, p >= 1; got {tuple(noise.shape)} and "
+            f"{tuple(inputs.shape)}"
+        )
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = torch.Generator().manual_seed(seed)
     turned = torch.stack(
-        [normalised_hsic(own[order][:, order], other) for order in (torch.randperm(len(noise), generator=stream) for _ in range(permutations))]
+        [
+            normalised_hsic(own[order][:, order], other)
+            for order in (torch.randperm(len(noise), generator=stream) for _ in range(permutations))
+        ]
     )
-    return Dependence(float(value), float(turned.mean()), float((1 + (turned >= value).sum()) / (1 + permutations)))
+    return Dependence(
+        float(value), float(turned.mean()), float((1 + (turned >= value).sum()) / (1 + permutations))
+    )
 
 
 def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tensor:
-    """A quick p-value of independence for each of M regressions: noise (M, n), inputs (M, n, p), rows that count (M, n) -> (M,).
+    """A quick p-value of independence for each of M regressions: noise (M, n), inputs (M, n, p), rows that
+    count (M, n) -> (M,).
 
     n HSIC is taken for a gamma law with the mean and the variance that it has under independence.
 
@@ -120,6 +144,9 @@ class DependencePenalty:
             if not bool(used.any()):
                 taken.append(0 * hyper.log_noises[place])
                 continue
-            rho = normalised_hsic(centred_gram(noise[place][kept].unsqueeze(-1)), centred_gram(rows.inputs[place][kept][:, used]))
+            rho = normalised_hsic(
+                centred_gram(noise[place][kept].unsqueeze(-1)),
+                centred_gram(rows.inputs[place][kept][:, used]),
+            )
             taken.append(self.strength * kept.sum() * rho)
         return torch.stack(taken)

@@ -4,17 +4,21 @@ Regression i has rows (w, y) with inputs in the unit cube, and
 
     y = m + f(w) + e,    f ~ GP(0, k),    k(w, w') = c(sum_d (w_d - w'_d)^2 / l_d^2),    e ~ N(0, v r),
 
-where c is one of `stationary_kernel`'s, and r is 1, or known for each row. With K = k(W, W) + v diag(r) and the mean at its best, m = 1'K^-1 y / 1'K^-1 1,
+where c is one of `stationary_kernel`'s, and r is 1, or known for each row. With K = k(W, W) + v diag(r) and
+the mean at its best, m = 1'K^-1 y / 1'K^-1 1,
 
     log p(y | l, v) = -(y - m)' a / 2 - log |K| / 2 - n log(2 pi) / 2,       a = K^-1 (y - m),
 
-and with G = K^-1 - a a' the slope of -log p in any parameter is tr(G dK) / 2. The priors are l_d ~ LogNormal(sqrt 2 + log(p) / 2, sqrt 3)
-and v ~ LogNormal(-4, 1), with l >= .025 and v >= 1e-4: long length-scales in many dimensions.
+and with G = K^-1 - a a' the slope of -log p in any parameter is tr(G dK) / 2. The priors are l_d ~
+LogNormal(sqrt 2 + log(p) / 2, sqrt 3) and v ~ LogNormal(-4, 1), with l >= .025 and v >= 1e-4: long
+length-scales in many dimensions.
 
-Regressions differ in rows and inputs. Rows that one of them leaves out are independent of all others and stand at the mean, inputs
-that it does not have do not vary: neither moves its evidence. A regression without inputs is a mean and a variance.
+Regressions differ in rows and inputs. Rows that one of them leaves out are independent of all others and
+stand at the mean, inputs that it does not have do not vary: neither moves its evidence. A regression without
+inputs is a mean and a variance.
 
-Source: Rasmussen and Williams (2006), Eq. 2.30, 5.8-5.9, and 5.10-5.12 (leave-one-out); priors: Hvarfner et al. (2024).
+Source: Rasmussen and Williams (2006), Eq. 2.30, 5.8-5.9, and 5.10-5.12 (leave-one-out); priors: Hvarfner et
+al. (2024).
 
 Stationary kernels of one scaled distance: how fast a function may turn.
 
@@ -24,15 +28,18 @@ With s = sum_d (w_d - w'_d)^2 / l_d^2,
     matern52  (1 + r + r^2 / 3) exp(-r),    r = sqrt(5 s)    twice differentiable
     matern32  (1 + r) exp(-r),              r = sqrt(3 s)    once: a kink is nearly allowed
 
-and -2 dk/ds, which times (w_d - w'_d)^2 / l_d^2 is dk / d log l_d: exp(-s / 2), 5/3 (1 + r) exp(-r), 3 exp(-r).
+and -2 dk/ds, which times (w_d - w'_d)^2 / l_d^2 is dk / d log l_d: exp(-s / 2), 5/3 (1 + r) exp(-r), 3
+exp(-r).
 
-A function with a kink, such as a distance from a centre, is smoothed by the first: far from the kink it looks smooth, the length-scale
-becomes long, and no number of rows brings the kink back. A smooth function, on the other hand, is learnt from far fewer rows by a kernel
-that knows it to be smooth. Which it is can be left to the rows: a function is taken for smooth until the others foresee each row from
-the rest better, by a factor of 20 in all. That density speaks up sooner than the evidence, which counts as well how the first few rows
-are foreseen from none.
+A function with a kink, such as a distance from a centre, is smoothed by the first: far from the kink it looks
+smooth, the length-scale becomes long, and no number of rows brings the kink back. A smooth function, on the
+other hand, is learnt from far fewer rows by a kernel that knows it to be smooth. Which it is can be left to
+the rows: a function is taken for smooth until the others foresee each row from the rest better, by a factor
+of 20 in all. That density speaks up sooner than the evidence, which counts as well how the first few rows are
+foreseen from none.
 
-Source: Rasmussen and Williams (2006), Eq. 4.9, 4.17 and Sec. 5.4.2 (leave-one-out densities); Kass and Raftery (1995), Sec. 3.2 (20 to 1).
+Source: Rasmussen and Williams (2006), Eq. 4.9, 4.17 and Sec. 5.4.2 (leave-one-out densities); Kass and
+Raftery (1995), Sec. 3.2 (20 to 1).
 """
 
 import math
@@ -68,7 +75,9 @@ def steepness(squares: Tensor, kind: int) -> Tensor:
 
 
 def blended(squares: Tensor, kinds: Tensor | None, of: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """`of` the squares (b, m, n), each by its own kernel: kinds (b), places in `KINDS`; None for the first."""
+    """`of` the squares (b, m, n), each by its own kernel: kinds (b), places in `KINDS`; None for the
+    first.
+    """
     present = [0] if kinds is None else sorted(set(kinds.flatten().tolist()))
     found = of(squares, present[0])
     for kind in present[1:]:
@@ -118,7 +127,14 @@ class Rows:
     def only(self, places: Tensor) -> "Rows":
         """Some of the regressions, by place along the first dimension."""
         kinds = None if self.kinds is None else self.kinds[places]
-        return Rows(self.inputs[places], self.targets[places], self.kept[places], self.used[places], self.ratios[places], kinds)
+        return Rows(
+            self.inputs[places],
+            self.targets[places],
+            self.kept[places],
+            self.used[places],
+            self.ratios[places],
+            kinds,
+        )
 
     def aimed(self, targets: Tensor, ratios: Tensor | None = None) -> "Rows":
         """The same rows with other targets, and other relative noise variances."""
@@ -182,13 +198,16 @@ class Factors:
         return torch.cholesky_inverse(self.root)
 
     def left_out(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and predictive variances, noise included, (b, n) each: a_i / [K^-1]_ii and 1 / [K^-1]_ii."""
+        """Leave-one-out residuals and predictive variances, noise included, (b, n) each: a_i / [K^-1]_ii and
+        1 / [K^-1]_ii.
+        """
         precision = self.inverse().diagonal(dim1=-2, dim2=-1)
         return self.weights / precision, 1 / precision
 
 
 def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
-    """Factors of N regressions under their hyper-parameters; a matrix that is not positive is tried again with jitter.
+    """Factors of N regressions under their hyper-parameters; a matrix that is not positive is tried again
+    with jitter.
 
     Raises:
         ValueError: if no jitter helps; the message says which regression.
@@ -198,13 +217,17 @@ def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
     kernel = blended(squares, rows.kinds, correlation) * both
     smooth = rows.kinds is None or not bool(rows.kinds.any())
     steep = kernel if smooth else blended(squares, rows.kinds, steepness) * both
-    noise = torch.where(rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1))
+    noise = torch.where(
+        rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1)
+    )
     root = lower_root(kernel + torch.diag_embed(noise))
     ones = rows.kept.to(kernel).unsqueeze(-1)
     solved = torch.cholesky_solve(torch.cat([ones, rows.targets.unsqueeze(-1)], -1), root)
     total = (ones * solved).sum(-2)
     mean = total[..., 1] / total[..., 0]
-    return Factors(mean, (solved[..., 1] - mean.unsqueeze(-1) * solved[..., 0]) * rows.kept, root, kernel, steep)
+    return Factors(
+        mean, (solved[..., 1] - mean.unsqueeze(-1) * solved[..., 0]) * rows.kept, root, kernel, steep
+    )
 
 
 def lower_root(matrices: Tensor) -> Tensor:
@@ -214,13 +237,19 @@ def lower_root(matrices: Tensor) -> Tensor:
         ValueError: if none does.
     """
     for jitter in JITTERS:
-        shifted = matrices if jitter == 0 else matrices + jitter * torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+        shifted = (
+            matrices
+            if jitter == 0
+            else matrices
+            + jitter * torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+        )
         root, wrong = torch.linalg.cholesky_ex(shifted)
         if not bool(wrong.any()):
             return root
     places = wrong.nonzero().tolist()
     raise ValueError(
-        f"expected positive covariance matrices; those of regressions {places} are not, even with jitter {JITTERS[-1]:g}: "
+        f"expected positive covariance matrices; those of regressions {places} are not, even with jitter "
+        f"{JITTERS[-1]:g}: "
         "look for infinite or absurdly large values in their columns"
     )
 
@@ -230,6 +259,8 @@ def slopes(rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor) 
     heavy = found.inverse() - found.weights.unsqueeze(-1) * found.weights.unsqueeze(-2)
     paired = heavy * found.steep
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
-    distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (rows.inputs * (paired @ rows.inputs)).sum(-2)
+    distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
+        rows.inputs * (paired @ rows.inputs)
+    ).sum(-2)
     noise = 0.5 * log_noises.exp() * (heavy.diagonal(dim1=-2, dim2=-1) * rows.ratios * rows.kept).sum(-1)
     return distant * (-2 * log_lengths).exp(), noise

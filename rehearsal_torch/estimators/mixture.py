@@ -2,11 +2,12 @@
 
     p(u) = sum_c w_c N(u; m_c, v_c),
 
-    r_jc ~ w_c N(u_j; m_c, v_c),    w_c = mean_j r_jc,    m_c = sum_j r_jc u_j / sum_j r_jc,    v_c = max(sum_j r_jc (u_j - m_c)^2 / sum_j r_jc, floor),
+    r_jc ~ w_c N(u_j; m_c, v_c),    w_c = mean_j r_jc,    m_c = sum_j r_jc u_j / sum_j r_jc,
+    v_c = max(sum_j r_jc (u_j - m_c)^2 / sum_j r_jc, floor),
 
-from the last fit and from two cuts of the sorted values, the best end kept. The number of components is given, or the one with
-the least BIC = (3 k - 1) log n - 2 log likelihood; never more than one for every five values. Values are standardised noise, so
-that the floor is in their unit.
+from the last fit and from two cuts of the sorted values, the best end kept. The number of components is
+given, or the one with the least BIC = (3 k - 1) log n - 2 log likelihood; never more than one for every five
+values. Values are standardised noise, so that the floor is in their unit.
 
 Draws are the inverse distribution function at evenly spread points, kept near the values that were seen.
 
@@ -51,7 +52,9 @@ class GaussianMixtures(Solved):
 
     def __init__(self, count: int, components: Components = 2) -> None:
         super().__init__()
-        if components != "bic" and (isinstance(components, bool) or not isinstance(components, int) or components < 1):
+        if components != "bic" and (
+            isinstance(components, bool) or not isinstance(components, int) or components < 1
+        ):
             raise ValueError(f"expected components of at least 1, or bic; got {components!r}")
         if components != "bic":
             bounded("components", components, 1000)
@@ -66,7 +69,9 @@ class GaussianMixtures(Solved):
 
     def sizes(self) -> Sizes:
         """N laws of at most k components."""
-        return dict.fromkeys(("weights", "means", "variances"), (self.count, self.most)) | dict.fromkeys(("lower", "upper"), (self.count,))
+        return dict.fromkeys(("weights", "means", "variances"), (self.count, self.most)) | dict.fromkeys(
+            ("lower", "upper"), (self.count,)
+        )
 
     def faults(self) -> list[str]:
         """Sizes, weights below 0 and variances that are not positive."""
@@ -83,13 +88,20 @@ class GaussianMixtures(Solved):
         """
         values, kept = examples[0].detach().double(), examples[1].bool()
         if values.ndim != 2 or values.shape[1] != self.count or kept.shape != values.shape:
-            raise ValueError(f"expected values and kept rows of shape (n, {self.count}); got {tuple(values.shape)} and {tuple(kept.shape)}")
+            raise ValueError(
+                f"expected values and kept rows of shape (n, {self.count}); got {tuple(values.shape)} and "
+                f"{tuple(kept.shape)}"
+            )
         last = (self.weights, self.means, self.variances) if self.weights.numel() else None
         rows = kept.sum(0)
         allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.most)
         tried = range(1, self.most + 1) if self.components == "bic" else sorted(set(allowed.tolist()))
         best = values.new_full((self.count,), -math.inf)
-        chosen = [values.new_zeros(self.count, self.most), values.new_zeros(self.count, self.most), values.new_ones(self.count, self.most)]
+        chosen = [
+            values.new_zeros(self.count, self.most),
+            values.new_zeros(self.count, self.most),
+            values.new_ones(self.count, self.most),
+        ]
         for size in tried:
             likelihood, *found = _best_of(values, kept, size, last)
             score = 2 * likelihood - (3 * size - 1) * rows.double().log()
@@ -107,10 +119,14 @@ class GaussianMixtures(Solved):
 
     def cdf(self, values: Tensor) -> Tensor:
         """P(U <= u), (..., N) -> (..., N)."""
-        return (self.weights * torch.special.ndtr((values.unsqueeze(-1) - self.means) / self.variances.sqrt())).sum(-1)
+        return (
+            self.weights * torch.special.ndtr((values.unsqueeze(-1) - self.means) / self.variances.sqrt())
+        ).sum(-1)
 
     def quantile(self, levels: Tensor) -> Tensor:
-        """The inverse of `cdf`, (..., N) -> (..., N), within a unit of the values that were seen; by bisection."""
+        """The inverse of `cdf`, (..., N) -> (..., N), within a unit of the values that were seen; by
+        bisection.
+        """
         low, high = self.lower.expand(levels.shape).clone(), self.upper.expand(levels.shape).clone()
         for _ in range(HALVINGS):
             middle = (low + high) / 2
@@ -136,7 +152,9 @@ class StandardNormals(GaussianMixtures):
         self.lower, self.upper = -6.0 * ones[:, 0], 6.0 * ones[:, 0]
 
 
-def _best_of(values: Tensor, kept: Tensor, size: int, last: tuple[Tensor, Tensor, Tensor] | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _best_of(
+    values: Tensor, kept: Tensor, size: int, last: tuple[Tensor, Tensor, Tensor] | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The best end over the starts: log likelihood (N,), weights, means and variances (N, size)."""
     begin = [_by_quantiles(values, kept, size), _by_distance(values, kept, size)]
     if last is not None and last[0].shape[1] >= size:
@@ -150,7 +168,9 @@ def _best_of(values: Tensor, kept: Tensor, size: int, last: tuple[Tensor, Tensor
     return likelihood[which, place], *(each[which, place] for each in ends)  # type: ignore[return-value]
 
 
-def _climb(values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _climb(
+    values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Expectation maximisation from (M, N, K): values (n, N) -> log likelihoods (M, N) and parameters."""
     values, rows = values[:, None, :], kept.sum(0)
     counted = kept[:, None, :]
@@ -180,8 +200,16 @@ def _by_quantiles(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tens
 def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """One wide component and narrow ones inside: heavy tails, and peaks within a broad law."""
     weights, means, variances = _of_groups(values, kept, torch.zeros_like(values), 1)
-    narrow = torch.tensor([4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)], dtype=values.dtype, device=values.device)
-    return weights.expand(-1, size) / size, means.expand(-1, size).clone(), (variances * narrow).clamp_min(FLOOR)
+    narrow = torch.tensor(
+        [4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)],
+        dtype=values.dtype,
+        device=values.device,
+    )
+    return (
+        weights.expand(-1, size) / size,
+        means.expand(-1, size).clone(),
+        (variances * narrow).clamp_min(FLOOR),
+    )
 
 
 def _ranks(values: Tensor, kept: Tensor) -> Tensor:
@@ -191,7 +219,9 @@ def _ranks(values: Tensor, kept: Tensor) -> Tensor:
 
 
 def _of_groups(values: Tensor, kept: Tensor, group: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    share = ((group.unsqueeze(-1) == torch.arange(size, device=values.device)) & kept.unsqueeze(-1)).to(values)
+    share = ((group.unsqueeze(-1) == torch.arange(size, device=values.device)) & kept.unsqueeze(-1)).to(
+        values
+    )
     total = share.sum(0).clamp_min(1e-12)
     means = (share * values.unsqueeze(-1)).sum(0) / total
     variances = (share * (values.unsqueeze(-1) - means).square()).sum(0) / total

@@ -2,19 +2,22 @@
 
     x_i = f(w_i) + s(w_i) u_i,        f ~ GP,        u_i ~ sum_c p_c N(m_c, v_c),        s known.
 
-For well-separated components the noise says which of them it came from, and f is known as if it had their widths alone. With
-q(f) = N(mu, tau^2) at the rows and r_ic the probability that row i came from component c, expectation maximisation takes turns at
+For well-separated components the noise says which of them it came from, and f is known as if it had their
+widths alone. With q(f) = N(mu, tau^2) at the rows and r_ic the probability that row i came from component c,
+expectation maximisation takes turns at
 
     r_ic   ~  p_c N(e_i; m_c, v_c) exp(-t_i^2 / 2 v_c),        e_i = (x_i - mu_i) / s_i,    t_i = tau_i / s_i,
     p, m, v   the moments of e under r, t^2 added to the squares,
-    q(f)      a regression with targets x_i - s_i sum_c r_ic m_c / v_c / g_i and noise variances s_i^2 / g_i,   g_i = sum_c r_ic / v_c,
+    q(f)      a regression with targets x_i - s_i sum_c r_ic m_c / v_c / g_i and noise variances s_i^2 / g_i,
+    g_i = sum_c r_ic / v_c,
 
-each of which raises one lower bound of the evidence; now and then the length-scales climb it as well. The result is believed of a
-node only with at least 40 rows and more than hardly any noise, if the leave-one-out density of its rows gains 3 nats over normal
-noise whose law is learnt afterwards, and if that noise shows no sign of depending on the inputs: a scale that s has missed would
-pass for components.
+each of which raises one lower bound of the evidence; now and then the length-scales climb it as well. The
+result is believed of a node only with at least 40 rows and more than hardly any noise, if the leave-one-out
+density of its rows gains 3 nats over normal noise whose law is learnt afterwards, and if that noise shows no
+sign of depending on the inputs: a scale that s has missed would pass for components.
 
-Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Dempster et al. (1977); the noises: Ren et al. (2025), Eq. 6.
+Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Dempster et al. (1977); the noises:
+Ren et al. (2025), Eq. 6.
 """
 
 import math
@@ -36,10 +39,12 @@ TURNS, STEPS = 3, 15
 
 
 class MixtureRegression(GaussianProcesses, Solved):
-    """Regressions whose targets and noise variances are those of the last turn; nodes that do not gain keep normal noise.
+    """Regressions whose targets and noise variances are those of the last turn; nodes that do not gain keep
+    normal noise.
 
-    In the state: `values`, what was observed; `scales`, s at the rows; the mixtures; and `shift` and `stretch`, the mean and the
-    deviation of u, so that (x - f - s shift) / (s stretch) has mean 0 and variance 1.
+    In the state: `values`, what was observed; `scales`, s at the rows; the mixtures; and `shift` and
+    `stretch`, the mean and the deviation of u, so that (x - f - s shift) / (s stretch) has mean 0 and
+    variance 1.
     """
 
     def __init__(self, widths: list[int]) -> None:
@@ -57,27 +62,42 @@ class MixtureRegression(GaussianProcesses, Solved):
     def sizes(self) -> Sizes:
         """What is observed of n rows, and a mixture of k components for each of N regressions."""
         count = len(self.widths)
-        own = dict.fromkeys(("values", "scales"), (count, "n")) | dict.fromkeys(("weights", "means", "variances"), (count, "k"))
+        own = dict.fromkeys(("values", "scales"), (count, "n")) | dict.fromkeys(
+            ("weights", "means", "variances"), (count, "k")
+        )
         return {**super().sizes(), **own, **dict.fromkeys(("shift", "stretch", "gain"), (count,))}
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to what `hold` takes, start length-scales (n, N, p), the law of normal noise's leave-one-out noise (n, N, 3, K), and that noise (n, N)."""
+        """Fits to what `hold` takes, start length-scales (n, N, p), the law of normal noise's leave-one-out
+        noise (n, N, 3, K), and that noise (n, N).
+        """
         inputs, values, kept, variances, lengths, laws, noise = examples
         self.settle(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
         rows = self.hold(inputs, values, kept, variances)
         self.values, self.scales = rows.targets.clone(), rows.ratios.sqrt()
         self.weights, self.means, self.variances = (each.clone() for each in laws[0].unbind(-2))
         count = len(self.widths)
-        self.shift, self.stretch, self.gain = (torch.full((count,), value, dtype=torch.float64, device=values.device) for value in (0.0, 1.0, 0.0))
+        self.shift, self.stretch, self.gain = (
+            torch.full((count,), value, dtype=torch.float64, device=values.device)
+            for value in (0.0, 1.0, 0.0)
+        )
         several = (self.weights > 0).sum(-1) > 1
         noisy = (rows.ratios * rows.kept).sum(-1) / rows.counts > LEAST_NOISE
         places = (several & noisy & (rows.counts >= LEAST_ROWS) & rows.used.any(-1)).nonzero()[:, 0]
-        places = places[independent_probability(noise.mT[places], rows.inputs[places], rows.kept[places]) > INDEPENDENT]
+        places = places[
+            independent_probability(noise.mT[places], rows.inputs[places], rows.kept[places]) > INDEPENDENT
+        ]
         if not len(places):
             return
         before = self._density(rows.only(places), places)
         found, law, log_lengths = self._turns(rows.only(places), places, TURNS)
-        after = _left_out_density(found, factors(found, log_lengths, torch.zeros_like(before)), self.values[places], self.scales[places], law)
+        after = _left_out_density(
+            found,
+            factors(found, log_lengths, torch.zeros_like(before)),
+            self.values[places],
+            self.scales[places],
+            law,
+        )
         self.gain[places] = after - before
         self._take(places, after - before > MARGIN, found, law, log_lengths)
 
@@ -90,10 +110,14 @@ class MixtureRegression(GaussianProcesses, Solved):
             self._take(places, torch.ones_like(places, dtype=torch.bool), found, law, log_lengths)
 
     def missed(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and their deviations; where a mixture is believed, those of the observed values."""
+        """Leave-one-out residuals and their deviations; where a mixture is believed, those of the observed
+        values.
+        """
         residual, deviation = super().missed()
         # The left-out mean is the target less its residual.
-        own = (self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)) * self.rows.kept
+        own = (
+            self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)
+        ) * self.rows.kept
         unknown = (deviation.square() - self.ratios).clamp_min(0)
         total = (unknown + (self.scales * self.stretch.unsqueeze(-1)).square()).sqrt()
         mixed = (self.gain > MARGIN).unsqueeze(-1)
@@ -102,17 +126,25 @@ class MixtureRegression(GaussianProcesses, Solved):
     def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
         """As `GaussianProcesses.seen_noise`, of the observed values."""
         residual, _, unknown = super().seen_noise()
-        own = (self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)) * self.rows.kept
+        own = (
+            self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)
+        ) * self.rows.kept
         return own, self.scales * self.stretch.unsqueeze(-1), unknown
 
     def _density(self, rows: Rows, places: Tensor) -> Tensor:
         """Leave-one-out log densities under normal noise whose law was learnt afterwards, (M,)."""
         residual, variance = factors(rows, self.log_lengths[places], self.log_noises[places]).left_out()
-        law = (self.weights[places].unsqueeze(1), self.means[places].unsqueeze(1), self.variances[places].unsqueeze(1))
+        law = (
+            self.weights[places].unsqueeze(1),
+            self.means[places].unsqueeze(1),
+            self.variances[places].unsqueeze(1),
+        )
         each = log_densities(residual / variance.sqrt(), *law).logsumexp(-1) - 0.5 * variance.log()
         return (each * rows.kept).sum(-1)
 
-    def _turns(self, rows: Rows, places: Tensor, turns: int, learn: bool = True) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
+    def _turns(
+        self, rows: Rows, places: Tensor, turns: int, learn: bool = True
+    ) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
         """Expectation maximisation: the last pseudo-regression, the mixture (M, K) each, and log l."""
         values, scales, squares = self.values[places], self.scales[places], self.scales[places].square()
         law = (self.weights[places], self.means[places], self.variances[places])
@@ -128,14 +160,27 @@ class MixtureRegression(GaussianProcesses, Solved):
                 law = _moments(noise, unknown, share) if learn else law
                 narrow = (share / law[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
                 pull = (share * (law[1] / law[2]).unsqueeze(1)).sum(-1) / narrow
-                rows = replace(rows, targets=(values - scales * pull) * rows.kept, ratios=torch.where(rows.kept, squares / narrow, rows.ratios))
+                rows = replace(
+                    rows,
+                    targets=(values - scales * pull) * rows.kept,
+                    ratios=torch.where(rows.kept, squares / narrow, rows.ratios),
+                )
                 found = factors(rows, log_lengths, still)
             if learn and turn < turns - 1:
-                log_lengths = maximise(rows, [HyperParameters(log_lengths, still)], free_noise=False).log_lengths
+                log_lengths = maximise(
+                    rows, [HyperParameters(log_lengths, still)], free_noise=False
+                ).log_lengths
                 found = factors(rows, log_lengths, still)
         return rows, law, log_lengths
 
-    def _take(self, places: Tensor, believed: Tensor, found: Rows, law: tuple[Tensor, Tensor, Tensor], log_lengths: Tensor) -> None:
+    def _take(
+        self,
+        places: Tensor,
+        believed: Tensor,
+        found: Rows,
+        law: tuple[Tensor, Tensor, Tensor],
+        log_lengths: Tensor,
+    ) -> None:
         own = places[believed]
         mean = (law[0] * law[1]).sum(-1)
         spread = ((law[0] * (law[2] + law[1].square())).sum(-1) - mean.square()).sqrt()
@@ -155,7 +200,9 @@ class MixtureRegression(GaussianProcesses, Solved):
 def _shares(noise: Tensor, unknown: Tensor, law: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """r, (M, n, K)."""
     weights, means, variances = (each.unsqueeze(1) for each in law)
-    return (log_densities(noise, weights, means, variances) - 0.5 * unknown.unsqueeze(-1) / variances).softmax(-1)
+    return (
+        log_densities(noise, weights, means, variances) - 0.5 * unknown.unsqueeze(-1) / variances
+    ).softmax(-1)
 
 
 def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -166,7 +213,9 @@ def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Ten
     return total / total.sum(-1, keepdim=True), means, ((share * squares).sum(1) / total).clamp_min(FLOOR)
 
 
-def _left_out_density(rows: Rows, found: Factors, values: Tensor, scales: Tensor, law: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+def _left_out_density(
+    rows: Rows, found: Factors, values: Tensor, scales: Tensor, law: tuple[Tensor, Tensor, Tensor]
+) -> Tensor:
     """Leave-one-out log densities of the observed values under the mixture, (M,)."""
     residual, variance = found.left_out()
     weights, means, variances = (each.unsqueeze(1) for each in law)

@@ -1,9 +1,9 @@
 """Intervals of means: how sure an average over episodes is.
 
-Given values x_1 ... x_n of independent episodes, the mean's interval is the bias-corrected and accelerated bootstrap's:
-percentiles of the means of resampled episodes, shifted for the bias and the skewness that the resamples show. Skewed
-values (improvements, seconds) are why Student's interval is not used. The resamples are fixed by a seed, so the same
-values have the same interval.
+Given values x_1 ... x_n of independent episodes, the mean's interval is the bias-corrected and accelerated
+bootstrap's: percentiles of the means of resampled episodes, shifted for the bias and the skewness that the
+resamples show. Skewed values (improvements, seconds) are why Student's interval is not used. The resamples
+are fixed by a seed, so the same values have the same interval.
 
 Source: Efron (1987), Better bootstrap confidence intervals, Sec. 3-4.
 """
@@ -54,7 +54,10 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
     """
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
-        raise ValueError(f"expected finite values; got {numbers[~np.isfinite(numbers)][:3]}: drop the rows without a value first")
+        raise ValueError(
+            f"expected finite values; got {numbers[~np.isfinite(numbers)][:3]}: drop the rows without a "
+            "value first"
+        )
     count = len(numbers)
     if count == 0:
         return Interval(math.nan, math.nan, math.nan, 0)
@@ -64,5 +67,12 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
     # The bootstrap of values that differ by rounding alone divides zero by zero.
     if float(np.ptp(numbers)) <= 1e-12 * max(abs(mean), 1e-300):
         return Interval(mean, mean, mean, count)
-    found = bootstrap((numbers,), np.mean, confidence_level=level, n_resamples=resamples, method="BCa", rng=np.random.default_rng(0)).confidence_interval
+    found = bootstrap(
+        (numbers,),
+        np.mean,
+        confidence_level=level,
+        n_resamples=resamples,
+        method="BCa",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
     return Interval(mean, float(found.low), float(found.high), count)

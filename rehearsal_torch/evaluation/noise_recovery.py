@@ -1,9 +1,10 @@
 """How well a model recovers the noise of a world that knows it.
 
-For every node, on the rows that the model was fitted to and on others, the recovered noise u_hat is set beside the standardised part
-of the true noise that data can tell, t = (f_c(u) - E f_c(U)) / sd f_c(U):
+For every node, on the rows that the model was fitted to and on others, the recovered noise u_hat is set
+beside the standardised part of the true noise that data can tell, t = (f_c(u) - E f_c(U)) / sd f_c(U):
 
-    correlation |corr(u_hat, t)|,   mean and deviation of u_hat (0 and 1 in theory),   dependence: normalised HSIC of u_hat and the inputs,
+    correlation |corr(u_hat, t)|,   mean and deviation of u_hat (0 and 1 in theory),
+    dependence: normalised HSIC of u_hat and the inputs,
     distance    the Wasserstein distance between the laws of u_hat and t, the sign of u_hat turned to agree.
 
 Source: Ren et al. (2025), Thm. 4.1 (mean 0, variance 1, independence, equality up to sign).
@@ -63,11 +64,15 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
             if not bool(true.isfinite().all()):
                 continue  # a node without noise
             inputs = table.columns(network.task.inputs(node)).double()
-            found += _node(node, part, recovered[:, place], true, (every - every.mean()) / every.std(), inputs)
+            found += _node(
+                node, part, recovered[:, place], true, (every - every.mean()) / every.std(), inputs
+            )
     return found
 
 
-def _node(node: str, part: str, recovered: Tensor, true: Tensor, law: Tensor, inputs: Tensor) -> list[RecoveryRow]:
+def _node(
+    node: str, part: str, recovered: Tensor, true: Tensor, law: Tensor, inputs: Tensor
+) -> list[RecoveryRow]:
     correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])
     turned = recovered if correlation >= 0 else -recovered
     measured = {
@@ -79,6 +84,11 @@ def _node(node: str, part: str, recovered: Tensor, true: Tensor, law: Tensor, in
     if inputs.shape[-1]:
         spread = inputs.std(0)
         varied = spread > 0
-        measured["dependence"] = dependence(recovered, (inputs[:, varied] - inputs[:, varied].mean(0)) / spread[varied]).value
+        measured["dependence"] = dependence(
+            recovered, (inputs[:, varied] - inputs[:, varied].mean(0)) / spread[varied]
+        ).value
     rows = [RecoveryRow(node, part, name, value) for name, value in measured.items()]
-    return rows + [RecoveryRow(node, part, POINT, value, known) for value, known in zip(turned.tolist(), true.tolist(), strict=True)]
+    return rows + [
+        RecoveryRow(node, part, POINT, value, known)
+        for value, known in zip(turned.tolist(), true.tolist(), strict=True)
+    ]

@@ -1,7 +1,8 @@
 """What a run has recorded, read back.
 
-Of a run folder the report reads the decisions, the metrics, the configuration, what was chosen for it, and what a known
-truth says of the decisions (``truth.csv``); any of them may be missing. A last line that was cut off when a run was killed is left out.
+Of a run folder the report reads the decisions, the metrics, the configuration, what was chosen for it, and
+what a known truth says of the decisions (``truth.csv``); any of them may be missing. A last line that was cut
+off when a run was killed is left out.
 """
 
 from collections import defaultdict
@@ -24,11 +25,13 @@ class Recorded:
 
     Attributes:
         path: The folder.
-        decisions: One dictionary a decision, in the order of their indices, with `seconds` where they were measured.
+        decisions: One dictionary a decision, in the order of their indices, with `seconds` where they were
+            measured.
         metrics: Name to (step, value) pairs in the order written.
         config: The resolved configuration; empty if missing.
         truth: The rows of ``truth.csv``; empty if missing.
-        choices: Group of the configuration to what was chosen of it, such as decision to cme; empty if missing.
+        choices: Group of the configuration to what was chosen of it, such as decision to cme; empty if
+            missing.
     """
 
     path: Path
@@ -39,10 +42,14 @@ class Recorded:
     choices: dict[str, str] = field(default_factory=dict)
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
-        """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions that are no sequences."""
+        """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions
+        that are no sequences.
+        """
         found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
-            found[search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None].append(decided)
+            found[
+                search_of(decided), decided["trajectory"]["changes"] if is_sequence(decided) else None
+            ].append(decided)
         return dict(sorted(found.items(), key=lambda item: -1 if item[0][1] is None else item[0][1]))
 
 
@@ -63,7 +70,9 @@ def effort(decided: Decided, name: str) -> Any:
 
 
 def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
-    """A part of the estimate (``point``, ``lower``, ``upper``), or of the baseline; None where there is none."""
+    """A part of the estimate (``point``, ``lower``, ``upper``), or of the baseline; None where there is
+    none.
+    """
     stated = decided.get(of)
     return stated.get(part) if isinstance(stated, Mapping) else None
 
@@ -71,7 +80,9 @@ def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
 def _truth(path: Path) -> list[dict[str, str]]:
     """The rows of truth.csv: of an episode's features, or of recovered noise."""
     rows = read_rows(path, ("quantity", "value"), ("value", "true"))
-    return read_rows(path, NOISE if rows and "node" in rows[0] else FEATURES, ("value", "true")) if rows else []
+    return (
+        read_rows(path, NOISE if rows and "node" in rows[0] else FEATURES, ("value", "true")) if rows else []
+    )
 
 
 def read(path: str | Path) -> Recorded:

@@ -1,9 +1,9 @@
 """Rows of decisions in foresight: what was claimed, and, where a world knows it, what is true.
 
-A row says, for one method in one context, the true probability of a desired outcome after the decision (``auf``), the
-largest one possible (``oracle``) and the one with nothing altered (``no_action``); what the method claims (``estimate``)
-with its interval (``lower``, ``upper``); and the seconds of the decision. Nothing altered, by refusal or by choice, has
-no interval; the claim is then that for doing nothing.
+A row says, for one method in one context, the true probability of a desired outcome after the decision
+(``auf``), the largest one possible (``oracle``) and the one with nothing altered (``no_action``); what the
+method claims (``estimate``) with its interval (``lower``, ``upper``); and the seconds of the decision.
+Nothing altered, by refusal or by choice, has no interval; the claim is then that for doing nothing.
 
 Source: Du et al. (2026), Sec. 4.1 (AUF probability) and Tab. 1.
 """
@@ -16,7 +16,19 @@ from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim
 
-COLUMNS = ("dataset", "method", "seed", "context", "auf", "oracle", "no_action", "estimate", "lower", "upper", "seconds")
+COLUMNS = (
+    "dataset",
+    "method",
+    "seed",
+    "context",
+    "auf",
+    "oracle",
+    "no_action",
+    "estimate",
+    "lower",
+    "upper",
+    "seconds",
+)
 NUMBERS = COLUMNS[4:]
 Row = dict[str, Any]
 
@@ -43,15 +55,31 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
     """
     score = decided.get("score") or {}
     acted = decided.get("alteration") is not None
-    true = {"auf": score.get("probability"), "oracle": score.get("oracle"), "no_action": score.get("no_action")}
+    true = {
+        "auf": score.get("probability"),
+        "oracle": score.get("oracle"),
+        "no_action": score.get("no_action"),
+    }
     lower, upper = interval_of(decided)
-    claimed = {"estimate": claim(decided, of="estimate" if acted else "baseline"), "lower": lower, "upper": upper}
-    numbers = true | (claimed if acted else claimed | {"lower": None, "upper": None}) | {"seconds": decided.get("seconds")}
-    return {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")} | {key: number(numbers[key]) for key in NUMBERS}
+    claimed = {
+        "estimate": claim(decided, of="estimate" if acted else "baseline"),
+        "lower": lower,
+        "upper": upper,
+    }
+    numbers = (
+        true
+        | (claimed if acted else claimed | {"lower": None, "upper": None})
+        | {"seconds": decided.get("seconds")}
+    )
+    return {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")} | {
+        key: number(numbers[key]) for key in NUMBERS
+    }
 
 
 def interval_of(decided: Decided) -> tuple[Any, Any]:
-    """Lower and upper end of what is claimed: the estimate's, or else the certificate's; None where there is none."""
+    """Lower and upper end of what is claimed: the estimate's, or else the certificate's; None where there is
+    none.
+    """
     certificate = decided.get("certificate") or {}
     lower, upper = claim(decided, "lower"), claim(decided, "upper")
     return (certificate.get("lower"), certificate.get("upper")) if lower is None else (lower, upper)
@@ -66,7 +94,9 @@ def number(value: object) -> float:
 
 def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
     """Rows as they were read from CSV, with numbers as numbers."""
-    return [{**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows]
+    return [
+        {**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows
+    ]
 
 
 def written(rows: Sequence[Mapping[str, object]], columns: Sequence[str], *, head: bool = True) -> str:

@@ -1,23 +1,24 @@
 """The true counterfactuals of simulated patients.
 
-The simulator's own law, with the patient's level and the noise that each step really had, answers what the patient
-would have gone through under other doses. Its state is latent, with the step's number behind it; its reward is minus the SOFA score,
-which depends on the action as well: the score of a step counts the vasopressor given in that step. A changed action
-is given as the dose that its level stands for, an unchanged one as the dose that was given, jitter and all, so that
-nothing changed reproduces the observed course.
+The simulator's own law, with the patient's level and the noise that each step really had, answers what the
+patient would have gone through under other doses. Its state is latent, with the step's number behind it; its
+reward is minus the SOFA score, which depends on the action as well: the score of a step counts the
+vasopressor given in that step. A changed action is given as the dose that its level stands for, an unchanged
+one as the dose that was given, jitter and all, so that nothing changed reproduces the observed course.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (the law's noise in place of an abducted one).
 
 Where a true gain comes from: later states, or the scoring of the dose itself.
 
-SOFA counts the vasopressor of its own step. With the states x, x' and the vasopressor doses v, v' of the observed and of
-the changed course, the summed score S falls by
+SOFA counts the vasopressor of its own step. With the states x, x' and the vasopressor doses v, v' of the
+observed and of the changed course, the summed score S falls by
 
     S(x, v) - S(x', v') = [S(x, v) - S(x', v)] + [S(x', v) - S(x', v')]
                              through states          through scoring
 
-The first part is what became of the patient, the second what the score no longer counts because a drug was withheld, or
-counts because it was given. The reverse order, scoring first, gives another split where the two interact.
+The first part is what became of the patient, the second what the score no longer counts because a drug was
+withheld, or counts because it was given. The reverse order, scoring first, gives another split where the two
+interact.
 
 Source: Komorowski et al. (2018) for the score of a step; the split is ours.
 """
@@ -72,8 +73,14 @@ def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -
         decision: Which actions to change.
     """
     given, changed = problem.courses_of_doses(episode, decision)
-    observed, altered = emit(true_course(problem.cohort, int(episode.identity), torch.stack((given, changed))))
-    scored = [float(sofa(states, doses[:, 0])[problem.action_lag :].sum()) for states in (observed, altered) for doses in (given, changed)]
+    observed, altered = emit(
+        true_course(problem.cohort, int(episode.identity), torch.stack((given, changed)))
+    )
+    scored = [
+        float(sofa(states, doses[:, 0])[problem.action_lag :].sum())
+        for states in (observed, altered)
+        for doses in (given, changed)
+    ]
     before, rescored, moved, both = scored
     return GainParts(before - moved, moved - both, rescored - both, before - rescored)
 
@@ -106,7 +113,11 @@ class SepsisTruth(EpisodeSurrogate):
         """The patient's true steps, in latent coordinates; no Lipschitz constant is claimed."""
         patient, horizon = int(episode.identity), episode.horizon
         given = self.given(episode)
-        vent, noise, level = self.cohort.ventilated[patient], self.cohort.noise[patient], self.cohort.level[patient]
+        vent, noise, level = (
+            self.cohort.ventilated[patient],
+            self.cohort.noise[patient],
+            self.cohort.level[patient],
+        )
 
         def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
             moved = move(states[:, :8], level, given[time][actions], vent[time], noise[time])
@@ -117,7 +128,9 @@ class SepsisTruth(EpisodeSurrogate):
         return EquationCourse(numbered, observed, self.levels.actions, equation)
 
     def given(self, episode: Episode) -> Tensor:
-        """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their levels' medians."""
+        """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their
+        levels' medians.
+        """
         return dose_options(episode, self.levels)
 
     def units(self, states: Tensor) -> Tensor:
@@ -172,4 +185,6 @@ def true_return(cohort: Cohort, levels: DoseLevels, episode: Episode, changes: i
     truth = SepsisTruth(cohort, levels)
     fixed = torch.zeros(episode.horizon, dtype=torch.bool)
     fixed[-1] = True
-    return CounterfactualReturn(truth, Hindsight(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes)
+    return CounterfactualReturn(
+        truth, Hindsight(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes
+    )

@@ -4,29 +4,34 @@
     coverage          = share of the altered contexts whose true probability lies in the claimed interval
     over-claim        = mean (estimate - auf) over the altered contexts
 
-The share is that of the means: a ratio for each context would be ruled by those in which there is next to nothing to gain.
-The interval of the mean is over seeds where there are several (contexts of a seed share a fitted model), else over contexts.
+The share is that of the means: a ratio for each context would be ruled by those in which there is next to
+nothing to gain. The interval of the mean is over seeds where there are several (contexts of a seed share a
+fitted model), else over contexts.
 
 Source: Du et al. (2026), Tab. 1 (mean and deviation over seeds); share and coverage are ours.
 
 What a method came to over repeats of rounds that learn from each other.
 
-    probability = mean over repeats of the mean over rounds of the true probability of success; its deviation is over repeats
-    late        = the same over the last 20 rounds (or as many as asked for); left is what it lacks to the best possible there
+    probability = mean over repeats of the mean over rounds of the true probability of success; its deviation
+    is over repeats
+    late        = the same over the last 20 rounds (or as many as asked for); left is what it lacks to the
+                best possible there
     covered     = share of the rounds with a bound whose true probability lies in it
 
-The bound speaks of the posterior's probability, so that `covered` may fall short of its level where the posterior errs, early above all.
+The bound speaks of the posterior's probability, so that `covered` may fall short of its level where the
+posterior errs, early above all.
 
 Source: Qin et al. (2023), Tab. 1, Fig. 4 and Thm. 7.
 
 What a method came to over seeds of trials.
 
     simple regret     = optimum - E[r | recommended action], after the last round
-    normalised regret = mean over seeds of the simple regret / mean over seeds of (optimum - best of the start design)
+    normalised regret = mean over seeds of the simple regret / mean over seeds of (optimum - best of the start
+    design)
     average           = mean over rounds of E[r | a_t], without the start design
 
-A normalised regret of 0 is the optimum, one of 1 is no better than the best of the start design; problems with different units can
-be averaged by it.
+A normalised regret of 0 is the optimum, one of 1 is no better than the best of the start design; problems
+with different units can be averaged by it.
 
 Source: Ren et al. (2025), Sec. 11.1 (best and average expected reward); the normalisation is ours.
 """

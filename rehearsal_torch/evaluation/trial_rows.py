@@ -1,9 +1,10 @@
 """Rows of trials: what was tried in each round, and what it was worth.
 
-A row says, for one round of one run, the expected reward of the action that was tried (``expected``), the best of all tried so far, the start
-design included (``best_expected``), the expected reward of the action that the method would have recommended in that round
-(``recommended_expected``), the largest possible (``optimum``), the best of the start design (``start``) and the seconds of the round. Expected
-rewards are the world's own; the method sees one noisy reward a round.
+A row says, for one round of one run, the expected reward of the action that was tried (``expected``), the
+best of all tried so far, the start design included (``best_expected``), the expected reward of the action
+that the method would have recommended in that round (``recommended_expected``), the largest possible
+(``optimum``), the best of the start design (``start``) and the seconds of the round. Expected rewards are the
+world's own; the method sees one noisy reward a round.
 
 Source: Ren et al. (2025), Sec. 11.1 (expected reward by round).
 """
@@ -15,7 +16,19 @@ from typing import Any
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.evaluation.rehearsal_rows import number
 
-COLUMNS = ("problem", "setting", "method", "seed", "round", "expected", "best_expected", "recommended_expected", "optimum", "start", "seconds")
+COLUMNS = (
+    "problem",
+    "setting",
+    "method",
+    "seed",
+    "round",
+    "expected",
+    "best_expected",
+    "recommended_expected",
+    "optimum",
+    "start",
+    "seconds",
+)
 KEY = COLUMNS[:4]
 NUMBERS = COLUMNS[5:]
 WHOLE = ("seed", "round")
@@ -30,7 +43,11 @@ def tried(decided: Decided) -> bool:
 def scored(decided: Decided) -> bool:
     """Whether a world said what a trial is worth."""
     score = decided.get("score")
-    return tried(decided) and isinstance(score, Mapping) and {"expected", "recommended", "optimum", "start"} <= set(score)
+    return (
+        tried(decided)
+        and isinstance(score, Mapping)
+        and {"expected", "recommended", "optimum", "start"} <= set(score)
+    )
 
 
 def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Sequence[Decided]) -> list[Row]:
@@ -44,11 +61,27 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
         decisions: Scored trials, with `seconds`, from the first round on.
     """
     scores = [one["score"] for one in decisions]
-    best = list(accumulate((number(score["expected"]) for score in scores), max, initial=number(scores[0]["start"]) if scores else None))[1:]
+    best = list(
+        accumulate(
+            (number(score["expected"]) for score in scores),
+            max,
+            initial=number(scores[0]["start"]) if scores else None,
+        )
+    )[1:]
     found = []
     for one, score, so_far in zip(decisions, scores, best, strict=True):
-        named = {"problem": problem, "setting": setting, "method": method, "seed": seed, "round": int(one["index"]) + 1}
-        values = {"expected": score["expected"], "best_expected": so_far, "recommended_expected": score["recommended"]}
+        named = {
+            "problem": problem,
+            "setting": setting,
+            "method": method,
+            "seed": seed,
+            "round": int(one["index"]) + 1,
+        }
+        values = {
+            "expected": score["expected"],
+            "best_expected": so_far,
+            "recommended_expected": score["recommended"],
+        }
         rest = {"optimum": score["optimum"], "start": score["start"], "seconds": one.get("seconds")}
         found.append(named | {key: number(value) for key, value in (values | rest).items()})
     return found
@@ -56,7 +89,15 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
 
 def trial_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
     """Rows as they were read from CSV, with numbers as numbers."""
-    return [{**line, "seed": int(line["seed"]), "round": int(line["round"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows]
+    return [
+        {
+            **line,
+            "seed": int(line["seed"]),
+            "round": int(line["round"]),
+            **{key: number(line[key]) for key in NUMBERS},
+        }
+        for line in rows
+    ]
 
 
 def by_seed(rows: Sequence[Row]) -> dict[int, list[Row]]:

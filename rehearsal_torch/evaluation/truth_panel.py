@@ -1,14 +1,14 @@
 """What the truth says of a learnt model.
 
-Only a simulated patient's counterfactuals are known. For each patient and each treatment sequence asked about, the
-learnt counterfactual states are compared with the true ones, feature by feature,
+Only a simulated patient's counterfactuals are known. For each patient and each treatment sequence asked
+about, the learnt counterfactual states are compared with the true ones, feature by feature,
 
     RMSE = sqrt(mean over the steps after the first change of (learnt - true)^2),
 
-beside two references: the observed course (as if nothing had changed) and a prediction with fresh noise (the model
-without abduction). The same differences, taken step by step after the first change, say how errors grow. A
-recommended sequence is judged by what it promises, by what it would really have given, and by its regret: how far it
-stays behind the best sequence under the true law.
+beside two references: the observed course (as if nothing had changed) and a prediction with fresh noise (the
+model without abduction). The same differences, taken step by step after the first change, say how errors
+grow. A recommended sequence is judged by what it promises, by what it would really have given, and by its
+regret: how far it stays behind the best sequence under the true law.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
 """
@@ -42,8 +42,10 @@ class TruthRow:
         sequence: Whose treatment: "recommended" or "random change".
         quantity: "rmse", "improvement", "return" or "regret".
         feature: The state variable of an RMSE; "SOFA" otherwise.
-        estimator: Who says so: "learnt", "observed course", "fresh noise", "claimed", "true", "no action", "true optimum".
-        value: In the feature's unit; improvements are relative, returns and regrets are in summed SOFA points.
+        estimator: Who says so: "learnt", "observed course", "fresh noise", "claimed", "true", "no action",
+            "true optimum".
+        value: In the feature's unit; improvements are relative, returns and regrets are in summed SOFA
+            points.
     """
 
     episode: str
@@ -76,7 +78,11 @@ class StepError:
 
 
 def truth_rows(
-    surrogate: TransitionModel, problem: SepsisSimulated, decisions: Sequence[tuple[Hindsight, Decision]], changes: int, optimum: int | None = 2
+    surrogate: TransitionModel,
+    problem: SepsisSimulated,
+    decisions: Sequence[tuple[Hindsight, Decision]],
+    changes: int,
+    optimum: int | None = 2,
 ) -> Iterator[TruthRow]:
     """Compares a learnt model with the truth, patient by patient.
 
@@ -85,8 +91,9 @@ def truth_rows(
         problem: Who knows the truth.
         decisions: Situations of the problem with what was recommended.
         changes: k, how many changes a decision was allowed.
-        optimum: Finds the true optimum, by enumeration over the model's dose levels, of decisions with at most so many changes; None
-            never does. Of 12 steps, a patient takes about 0.1 s at two changes and 5 s at three.
+        optimum: Finds the true optimum, by enumeration over the model's dose levels, of decisions with at
+            most so many changes; None never does. Of 12 steps, a patient takes about 0.1 s at two changes and
+            5 s at three.
 
     Yields:
         Rows as they are found.
@@ -94,7 +101,9 @@ def truth_rows(
     for situation, decision in decisions:
         episode = situation.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
-        yield from _errors(surrogate, problem, episode, random_change(surrogate, problem, episode), "random change")
+        yield from _errors(
+            surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
+        )
         yield from _gains(surrogate, problem, situation, decision, changes, optimum)
 
 
@@ -108,7 +117,9 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
     chosen = observed.clone()
     selectable = surrogate.levels.selectable
     # The action drawn, or the next one that may be selected.
-    others = [(int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)]
+    others = [
+        (int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)
+    ]
     chosen[step] = next((action for action in others if bool(selectable[action])), int(observed[step]))
     if int(chosen[step]) == int(observed[step]):
         return Decision(None, math.nan, status="no_action")
@@ -116,7 +127,9 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
     return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
 
 
-def step_errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str) -> Iterator[StepError]:
+def step_errors(
+    surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
+) -> Iterator[StepError]:
     """How errors grow with the steps since the first change.
 
     Args:
@@ -132,18 +145,28 @@ def step_errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: E
                 yield StepError(episode.identity, sequence, offset, feature, estimator, error)
 
 
-def _errors(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str) -> Iterator[TruthRow]:
+def _errors(
+    surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
+) -> Iterator[TruthRow]:
     for estimator, errors in _differences(surrogate, problem, episode, decision).items():
         for feature, value in zip(FEATURES, errors.square().mean(0).sqrt().tolist(), strict=True):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
 
 
 @torch.no_grad()
-def _differences(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision) -> dict[str, Tensor]:
-    """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty where nothing changes."""
+def _differences(
+    surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision
+) -> dict[str, Tensor]:
+    """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty where nothing
+    changes.
+    """
     course = surrogate.course(episode)
     given = surrogate.doses(course.observed)
-    changed = {step: action for step, action in decision.actions().items() if bool((surrogate.doses(torch.tensor(action)) != given[step]).any())}
+    changed = {
+        step: action
+        for step, action in decision.actions().items()
+        if bool((surrogate.doses(torch.tensor(action)) != given[step]).any())
+    }
     if not changed:
         return {}
     chosen = course.observed[:-1].clone()
@@ -174,7 +197,12 @@ def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Ten
 
 
 def _gains(
-    surrogate: TransitionModel, problem: SepsisSimulated, situation: Hindsight, decision: Decision, changes: int, optimum: int | None
+    surrogate: TransitionModel,
+    problem: SepsisSimulated,
+    situation: Hindsight,
+    decision: Decision,
+    changes: int,
+    optimum: int | None,
 ) -> Iterator[TruthRow]:
     row = TruthRow(situation.identity, "recommended", "improvement", "SOFA", "claimed", decision.improvement)
     truth = problem.score(situation, decision)

@@ -1,7 +1,9 @@
-"""What a dotted path in a configuration names: judged by the object that is found, not by how the path begins.
+"""What a dotted path in a configuration names: judged by the object that is found, not by how the path
+begins.
 
-`Path`, say, which some of our modules import, is found at ``rehearsal_torch.run_folder.Path`` and is none of ours; what a module
-keeps for itself (a leading underscore) is found nowhere. A path of an earlier version is read as that of today (`files.moved`).
+`Path`, say, which some of our modules import, is found at ``rehearsal_torch.run_folder.Path`` and is none of
+ours; what a module keeps for itself (a leading underscore) is found nowhere. A path of an earlier version is
+read as that of today (`files.moved`).
 
 Source: ours.
 """
@@ -14,7 +16,9 @@ from rehearsal_torch.files.moved import current
 
 
 def found_at(target: Any) -> Any:
-    """The class or function at a dotted path, a module and a name; None where there is none, or a name is private."""
+    """The class or function at a dotted path, a module and a name; None where there is none, or a name is
+    private.
+    """
     if not isinstance(target, str):
         return None
     names = current(target).split(".")
@@ -28,7 +32,8 @@ def found_at(target: Any) -> Any:
 
 
 def defined_in(target: Any, rooms: Iterable[str]) -> Any:
-    """The class or function at a dotted path, if the module named there defines it itself, and lies in one of the rooms; else None.
+    """The class or function at a dotted path, if the module named there defines it itself, and lies in one of
+    the rooms; else None.
 
     Args:
         target: The dotted path.

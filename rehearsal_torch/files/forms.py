@@ -1,6 +1,7 @@
 """The form of a record: which keys a mapping must have, and of which kind each value is.
 
-Kinds are written as a message says them, several joined by "or" or commas: "a text or null", "true, false or null".
+Kinds are written as a message says them, several joined by "or" or commas: "a text or null", "true, false or
+null".
 """
 
 import sys
@@ -13,7 +14,9 @@ LARGEST = sys.float_info.max
 TEXTS, NUMBER, WHOLE = "a list of texts", "a number", "a whole number"
 
 
-def checked(content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = "") -> dict[str, Any]:
+def checked(
+    content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = ""
+) -> dict[str, Any]:
     """The content, if it is a mapping that has what it needs, with values of the kinds that are asked for.
 
     Args:
@@ -31,7 +34,9 @@ def checked(content: Any, where: str, forms: Mapping[str, str], needed: Sequence
         raise PlainFileError(f"{where}: expected a mapping of names to values; got {shown(content)}{end}")
     missing = [key for key in needed if key not in content]
     if missing:
-        raise PlainFileError(f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(missing)}{end}")
+        raise PlainFileError(
+            f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(missing)}{end}"
+        )
     for key, form in forms.items():
         if key in content and not is_a(content[key], form):
             raise PlainFileError(f"{where}: {key}: expected {form}; got {shown(content[key])}{end}")
@@ -43,8 +48,8 @@ def is_a(value: Any, form: str) -> bool:
 
     Args:
         value: Plain data.
-        form: One or several of: a text, a list of texts, a number, a whole number, true, false, null, a mapping, a mapping of numbers. Numbers are
-            finite, whole numbers fit into 64 bits.
+        form: One or several of: a text, a list of texts, a number, a whole number, true, false, null, a
+            mapping, a mapping of numbers. Numbers are finite, whole numbers fit into 64 bits.
     """
     return any(_is(value, kind) for kind in form.replace(", ", " or ").split(" or "))
 

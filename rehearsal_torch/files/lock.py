@@ -1,8 +1,8 @@
 """One process at a time: a lock beside what is written, held by the operating system.
 
-The lock ends with the process that holds it, however that ends (a kill included); no file that a dead process left behind
-keeps anybody out. Beside the lock lies a note of who holds it, for the message that a second process is given; lock and
-note are removed when the work is done.
+The lock ends with the process that holds it, however that ends (a kill included); no file that a dead process
+left behind keeps anybody out. Beside the lock lies a note of who holds it, for the message that a second
+process is given; lock and note are removed when the work is done.
 """
 
 import json
@@ -27,7 +27,8 @@ class InUseError(ValueError):
 def locked(path: str | Path) -> Iterator[None]:
     """Holds the lock of a file or folder.
 
-    The lock of a folder is ``.rehearsal-lock`` in it; that of a file ``.<name>.rehearsal-lock`` beside it. A folder is made where it is missing.
+    The lock of a folder is ``.rehearsal-lock`` in it; that of a file ``.<name>.rehearsal-lock`` beside it. A
+    folder is made where it is missing.
 
     Args:
         path: A file, or a folder; what does not exist is taken for a folder where its name has no suffix.
@@ -55,7 +56,8 @@ def locked(path: str | Path) -> Iterator[None]:
         write_text(note, json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}) + "\n")
         yield
     finally:
-        # Both are removed while the lock is held: whoever opened the lock before that finds it gone, and opens a new one.
+        # Both are removed while the lock is held: whoever opened the lock before that finds it gone, and
+        # opens a new one.
         with suppress(OSError):
             note.unlink(missing_ok=True)
             if lock.stat().st_size == 0:
@@ -66,7 +68,11 @@ def locked(path: str | Path) -> Iterator[None]:
 def lock_of(path: str | Path) -> Path:
     """The lock of a file or folder; see `locked`."""
     target = Path(path)
-    return target.with_name(f".{target.name}{LOCK}") if target.is_file() or (target.suffix and not target.is_dir()) else target / LOCK
+    return (
+        target.with_name(f".{target.name}{LOCK}")
+        if target.is_file() or (target.suffix and not target.is_dir())
+        else target / LOCK
+    )
 
 
 def _holder(note: Path) -> str:

@@ -1,10 +1,10 @@
 """Plain files: YAML and JSON that people, other programs or other machines wrote, read within bounds.
 
-A few lines of YAML can stand for billions of values: an alias repeats what its anchor named, and may repeat a repetition.
-A text is therefore measured before anything is built from it: its length, how deep it nests, and how many values it holds
-once every alias is written out. A key that stands twice in one mapping is refused, where YAML and JSON would silently
-take the last. Numbers that are no numbers (nan, the infinities) are left to the reader in YAML, where people write .inf on
-purpose, and refused in JSON, which has none.
+A few lines of YAML can stand for billions of values: an alias repeats what its anchor named, and may repeat a
+repetition. A text is therefore measured before anything is built from it: its length, how deep it nests, and
+how many values it holds once every alias is written out. A key that stands twice in one mapping is refused,
+where YAML and JSON would silently take the last. Numbers that are no numbers (nan, the infinities) are left
+to the reader in YAML, where people write .inf on purpose, and refused in JSON, which has none.
 """
 
 import json
@@ -23,7 +23,9 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainFileError(ValueError):
-    """A file or text that is not read; its message says where, what was expected, what was found, and what to do."""
+    """A file or text that is not read; its message says where, what was expected, what was found, and what to
+    do.
+    """
 
 
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
@@ -61,7 +63,9 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
     file = Path(path)
     try:
         if not file.is_file():
-            raise PlainFileError(f"{file}: there is {'a folder, not a file' if file.is_dir() else 'no such file'}")
+            raise PlainFileError(
+                f"{file}: there is {'a folder, not a file' if file.is_dir() else 'no such file'}"
+            )
         with file.open("rb") as stream:
             content = stream.read(largest + 1)
     except OSError as error:
@@ -71,13 +75,17 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
             raise
         raise PlainFileError(f"{str(file)!r} is no name of a file ({error})") from error
     if len(content) > largest:
-        raise PlainFileError(f"{file}: expected at most {_size(largest)}; it is larger: is it the file that was meant?")
+        raise PlainFileError(
+            f"{file}: expected at most {_size(largest)}; it is larger: is it the file that was meant?"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         wide = content[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in content[:200]
         guess = "it looks like UTF-16" if wide else f"byte {error.start} is none"
-        raise PlainFileError(f"{file}: expected text in UTF-8; {guess}: save the file again as UTF-8") from error
+        raise PlainFileError(
+            f"{file}: expected text in UTF-8; {guess}: save the file again as UTF-8"
+        ) from error
 
 
 def yaml_of(text: str, where: str) -> Any:
@@ -88,7 +96,8 @@ def yaml_of(text: str, where: str) -> Any:
         where: What the text is called in messages.
 
     Raises:
-        PlainFileError: if it is no YAML, nests deeper than 40, holds more than 200,000 values, or names a key twice.
+        PlainFileError: if it is no YAML, nests deeper than 40, holds more than 200,000 values, or names a key
+            twice.
     """
     return _guarded("YAML", where, lambda: _yaml(text))
 
@@ -103,18 +112,26 @@ def json_of(text: str, where: str) -> Any:
     Raises:
         PlainFileError: if it is no JSON, nests too deep, holds nan or an infinity, or names a key twice.
     """
-    return _guarded("JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant))
+    return _guarded(
+        "JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    )
 
 
 def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
     try:
         return read()
     except PlainFileError as error:
-        raise PlainFileError(f"{where}: {error}" if not str(error).startswith(where) else str(error)) from error
+        raise PlainFileError(
+            f"{where}: {error}" if not str(error).startswith(where) else str(error)
+        ) from error
     except RecursionError as error:
-        raise PlainFileError(f"{where}: expected {kind} that nests at most {DEPTH} deep; it nests deeper") from error
+        raise PlainFileError(
+            f"{where}: expected {kind} that nests at most {DEPTH} deep; it nests deeper"
+        ) from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
-        raise PlainFileError(f"{where} cannot be read as {kind}: {' '.join(str(error).split())[:300]}") from error
+        raise PlainFileError(
+            f"{where} cannot be read as {kind}: {' '.join(str(error).split())[:300]}"
+        ) from error
 
 
 def _yaml(text: str) -> Any:
@@ -134,11 +151,16 @@ def _measure(text: str) -> None:
         size = 0
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise PlainFileError(f"the alias *{event.anchor} stands inside of what it names, or before it: write the value out")
+                raise PlainFileError(
+                    f"the alias *{event.anchor} stands inside of what it names, or before it: write the "
+                    "value out"
+                )
             size = sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             if not event.style and len(event.value) > SCALAR:
-                raise PlainFileError(f"{_line(event)}: expected a value of at most {SCALAR} characters; got {len(event.value)}")
+                raise PlainFileError(
+                    f"{_line(event)}: expected a value of at most {SCALAR} characters; got {len(event.value)}"
+                )
             size = 1
             if event.anchor:
                 sizes[event.anchor] = size
@@ -147,14 +169,19 @@ def _measure(text: str) -> None:
             # What an anchor named before is not what it names from here on.
             sizes.pop(event.anchor or "", None)
             if len(stack) > DEPTH + 1:
-                raise PlainFileError(f"{_line(event)}: expected at most {DEPTH} levels of nesting; there are more")
+                raise PlainFileError(
+                    f"{_line(event)}: expected at most {DEPTH} levels of nesting; there are more"
+                )
         elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
             anchor, size = stack.pop()
             if anchor:
                 sizes[anchor] = size
         stack[-1] = (stack[-1][0], stack[-1][1] + size)
         if stack[-1][1] > VALUES:
-            raise PlainFileError(f"expected at most {VALUES} values, aliases written out; there are more: is it the file that was meant?")
+            raise PlainFileError(
+                f"expected at most {VALUES} values, aliases written out; there are more: is it the file that "
+                "was meant?"
+            )
 
 
 def _line(event: yaml.Event) -> str:
@@ -170,7 +197,10 @@ class _Strict(_Loader):
         for key_node, _ in node.value:
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
                 if (key_node.tag, key_node.value) in seen:
-                    raise PlainFileError(f"line {key_node.start_mark.line + 1}: the key {key_node.value!r} stands twice in one mapping: leave one out")
+                    raise PlainFileError(
+                        f"line {key_node.start_mark.line + 1}: the key {key_node.value!r} stands twice in "
+                        "one mapping: leave one out"
+                    )
                 seen.add((key_node.tag, key_node.value))
         made: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return made
@@ -180,7 +210,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [key for key, _ in pairs]
-        raise PlainFileError(f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object: leave one out")
+        raise PlainFileError(
+            f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object: "
+            "leave one out"
+        )
     return found
 
 

@@ -1,7 +1,8 @@
 """Rows of a CSV that a program of ours wrote, line by line, read back strictly.
 
-A last line that was cut off when its writer was killed is left out. Everything else that is not of the form it was written in
-is refused with the file, the line, what was expected and what to do: such files are records, and nobody guesses in a record.
+A last line that was cut off when its writer was killed is left out. Everything else that is not of the form
+it was written in is refused with the file, the line, what was expected and what to do: such files are
+records, and nobody guesses in a record.
 
 Source: ours.
 """
@@ -17,7 +18,12 @@ BYTES = 2**30
 _REMEDY = "restore the file from a copy, or move it away and make it anew"
 
 
-def read_rows(path: str | Path, columns: Collection[str] = (), numbers: Collection[str] = (), whole: Collection[str] = ()) -> list[dict[str, str]]:
+def read_rows(
+    path: str | Path,
+    columns: Collection[str] = (),
+    numbers: Collection[str] = (),
+    whole: Collection[str] = (),
+) -> list[dict[str, str]]:
     """A file's whole rows, column to text; none where there is no such file.
 
     Args:
@@ -49,18 +55,28 @@ def read_rows(path: str | Path, columns: Collection[str] = (), numbers: Collecti
             if not cells:
                 continue
             if "\0" in "".join(cells):
-                raise PlainFileError(f"{file}, line {reader.line_num}: expected text; got NUL bytes, which a disk leaves: {_REMEDY}")
+                raise PlainFileError(
+                    f"{file}, line {reader.line_num}: expected text; got NUL bytes, which a disk leaves: "
+                    f"{_REMEDY}"
+                )
             if len(cells) != len(header):
                 expected = f"expected {len(header)} cells, as many as the header has"
-                raise PlainFileError(f"{file}, line {reader.line_num}: {expected}; got {len(cells)}: {_REMEDY}")
+                raise PlainFileError(
+                    f"{file}, line {reader.line_num}: {expected}; got {len(cells)}: {_REMEDY}"
+                )
             row = dict(zip(header, cells, strict=True))
             for name, cell in row.items():
                 kind = "a whole number" if name in whole else "a number" if name in numbers else ""
                 if kind and not _is(cell, name in whole):
-                    raise PlainFileError(f"{file}, line {reader.line_num}, {name}: expected {kind}; got {shown(cell)}: {_REMEDY}")
+                    raise PlainFileError(
+                        f"{file}, line {reader.line_num}, {name}: expected {kind}; got {shown(cell)}: "
+                        f"{_REMEDY}"
+                    )
             found.append(row)
     except csv.Error as error:
-        raise PlainFileError(f"{file}, line {reader.line_num}: expected comma-separated cells; {error}: {_REMEDY}") from error
+        raise PlainFileError(
+            f"{file}, line {reader.line_num}: expected comma-separated cells; {error}: {_REMEDY}"
+        ) from error
     return found
 
 

@@ -1,13 +1,15 @@
 """Schemas: what a file or a mapping may hold, checked as a whole, with every fault said in our words.
 
-A schema is a pydantic model that derives from `Schema`: unknown keys are refused, and nothing is converted on the quiet. `read`
-checks plain data against it and lists all faults at once, each with the dotted path of the key, what was expected, what was found,
-and, where a key is close to a known one, which was probably meant. The building blocks are shared, so that one rule holds in all
-schemas:
+A schema is a pydantic model that derives from `Schema`: unknown keys are refused, and nothing is converted on
+the quiet. `read` checks plain data against it and lists all faults at once, each with the dotted path of the
+key, what was expected, what was found, and, where a key is close to a known one, which was probably meant.
+The building blocks are shared, so that one rule holds in all schemas:
 
-    Name      a text that is not empty; a whole number is read as its digits; a truth value is none, since YAML reads no and on as one
+    Name      a text that is not empty; a whole number is read as its digits; a truth value is none, since
+              YAML reads no and on as one
     Names     a list of names, each once; a single name is a list of one, and null is an empty list
-    Number    a finite number below 1e150 in size, so that its square is finite; a truth value is none. YAML reads 1e3 as a text: that is read
+    Number    a finite number below 1e150 in size, so that its square is finite; a truth value is none. YAML
+              reads 1e3 as a text: that is read
     Bound     the same, or null (or an infinity) for none
 
 Source: ours.
@@ -100,7 +102,8 @@ def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitte
 
 
 def plain_of(value: Any) -> Any:
-    """Dictionaries, lists, texts and numbers alone: mappings, sequences, arrays and tensors become such; other things stay for the schema to refuse.
+    """Dictionaries, lists, texts and numbers alone: mappings, sequences, arrays and tensors become such;
+    other things stay for the schema to refuse.
 
     Raises:
         FaultsError: if it nests more than 40 deep, or holds more than 200,000 values.
@@ -110,10 +113,14 @@ def plain_of(value: Any) -> Any:
     def made(each: Any, depth: int) -> Any:
         left[0] -= 1
         if depth > DEPTH or left[0] < 0:
-            raise FaultsError([f"expected at most {DEPTH} levels of nesting and {VALUES} values; there are more"])
+            raise FaultsError(
+                [f"expected at most {DEPTH} levels of nesting and {VALUES} values; there are more"]
+            )
         if isinstance(each, np.ndarray | torch.Tensor):
             if math.prod(each.shape) > left[0]:
-                raise FaultsError([f"expected at most {VALUES} values; got an array of shape {tuple(each.shape)}"])
+                raise FaultsError(
+                    [f"expected at most {VALUES} values; got an array of shape {tuple(each.shape)}"]
+                )
             return each.tolist()
         if isinstance(each, np.generic):
             return each.item()
@@ -134,7 +141,8 @@ def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
         plain: The mapping.
 
     Returns:
-        Field to value, for the fields without a fault, defaults included; and the faults, none where the whole is right.
+        Field to value, for the fields without a fault, defaults included; and the faults, none where the
+        whole is right.
     """
     try:
         plain = plain_of(plain)
@@ -175,12 +183,19 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
         known = _keys(detail["loc"], model)
         return f"{where}: unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}"
     if kind == "missing":
-        return f"{where}: missing; expected {_described(model, loc)}" if len(loc) == 1 else f"{where}: missing: write it beside the other keys"
+        return (
+            f"{where}: missing; expected {_described(model, loc)}"
+            if len(loc) == 1
+            else f"{where}: missing: write it beside the other keys"
+        )
     if kind == "fault":
         words = str(detail["ctx"]["words"])
     elif kind in ("too_long", "too_short"):
         bound = detail["ctx"].get("max_length", detail["ctx"].get("min_length"))
-        words = f"expected at {'most' if kind == 'too_long' else 'least'} {bound} entries; got {detail['ctx'].get('actual_length') or 'more'}"
+        words = (
+            f"expected at {'most' if kind == 'too_long' else 'least'} {bound} entries; got "
+            f"{detail['ctx'].get('actual_length') or 'more'}"
+        )
     else:
         expected = _EXPECTED.get(kind) or (_described(model, loc) if len(loc) == 1 else str(detail["msg"]))
         words = f"expected {expected}; got {shown(got)}"
@@ -205,7 +220,9 @@ def _described(model: type[BaseModel], loc: Sequence[Any]) -> str:
 
 
 def _keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
-    """The keys that may stand where an unknown one does: those of the model itself, or of the form that its mapping has."""
+    """The keys that may stand where an unknown one does: those of the model itself, or of the form that its
+    mapping has.
+    """
     tags = [part for part in loc[:-1] if isinstance(part, str) and part.startswith(TAG)]
     return tags[-1].removeprefix(TAG).split() if tags else list(model.model_fields) if len(loc) == 1 else []
 
@@ -224,16 +241,22 @@ def mapping(expected: str) -> BeforeValidator:
         if not isinstance(value, dict) or not value:
             raise fault(expected, value)
         names = [str(key) for key in value]
-        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        twice = (
+            sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        )
         if twice:
-            raise PydanticCustomError("fault", "{words}", {"words": f"{', '.join(twice)} stands there twice: keep one"})
+            raise PydanticCustomError(
+                "fault", "{words}", {"words": f"{', '.join(twice)} stands there twice: keep one"}
+            )
         return value
 
     return BeforeValidator(check)
 
 
 def list_of(expected: str) -> BeforeValidator:
-    """Refuses what is no list, a text above all, which would be read letter by letter; null is an empty list."""
+    """Refuses what is no list, a text above all, which would be read letter by letter; null is an empty
+    list.
+    """
 
     def check(value: Any) -> Any:
         if value is None:
@@ -247,7 +270,11 @@ def list_of(expected: str) -> BeforeValidator:
 
 def _name(value: Any) -> str:
     if isinstance(value, bool):
-        raise fault("a name", value, "YAML reads yes, no, on, off, true and false as truth values, so put the name in quotes")
+        raise fault(
+            "a name",
+            value,
+            "YAML reads yes, no, on, off, true and false as truth values, so put the name in quotes",
+        )
     if isinstance(value, int) and abs(value) < 10**18:
         return str(value)
     if not isinstance(value, str):
@@ -277,7 +304,13 @@ def _number(value: Any) -> float:
     if isinstance(value, str) and _EXPONENT.match(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        remedy = "write a decimal point" if isinstance(value, str) and "," in value else "take the quotes off" if isinstance(value, str) else ""
+        remedy = (
+            "write a decimal point"
+            if isinstance(value, str) and "," in value
+            else "take the quotes off"
+            if isinstance(value, str)
+            else ""
+        )
         raise fault("a number", value, remedy)
     if not abs(value) <= LARGEST:
         raise fault(f"a finite number, at most {LARGEST:g} in size", value)
@@ -315,4 +348,6 @@ Name = Annotated[str, BeforeValidator(_name)]
 Names = Annotated[list[Name], BeforeValidator(_single), AfterValidator(_once)]
 Number = Annotated[float, BeforeValidator(_number)]
 Bounds = Annotated[list[float], BeforeValidator(interval("[lower, upper], two finite numbers", closed=True))]
-Sides = Annotated[list[float | None], BeforeValidator(interval("[lower, upper], null for an open side", closed=False))]
+Sides = Annotated[
+    list[float | None], BeforeValidator(interval("[lower, upper], null for an open side", closed=False))
+]

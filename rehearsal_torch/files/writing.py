@@ -1,7 +1,7 @@
 """Writing a file as a whole or not at all.
 
-The new content is written beside the file, brought to disk, and renamed over it: whoever reads sees the old file or the new
-one, and a full disk, a kill or a crash leaves the old one as it was.
+The new content is written beside the file, brought to disk, and renamed over it: whoever reads sees the old
+file or the new one, and a full disk, a kill or a crash leaves the old one as it was.
 """
 
 import errno
@@ -21,7 +21,8 @@ def make_folder(folder: str | Path) -> Path:
         The folder.
 
     Raises:
-        OSError: if it cannot be made; a place that takes no folders, such as /proc, says so as one that may not be written to.
+        OSError: if it cannot be made; a place that takes no folders, such as /proc, says so as one that may
+            not be written to.
     """
     path = Path(folder)
     try:

@@ -1,22 +1,24 @@
 """The rehearsal graphs that a directed graph stands for.
 
-Observations do not tell a bi-directional clique from any order of its members (Thm. 16), so a directed graph stands for
-every rehearsal graph with which it is compatible. Replacing edges within a set of variables gives a rehearsal graph if and
-only if the set is a clique whose members have the same parents outside it. Put in their order v1, v2, ..., such members
-have v1's parents, and v1, v2, ... before them: each edge v_i -> v_{i+1} is covered, Pa(v_{i+1}) = Pa(v_i) + {v_i}.
+Observations do not tell a bi-directional clique from any order of its members (Thm. 16), so a directed graph
+stands for every rehearsal graph with which it is compatible. Replacing edges within a set of variables gives
+a rehearsal graph if and only if the set is a clique whose members have the same parents outside it. Put in
+their order v1, v2, ..., such members have v1's parents, and v1, v2, ... before them: each edge v_i -> v_{i+1}
+is covered, Pa(v_{i+1}) = Pa(v_i) + {v_i}.
 
-A variable is the target of at most one covered edge, its source being the last of its parents. Covered edges are thus a
-forest, cliques are stretches of its paths, and a rehearsal graph is a choice, for every variable, of at most one covered
-edge out of it. There are prod_v (1 + covered edges out of v), and no candidate has to be drawn and rejected.
+A variable is the target of at most one covered edge, its source being the last of its parents. Covered edges
+are thus a forest, cliques are stretches of its paths, and a rehearsal graph is a choice, for every variable,
+of at most one covered edge out of it. There are prod_v (1 + covered edges out of v), and no candidate has to
+be drawn and rejected.
 
 Source: Qin et al. (2023), Algorithm 2, steps 5-6; Chickering (1995) (covered edges); the forest is ours.
 
 Background knowledge: which directed edges may stand, must stand, and cannot.
 
-Tiers order variables in time: nothing in a later tier influences anything in an earlier one. For avoiding an undesired
-future there are three, the context X before the intermediate variables Z before the outcomes Y. Single edges may be
-forbidden or required besides. A bi-directional edge says that both directions are possible, so it needs both to be
-permitted and neither to be required.
+Tiers order variables in time: nothing in a later tier influences anything in an earlier one. For avoiding an
+undesired future there are three, the context X before the intermediate variables Z before the outcomes Y.
+Single edges may be forbidden or required besides. A bi-directional edge says that both directions are
+possible, so it needs both to be permitted and neither to be required.
 
 Source: Qin et al. (2023), Sec. 3 (X before Z before Y); Meek (1995) (required and forbidden edges).
 """
@@ -37,12 +39,14 @@ class Background:
     """What is known before the data.
 
     Attributes:
-        tiers: Sets of variables, earliest first; a text is a set of one, and a variable in none is free of them.
+        tiers: Sets of variables, earliest first; a text is a set of one, and a variable in none is free of
+            them.
         forbidden: Pairs (from, to) that are no edges.
         required: Pairs (from, to) that are edges.
 
     Raises:
-        ValueError: if a variable stands in two tiers, or required edges are forbidden, run against the tiers or in a circle.
+        ValueError: if a variable stands in two tiers, or required edges are forbidden, run against the tiers
+            or in a circle.
     """
 
     tiers: tuple[tuple[str, ...], ...] = ()
@@ -62,7 +66,9 @@ class Background:
         for source, target in self.required:
             if not self.permits(source, target):
                 reason = "forbidden as well" if (source, target) in self.forbidden else "against the tiers"
-                raise ValueError(f"the required edge {source} -> {target} is {reason}: take one of the two out")
+                raise ValueError(
+                    f"the required edge {source} -> {target} is {reason}: take one of the two out"
+                )
 
     @classmethod
     def roles(
@@ -94,7 +100,9 @@ class Background:
         Raises:
             ValueError: if it names another variable.
         """
-        known = {name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair}
+        known = {
+            name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair
+        }
         if unknown := sorted(known - set(names)):
             raise ValueError(f"background knowledge names {unknown}: the variables are {list(names)}")
 
@@ -113,7 +121,9 @@ class Background:
         return self.permits(one, other) and self.permits(other, one)
 
     def later(self, name: str, others: Iterable[str]) -> bool:
-        """Whether a variable stands in a later tier than all others, so that none of them can follow from it."""
+        """Whether a variable stands in a later tier than all others, so that none of them can follow from
+        it.
+        """
         mine = self._tier.get(name)
         theirs = [self._tier.get(other) for other in others]
         return mine is not None and all(place is not None and place < mine for place in theirs)
@@ -157,32 +167,52 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
     return {source: tuple(targets) for source, targets in found.items()}
 
 
-def standing_for(dag: RehearsalGraph, background: Background | None = None, most: int = MOST) -> tuple[RehearsalGraph, ...]:
+def standing_for(
+    dag: RehearsalGraph, background: Background | None = None, most: int = MOST
+) -> tuple[RehearsalGraph, ...]:
     """Every rehearsal graph with which a directed graph is compatible, itself first.
 
     Args:
         dag: Directed and acyclic.
-        background: Bi-directional edges join only pairs of which it permits both directions; None permits all.
+        background: Bi-directional edges join only pairs of which it permits both directions; None permits
+            all.
         most: Largest number of graphs.
 
     Raises:
         TooManyError: if there are more.
     """
     known = background or Background()
-    choices = {source: [target for target in targets if known.permits_both(source, target)] for source, targets in covered(dag).items()}
+    choices = {
+        source: [target for target in targets if known.permits_both(source, target)]
+        for source, targets in covered(dag).items()
+    }
     if (count := prod(1 + len(targets) for targets in choices.values())) > most:
-        raise TooManyError(f"a directed graph stands for {count} rehearsal graphs, more than {most}: tell more of what is known, or raise `most`")
+        raise TooManyError(
+            f"a directed graph stands for {count} rehearsal graphs, more than {most}: tell more of what is "
+            "known, or raise `most`"
+        )
     found = []
     for picked in product(*([None, *targets] for targets in choices.values())):
-        following = {source: target for source, target in zip(choices, picked, strict=True) if target is not None}
+        following = {
+            source: target for source, target in zip(choices, picked, strict=True) if target is not None
+        }
         cliques = _stretches(dag.names, following)
-        if all(known.permits_both(one, other) for clique in cliques for one in clique for other in clique if one != other):
+        if all(
+            known.permits_both(one, other)
+            for clique in cliques
+            for one in clique
+            for other in clique
+            if one != other
+        ):
             found.append(_replaced(dag, cliques))
     return tuple(found)
 
 
-def all_standing_for(dags: Iterable[RehearsalGraph], background: Background | None = None, most: int = MOST) -> tuple[RehearsalGraph, ...]:
-    """The distinct rehearsal graphs of several directed graphs: these first, then those with bi-directional edges, fewest first.
+def all_standing_for(
+    dags: Iterable[RehearsalGraph], background: Background | None = None, most: int = MOST
+) -> tuple[RehearsalGraph, ...]:
+    """The distinct rehearsal graphs of several directed graphs: these first, then those with bi-directional
+    edges, fewest first.
 
     Raises:
         TooManyError: if there are more than `most`.
@@ -192,13 +222,22 @@ def all_standing_for(dags: Iterable[RehearsalGraph], background: Background | No
         for graph in standing_for(dag, background, most):
             found.setdefault(signature(graph), graph)
         if len(found) > most:
-            raise TooManyError(f"more than {most} rehearsal graphs cannot be told apart: tell more of what is known, or raise `most`")
+            raise TooManyError(
+                f"more than {most} rehearsal graphs cannot be told apart: tell more of what is known, or "
+                "raise `most`"
+            )
     return tuple(sorted(found.values(), key=lambda graph: len(graph.bidirected)))
 
 
 def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
-    """Variables, directed and bi-directional edges: equal for graphs that differ only in the order in which these were named."""
-    return frozenset(graph.names), frozenset(graph.edges), frozenset(frozenset(pair) for pair in graph.bidirected)
+    """Variables, directed and bi-directional edges: equal for graphs that differ only in the order in which
+    these were named.
+    """
+    return (
+        frozenset(graph.names),
+        frozenset(graph.edges),
+        frozenset(frozenset(pair) for pair in graph.bidirected),
+    )
 
 
 def _stretches(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:
@@ -215,4 +254,7 @@ def _stretches(names: Iterable[str], following: dict[str, str]) -> list[tuple[st
 
 def _replaced(dag: RehearsalGraph, cliques: list[tuple[str, ...]]) -> RehearsalGraph:
     clique_of = {name: clique for clique in cliques for name in clique}
-    return RehearsalGraph(tuple(cliques), tuple((source, target) for source, target in dag.edges if clique_of[source] != clique_of[target]))
+    return RehearsalGraph(
+        tuple(cliques),
+        tuple((source, target) for source, target in dag.edges if clique_of[source] != clique_of[target]),
+    )

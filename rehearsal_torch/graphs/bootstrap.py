@@ -1,15 +1,19 @@
 """What is believed of the graph: learning it again and again from rows drawn with replacement.
 
-Given n rows, each of B resamples of n rows is learnt from by itself. The graphs that come out make up the set G, and
+Given n rows, each of B resamples of n rows is learnt from by itself. The graphs that come out make up the set
+G, and
 
     P(G | D) = 1 / |G|  for G in the set, 0 elsewhere                                       ("equal", Eq. 7)
 
-or, as in the bootstrap from which the approximation comes, in proportion to how often a graph came out, a resample's one
+or, as in the bootstrap from which the approximation comes, in proportion to how often a graph came out, a
+resample's one
 vote being shared by the graphs that it cannot tell apart                                   ("frequency").
 
-A resample may be of no use: a column may be constant in it, or its graphs too many to list. Such resamples are counted.
+A resample may be of no use: a column may be constant in it, or its graphs too many to list. Such resamples
+are counted.
 
-Source: Qin et al. (2023), Eq. 7; Friedman, Goldszmidt and Wyner (1999), Sec. 3 (frequencies, of edges and of graphs).
+Source: Qin et al. (2023), Eq. 7; Friedman, Goldszmidt and Wyner (1999), Sec. 3 (frequencies, of edges and of
+graphs).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -115,12 +119,19 @@ def bootstrap(
             told(done)
     if not found:
         raise ValueError(
-            f"none of {resamples} resamples is of use ({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
+            f"none of {resamples} resamples is of use "
+            f"({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
         )
     keys = sorted(found, key=lambda key: -votes[key])
     total = sum(votes.values()) if weights == "frequency" else float(len(keys))
     masses = [votes[key] / total if weights == "frequency" else 1 / total for key in keys]
-    return GraphPosterior(tuple(found[key] for key in keys), tuple(masses), tuple(votes[key] for key in keys), resamples, failures)
+    return GraphPosterior(
+        tuple(found[key] for key in keys),
+        tuple(masses),
+        tuple(votes[key] for key in keys),
+        resamples,
+        failures,
+    )
 
 
 def _useless(rows: Tensor) -> str:

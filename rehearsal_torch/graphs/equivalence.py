@@ -1,13 +1,15 @@
 """Markov equivalence: the directed acyclic graphs that observations cannot tell apart.
 
-Two such graphs say the same of conditional independence if and only if they have the same skeleton and the same
-v-structures a -> c <- b, a and b not adjacent. A class is written as a partially directed graph, whose members are its
-extensions: every undirected edge is given a direction, without a circle and without a v-structure that is not there yet.
+Two such graphs say the same of conditional independence if and only if they have the same skeleton and the
+same v-structures a -> c <- b, a and b not adjacent. A class is written as a partially directed graph, whose
+members are its extensions: every undirected edge is given a direction, without a circle and without a
+v-structure that is not there yet.
 
-Whether a partially directed graph has a member is decided by taking away, again and again, a variable x that no directed
-edge leaves and all of whose undirected neighbours are adjacent to all its other neighbours; there is a member if and only
-if this takes everything away. Asking so before each choice, the members are listed without a dead end, and an edge is
-compelled where one of its directions leaves no member: steps 3 and 4 of Algorithm 2.
+Whether a partially directed graph has a member is decided by taking away, again and again, a variable x that
+no directed edge leaves and all of whose undirected neighbours are adjacent to all its other neighbours; there
+is a member if and only if this takes everything away. Asking so before each choice, the members are listed
+without a dead end, and an edge is compelled where one of its directions leaves no member: steps 3 and 4 of
+Algorithm 2.
 
 Source: Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Qin et al. (2023), Algorithm 2, steps 3-4.
 """
@@ -52,12 +54,21 @@ class PartiallyDirected:
         unknown = sorted({end for edge in (*self.directed, *self.undirected) for end in edge} - set(place))
         if unknown:
             raise ValueError(f"unknown variables {unknown}: the variables are {list(self.names)}")
-        loose = [(one, other) if place[one] < place[other] else (other, one) for one, other in self.undirected]
-        object.__setattr__(self, "directed", tuple(sorted(self.directed, key=lambda edge: (place[edge[0]], place[edge[1]]))))
-        object.__setattr__(self, "undirected", tuple(sorted(loose, key=lambda edge: (place[edge[0]], place[edge[1]]))))
+        loose = [
+            (one, other) if place[one] < place[other] else (other, one) for one, other in self.undirected
+        ]
+        object.__setattr__(
+            self, "directed", tuple(sorted(self.directed, key=lambda edge: (place[edge[0]], place[edge[1]])))
+        )
+        object.__setattr__(
+            self, "undirected", tuple(sorted(loose, key=lambda edge: (place[edge[0]], place[edge[1]])))
+        )
         pairs = [frozenset(edge) for edge in (*self.directed, *self.undirected)]
         if len(set(pairs)) < len(pairs) or any(len(pair) == 1 for pair in pairs):
-            raise ValueError("a partially directed graph has at most one edge between two variables, and none from a variable to itself")
+            raise ValueError(
+                "a partially directed graph has at most one edge between two variables, and none from a "
+                "variable to itself"
+            )
 
     def adjacent(self) -> dict[str, set[str]]:
         """Variable to its neighbours, whatever the edges' directions."""
@@ -80,7 +91,8 @@ def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> Par
     """The class of a graph: directed are the edges that all members share.
 
     Args:
-        graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are compatible with it (Thm. 16).
+        graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are
+            compatible with it (Thm. 16).
         names: The order of the variables; None for the graph's.
     """
     graph.require_cliques("a class of directed graphs")
@@ -88,7 +100,9 @@ def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> Par
     dag = RehearsalGraph(tuple((name,) for name in graph.names), (*graph.edges, *inner))
     named = graph.names if names is None else tuple(names)
     kept = _colliding(dag, PartiallyDirected(named, dag.edges, ()).adjacent())
-    return closed(PartiallyDirected(named, tuple(kept), tuple(edge for edge in dag.edges if edge not in kept)))
+    return closed(
+        PartiallyDirected(named, tuple(kept), tuple(edge for edge in dag.edges if edge not in kept))
+    )
 
 
 def closed(pattern: PartiallyDirected) -> PartiallyDirected:
@@ -100,7 +114,10 @@ def closed(pattern: PartiallyDirected) -> PartiallyDirected:
     Source: Qin et al. (2023), Algorithm 2, step 3; Meek (1995), whose rules reach the same graph.
     """
     if not has_member(pattern):
-        raise NoMemberError("no directed acyclic graph has these edges and only these v-structures: the independences that were found contradict each other")
+        raise NoMemberError(
+            "no directed acyclic graph has these edges and only these v-structures: the independences that "
+            "were found contradict each other"
+        )
     for one, other in pattern.undirected:
         ways = [edge for edge in ((one, other), (other, one)) if _possible(pattern, edge)]
         if len(ways) == 1:
@@ -117,15 +134,19 @@ def has_member(pattern: PartiallyDirected) -> bool:
     return len(order) == len(pattern.names) and not added
 
 
-def relaxed(pattern: PartiallyDirected, told: Iterable[Edge] = ()) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
-    """A class with members that has the pattern's edges and directions, for a pattern that has none: with some v-structures more.
+def relaxed(
+    pattern: PartiallyDirected, told: Iterable[Edge] = ()
+) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
+    """A class with members that has the pattern's edges and directions, for a pattern that has none: with
+    some v-structures more.
 
     Args:
         pattern: Its directed edges run in no circle.
         told: Directed edges to keep in any case, as background knowledge.
 
     Returns:
-        The class, and the v-structures a -> c <- b that were added as triples (a, c, b), one for each variable taken greedily.
+        The class, and the v-structures a -> c <- b that were added as triples (a, c, b), one for each
+        variable taken greedily.
 
     Raises:
         NoMemberError: if directed edges run in a circle.
@@ -143,8 +164,14 @@ def relaxed(pattern: PartiallyDirected, told: Iterable[Edge] = ()) -> tuple[Part
 
 
 def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """The variables in the order in which they can be taken away, last effects first; not strict, one is taken even at the price of new v-structures."""
-    near, leaving, loose = pattern.adjacent(), dict.fromkeys(pattern.names, 0), {name: set[str]() for name in pattern.names}
+    """The variables in the order in which they can be taken away, last effects first; not strict, one is
+    taken even at the price of new v-structures.
+    """
+    near, leaving, loose = (
+        pattern.adjacent(),
+        dict.fromkeys(pattern.names, 0),
+        {name: set[str]() for name in pattern.names},
+    )
     into: dict[str, list[str]] = {name: [] for name in pattern.names}
     for source, target in pattern.directed:
         leaving[source] += 1
@@ -173,7 +200,11 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
 
 def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
     """The v-structures that taking a variable away as an effect of all its neighbours would add."""
-    return [(one, other) for one, other in combinations(sorted(near[name]), 2) if other not in near[one] and (one in loose[name] or other in loose[name])]
+    return [
+        (one, other)
+        for one, other in combinations(sorted(near[name]), 2)
+        if other not in near[one] and (one in loose[name] or other in loose[name])
+    ]
 
 
 def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
@@ -202,7 +233,10 @@ def members(pattern: PartiallyDirected, most: int = MOST) -> tuple[RehearsalGrap
     found: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):
         if len(found) == most:
-            raise TooManyError(f"more than {most} directed graphs are Markov equivalent: tell more of what is known (tiers, required edges), or raise `most`")
+            raise TooManyError(
+                f"more than {most} directed graphs are Markov equivalent: tell more of what is known (tiers, "
+                "required edges), or raise `most`"
+            )
         found.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
     return tuple(found)
 
@@ -218,9 +252,13 @@ def _extensions(pattern: PartiallyDirected) -> Iterator[tuple[Edge, ...]]:
 
 
 def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
-    """Whether an undirected edge may get this direction: without a new v-structure now, and with a member left."""
+    """Whether an undirected edge may get this direction: without a new v-structure now, and with a member
+    left.
+    """
     source, target = edge
     near = pattern.adjacent()
-    if any(end == target and start != source and start not in near[source] for start, end in pattern.directed):
+    if any(
+        end == target and start != source and start not in near[source] for start, end in pattern.directed
+    ):
         return False
     return has_member(pattern.orienting([edge]))

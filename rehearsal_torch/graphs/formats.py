@@ -9,25 +9,28 @@
       {recommend congestion} -> rating
     }
 
-`a -> b -> c` and `a <- b` are read as well, and so are groups in braces; semicolons may part statements, and positions and
-comments are passed over. A variable may have a part: context is written as adjusted, what may be altered as exposure, the
-outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members of a clique, so that what is read must
-satisfy Def. 3, or stands beside an arrow (a bow). An undirected edge `--` is refused: it says that the direction is not known.
+`a -> b -> c` and `a <- b` are read as well, and so are groups in braces; semicolons may part statements, and
+positions and comments are passed over. A variable may have a part: context is written as adjusted, what may
+be altered as exposure, the outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins
+members of a clique, so that what is read must satisfy Def. 3, or stands beside an arrow (a bow). An
+undirected edge `--` is refused: it says that the direction is not known.
 
 Source: Textor et al. (2016), dagitty; Qin et al. (2023), Def. 1-3.
 
 Rehearsal graphs as networkx graphs.
 
-A directed edge is an edge with kind "directed". A bi-directional edge is one edge as well, with kind "bidirected", from the
-member that stands first to the other; its direction means nothing. Beside a bow's arrow it runs the other way, as a networkx
-graph has one edge each way. A networkx graph without kinds is directed. Two opposite edges in it are refused: other programs
-write an undirected edge so, which says that the direction is not known, and not that both variables move together.
+A directed edge is an edge with kind "directed". A bi-directional edge is one edge as well, with kind
+"bidirected", from the member that stands first to the other; its direction means nothing. Beside a bow's
+arrow it runs the other way, as a networkx graph has one edge each way. A networkx graph without kinds is
+directed. Two opposite edges in it are refused: other programs write an undirected edge so, which says that
+the direction is not known, and not that both variables move together.
 
 Source: Hagberg, Schult and Swart (2008) (networkx); the attribute is ours.
 
 Rehearsal graphs in files: the ending says which notation.
 
-    .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or under `graph:`
+    .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or
+                      under `graph:`
     .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
     .dagitty .txt     dagitty's model code
 
@@ -66,11 +69,14 @@ def from_networkx(graph: Any) -> RehearsalGraph:
     """A rehearsal graph of a networkx graph with directed edges, plain or with `kind`.
 
     Raises:
-        ValueError: if its edges have no direction, two opposite ones have no kind, a kind is unknown, there are too many of them, or it is
-            no rehearsal graph; the message names the edge or clique.
+        ValueError: if its edges have no direction, two opposite ones have no kind, a kind is unknown, there
+            are too many of them, or it is no rehearsal graph; the message names the edge or clique.
     """
     if not graph.is_directed():
-        raise ValueError("expected a directed networkx graph; got an undirected one: influence has a direction, use nx.DiGraph")
+        raise ValueError(
+            "expected a directed networkx graph; got an undirected one: influence has a direction, use "
+            "nx.DiGraph"
+        )
     names = {node: str(data.get("label", node)) for node, data in graph.nodes(data=True)}
     if len(set(names.values())) < len(names):
         raise ValueError("several nodes have the same name: name each variable once")
@@ -79,12 +85,22 @@ def from_networkx(graph: Any) -> RehearsalGraph:
     for one, other, data in graph.edges(data=True):
         kind = data.get("kind", DIRECTED)
         if kind not in (DIRECTED, BIDIRECTED):
-            raise ValueError(f"edge {names[one]} -> {names[other]}: expected kind {DIRECTED!r} or {BIDIRECTED!r}; got {kind!r}")
-        if "kind" not in data and one != other and graph.has_edge(other, one) and "kind" not in _data(graph, other, one):
+            raise ValueError(
+                f"edge {names[one]} -> {names[other]}: expected kind {DIRECTED!r} or {BIDIRECTED!r}; got "
+                f"{kind!r}"
+            )
+        if (
+            "kind" not in data
+            and one != other
+            and graph.has_edge(other, one)
+            and "kind" not in _data(graph, other, one)
+        ):
             first, second = names[one], names[other]
             raise ValueError(
-                f"{first} -> {second} and {second} -> {first} without `kind` may be an undirected edge, which is no bi-directional one: keep the "
-                f"arrow that is meant, or keep one and give it kind={BIDIRECTED!r} where both move together for hidden reasons"
+                f"{first} -> {second} and {second} -> {first} without `kind` may be an undirected edge, "
+                "which is no bi-directional one: keep the "
+                f"arrow that is meant, or keep one and give it kind={BIDIRECTED!r} where both move together "
+                "for hidden reasons"
             )
         (bidirected if kind == BIDIRECTED else directed).append((names[one], names[other]))
     return RehearsalGraph.mixed(names.values(), directed, bidirected)
@@ -124,7 +140,12 @@ class Written:
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def to_dagitty(graph: RehearsalGraph, context: Iterable[str] = (), alterable: Iterable[str] = (), outcomes: Iterable[str] = ()) -> str:
+def to_dagitty(
+    graph: RehearsalGraph,
+    context: Iterable[str] = (),
+    alterable: Iterable[str] = (),
+    outcomes: Iterable[str] = (),
+) -> str:
     """The text of a graph.
 
     Args:
@@ -136,7 +157,11 @@ def to_dagitty(graph: RehearsalGraph, context: Iterable[str] = (), alterable: It
     Raises:
         ValueError: if a part names an unknown variable, or a name holds a quotation mark.
     """
-    part = {**dict.fromkeys(context, "adjusted"), **dict.fromkeys(alterable, "exposure"), **dict.fromkeys(outcomes, "outcome")}
+    part = {
+        **dict.fromkeys(context, "adjusted"),
+        **dict.fromkeys(alterable, "exposure"),
+        **dict.fromkeys(outcomes, "outcome"),
+    }
     if unknown := sorted(set(part) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
     lines = [_quoted(name) + (f" [{part[name]}]" if name in part else "") for name in graph.names]
@@ -149,12 +174,18 @@ def from_dagitty(text: str) -> Written:
     """Reads a text.
 
     Raises:
-        ValueError: if it is no such text, has edges or variables that no rehearsal graph has, or is no rehearsal graph; the message says where.
+        ValueError: if it is no such text, has edges or variables that no rehearsal graph has, or is no
+            rehearsal graph; the message says where.
     """
     tokens = _tokens(text)
     kinds = [value for _, value in tokens]
     start = kinds.index("{") if "{" in kinds else -1
-    if start < 0 or kinds[-1] != "}" or not 1 <= start <= 2 or kinds[0].lower() not in ("dag", "mag", "graph", "digraph"):
+    if (
+        start < 0
+        or kinds[-1] != "}"
+        or not 1 <= start <= 2
+        or kinds[0].lower() not in ("dag", "mag", "graph", "digraph")
+    ):
         raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
     names: dict[str, None] = {}
     parts: dict[str, list[str]] = {}
@@ -166,20 +197,32 @@ def from_dagitty(text: str) -> Written:
         kind, value = body[at]
         if kind == "edge":
             if value not in ("->", "<-", "<->") or not before:
-                undirected = value == "--" and bool(before) and "; -- says that the direction is not known: decide for one, or write <->"
-                raise ValueError(f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no others{undirected or ''}")
+                undirected = (
+                    value == "--"
+                    and bool(before)
+                    and "; -- says that the direction is not known: decide for one, or write <->"
+                )
+                raise ValueError(
+                    f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no "
+                    f"others{undirected or ''}"
+                )
             line = value
         elif value == "{" or kind == "word":
             group, at = _group(body, at)
             names |= dict.fromkeys(group)
             check_size(len(names), len(directed) + len(bidirected) + len(before) * len(group) * bool(line))
             for one, other in ((one, other) for one in before for other in group if line):
-                (bidirected if line == "<->" else directed).append((other, one) if line == "<-" else (one, other))
+                (bidirected if line == "<->" else directed).append(
+                    (other, one) if line == "<-" else (one, other)
+                )
             before, line = group, ""
         elif kind == "list":
             for mark in _PART.findall(_QUOTED.sub("", value)):
                 if mark in ("latent", "unobserved", "selected"):
-                    raise ValueError(f"{before} is {mark}: a rehearsal graph has seen variables only; join those that move together with <->")
+                    raise ValueError(
+                        f"{before} is {mark}: a rehearsal graph has seen variables only; join those that "
+                        "move together with <->"
+                    )
                 parts.setdefault(mark, []).extend(before)
         if value == ";":
             if line:
@@ -188,16 +231,23 @@ def from_dagitty(text: str) -> Written:
         at += 1
     if line:
         raise ValueError(f"an edge {line!r} leads nowhere: expected a variable behind it")
-    return Written(RehearsalGraph.mixed(names, directed, bidirected), {mark: tuple(dict.fromkeys(each)) for mark, each in parts.items()})
+    return Written(
+        RehearsalGraph.mixed(names, directed, bidirected),
+        {mark: tuple(dict.fromkeys(each)) for mark, each in parts.items()},
+    )
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """(kind, value) of every word, edge, list and mark; the first characters that are none of these are told."""
+    """(kind, value) of every word, edge, list and mark; the first characters that are none of these are
+    told.
+    """
     found, at, text = list[tuple[str, str]](), 0, text.strip()
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.end() == at:
-            raise ValueError(f"cannot read {text[at : at + 30].strip()!r} in line {text.count(chr(10), 0, at) + 1}")
+            raise ValueError(
+                f"cannot read {text[at : at + 30].strip()!r} in line {text.count(chr(10), 0, at) + 1}"
+            )
         kind = str(match.lastgroup)
         if kind not in ("comment", "setting"):
             found.append(("word" if kind == "quoted" else kind, match[kind]))
@@ -240,10 +290,17 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
     """
     file = _known(path)
     if file.suffix in (".yaml", ".yml"):
-        return write_text(file, yaml.safe_dump(graph.to_plain(), sort_keys=False, default_flow_style=None, allow_unicode=True))
+        return write_text(
+            file,
+            yaml.safe_dump(graph.to_plain(), sort_keys=False, default_flow_style=None, allow_unicode=True),
+        )
     if file.suffix in (".dagitty", ".txt"):
         return write_text(file, to_dagitty(graph))
-    lines = nx.generate_graphml(to_networkx(graph)) if file.suffix == ".graphml" else nx.generate_gml(to_networkx(graph))
+    lines = (
+        nx.generate_graphml(to_networkx(graph))
+        if file.suffix == ".graphml"
+        else nx.generate_gml(to_networkx(graph))
+    )
     return write_text(file, "".join(f"{line}\n" for line in lines))
 
 
@@ -252,7 +309,8 @@ def read_graph(path: str | Path) -> RehearsalGraph:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: for another ending, or if the file cannot be read or holds no rehearsal graph; the message names the file and what is wrong.
+        ValueError: for another ending, or if the file cannot be read or holds no rehearsal graph; the message
+            names the file and what is wrong.
     """
     file = _known(path)
     if not file.is_file():
@@ -268,7 +326,15 @@ def read_graph(path: str | Path) -> RehearsalGraph:
         raise
     except RecursionError as error:
         raise ValueError(f"{file}: nests too deep to be a graph") from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ParseError, nx.NetworkXError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        ParseError,
+        nx.NetworkXError,
+    ) as error:
         raise ValueError(f"{file}: {' '.join(str(error).split())}") from error
 
 

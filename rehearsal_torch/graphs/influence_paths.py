@@ -1,17 +1,19 @@
-"""Paths of influence: which variables can change an outcome at all, and what the table says of those that cannot.
+"""Paths of influence: which variables can change an outcome at all, and what the table says of those that
+cannot.
 
-Setting A changes an outcome only where a directed path leads from A to it in the graph in which A is set. Where there is none,
-the graph says that Y and A are independent once the common causes Z are known. That is a test of the graph which costs nothing:
-with residuals of regressions on Z, each row left out of its own,
+Setting A changes an outcome only where a directed path leads from A to it in the graph in which A is set.
+Where there is none, the graph says that Y and A are independent once the common causes Z are known. That is a
+test of the graph which costs nothing: with residuals of regressions on Z, each row left out of its own,
 
     R_i = (a_i - E[a | z_i]) (y_i - E[y | z_i]),        T = sqrt(n) mean(R) / sd(R),
 
-T is normal if they are independent (the generalised covariance measure). The regressions are kernel ridge, with widths and ridges
-chosen by the errors of the rows that are left out; a^2 is tested beside a. Rows that follow each other in time are no independent
-rows: sd(R) counts their correlation up to n^(1/3) steps apart, and long drifts are beyond it.
+T is normal if they are independent (the generalised covariance measure). The regressions are kernel ridge,
+with widths and ridges chosen by the errors of the rows that are left out; a^2 is tested beside a. Rows that
+follow each other in time are no independent rows: sd(R) counts their correlation up to n^(1/3) steps apart,
+and long drifts are beyond it.
 
-Source: Qin et al. (2023), Sec. 2 (alteration graphs); Shah and Peters (2020), Eq. 3 (generalised covariance measure); Newey and
-West (1987) for correlated rows.
+Source: Qin et al. (2023), Sec. 2 (alteration graphs); Shah and Peters (2020), Eq. 3 (generalised covariance
+measure); Newey and West (1987) for correlated rows.
 """
 
 import math
@@ -45,11 +47,17 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
         given: (n, q), the covariates; q may be 0.
 
     Returns:
-        The smallest p-value of a and a^2 with each outcome, times the number of tests, at most 1; 1 where there are too few rows to test.
+        The smallest p-value of a and a^2 with each outcome, times the number of tests, at most 1; 1 where
+        there are too few rows to test.
     """
     if len(action) < 20:
         return 1.0
-    some = torch.linspace(0, len(action) - 1, min(MOST, len(action)), dtype=torch.float64).round().long().to(action.device)
+    some = (
+        torch.linspace(0, len(action) - 1, min(MOST, len(action)), dtype=torch.float64)
+        .round()
+        .long()
+        .to(action.device)
+    )
     shown = _standardised(action[some].double().unsqueeze(-1))
     whole = _standardised(torch.cat([shown, shown.square(), outcomes[some].double()], -1))
     left = _left_out(_standardised(given[some].double()), whole)
@@ -61,7 +69,9 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
 
 
 def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
-    """Residuals (n, m) of kernel ridge regressions of targets (n, m) on inputs (n, q), each row left out of its own."""
+    """Residuals (n, m) of kernel ridge regressions of targets (n, m) on inputs (n, q), each row left out of
+    its own.
+    """
     count = len(targets)
     if not inputs.shape[-1]:
         return (targets - targets.mean(0)) * count / (count - 1)
@@ -87,7 +97,10 @@ def _p_value(products: Tensor) -> float:
     variance = float(centred.square().mean())
     if variance <= 1e-24:
         return 1.0
-    correlated = sum(2 * (1 - lag / (steps + 1)) * float((centred[lag:] * centred[:-lag]).sum() / count) for lag in range(1, steps + 1))
+    correlated = sum(
+        2 * (1 - lag / (steps + 1)) * float((centred[lag:] * centred[:-lag]).sum() / count)
+        for lag in range(1, steps + 1)
+    )
     statistic = math.sqrt(count) * abs(mean) / math.sqrt(max(variance + correlated, variance))
     return math.erfc(statistic / math.sqrt(2))
 

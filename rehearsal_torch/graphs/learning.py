@@ -1,31 +1,35 @@
 """Learning rehearsal graphs from observations.
 
-Given a table whose law factorises according to an unknown rehearsal graph that encodes all of its independences, sought
-are all rehearsal graphs that say the same of independence (Algorithm 2):
+Given a table whose law factorises according to an unknown rehearsal graph that encodes all of its
+independences, sought are all rehearsal graphs that say the same of independence (Algorithm 2):
 
     1  the skeleton: a and b are joined unless some S_ab makes them independent
     2  v-structures: a -> c <- b where a and b are not joined, both are joined to c, and c is not in S_ab
     3  every edge directed whose other direction adds a v-structure or a circle
     4  all Markov-equivalent directed graphs
-    5  from each, the rehearsal graphs in which cliques stand in place of directed edges     6  those that are valid
+    5  from each, the rehearsal graphs in which cliques stand in place of directed edges     6  those that are
+       valid
 
-Step 1 is causal-learn's PC skeleton, in its order-independent form; what is known beforehand enters it: required edges
-stay, and what lies in a later tier than both ends separates nothing. Tests err, and what they say may contradict itself.
-V-structures are therefore taken up strongest first, each where it contradicts none before it, and where no directed graph
-has what is left, v-structures are added, few at a time. Both are told; where the tests agree, neither happens.
+Step 1 is causal-learn's PC skeleton, in its order-independent form; what is known beforehand enters it:
+required edges stay, and what lies in a later tier than both ends separates nothing. Tests err, and what they
+say may contradict itself. V-structures are therefore taken up strongest first, each where it contradicts none
+before it, and where no directed graph has what is left, v-structures are added, few at a time. Both are told;
+where the tests agree, neither happens.
 
-Source: Qin et al. (2023), App. A.3, Algorithm 2; Spirtes and Glymour (1991) and Colombo and Maathuis (2014) (skeleton).
+Source: Qin et al. (2023), App. A.3, Algorithm 2; Spirtes and Glymour (1991) and Colombo and Maathuis (2014)
+(skeleton).
 
 Conditional independence, tested on a table.
 
-Given n rows, is a independent of b once S is known? A test answers with a p-value; above the level, independence is kept.
+Given n rows, is a independent of b once S is known? A test answers with a p-value; above the level,
+independence is kept.
 
     fisherz    partial correlation, for linear Gaussian laws
     chisq gsq  contingency tables, for columns that are codes
     kci        kernels, for laws of any form; slow beyond some hundred rows
 
-Fisher's test needs more rows than |S| + 3; where different rows are fewer (resampling repeats rows) it is not made, and the pair
-counts as dependent: no evidence parts them.
+Fisher's test needs more rows than |S| + 3; where different rows are fewer (resampling repeats rows) it is not
+made, and the pair counts as dependent: no evidence parts them.
 
 Source: Fisher (1921); Zhang et al. (2011) (kci). The tests are those of the library causal-learn.
 """
@@ -39,7 +43,15 @@ import numpy as np
 from torch import Tensor
 
 from rehearsal_torch.graphs.bidirection import Background, all_standing_for
-from rehearsal_torch.graphs.equivalence import MOST, NoMemberError, PartiallyDirected, closed, has_member, members, relaxed
+from rehearsal_torch.graphs.equivalence import (
+    MOST,
+    NoMemberError,
+    PartiallyDirected,
+    closed,
+    has_member,
+    members,
+    relaxed,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 TESTS = ("fisherz", "chisq", "gsq", "kci")
@@ -59,7 +71,8 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
         The p-value of column a against column b given columns S.
 
     Raises:
-        ValueError: for an unknown test, values that are missing, columns that are constant, that depend exactly on others, or are no codes.
+        ValueError: for an unknown test, values that are missing, columns that are constant, that depend
+            exactly on others, or are no codes.
         ModuleNotFoundError: if causal-learn is not installed.
     """
     if test not in TESTS:
@@ -68,7 +81,10 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
     _check(table, names, test)
     rows = len(np.unique(table, axis=0))
     if test in ("fisherz", "kci") and rows > len(names) and (tied := _tied(table, names)):
-        raise ValueError(f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, take one of them out")
+        raise ValueError(
+            f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, take "
+            "one of them out"
+        )
     p_value = _library(table, test)
 
     def answer(one: int, other: int, given: Sequence[int]) -> float:
@@ -84,7 +100,9 @@ def _library(table: np.ndarray, test: str) -> Callable[[int, int, tuple[int, ...
     try:
         from causallearn.utils.cit import CIT
     except ImportError as error:
-        raise ModuleNotFoundError("learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'") from error
+        raise ModuleNotFoundError(
+            "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
+        ) from error
     return CIT(table, test)
 
 
@@ -92,7 +110,9 @@ def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
     if table.ndim != 2 or table.shape[1] != len(names):
         raise ValueError(f"expected values of shape (n, {len(names)}); got {table.shape}")
     if len(table) < 5:
-        raise ValueError(f"expected at least 5 rows; got {len(table)}: no independence can be tested on so few")
+        raise ValueError(
+            f"expected at least 5 rows; got {len(table)}: no independence can be tested on so few"
+        )
     missing = [name for name, column in zip(names, table.T, strict=True) if not np.isfinite(column).all()]
     if missing:
         raise ValueError(f"{missing} have values that are missing or infinite: drop or impute those rows")
@@ -100,20 +120,32 @@ def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
     if constant:
         raise ValueError(f"{constant} are constant: a constant says nothing, take the variable out")
     if test in ("chisq", "gsq"):
-        wide = [name for name, column in zip(names, table.T, strict=True) if (column != column.round()).any() or len(np.unique(column)) > _LEVELS]
+        wide = [
+            name
+            for name, column in zip(names, table.T, strict=True)
+            if (column != column.round()).any() or len(np.unique(column)) > _LEVELS
+        ]
         if wide:
-            raise ValueError(f"{test} tests codes, at most {_LEVELS} whole numbers a column; {wide} have other values: use fisherz or kci, or bin them")
+            raise ValueError(
+                f"{test} tests codes, at most {_LEVELS} whole numbers a column; {wide} have other values: "
+                "use fisherz or kci, or bin them"
+            )
 
 
 def _tied(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
-    """The first column that depends exactly on earlier ones, behind those that it depends on; empty if there is none."""
+    """The first column that depends exactly on earlier ones, behind those that it depends on; empty if there
+    is none.
+    """
     scaled = (table - table.mean(0)) / table.std(0)
     kept: list[int] = []
     for index in range(scaled.shape[1]):
         weights, *_ = np.linalg.lstsq(scaled[:, kept], scaled[:, index], rcond=None)
         rest = scaled[:, index] - scaled[:, kept] @ weights
         if np.sqrt((rest**2).mean()) < 1e-7:
-            return (*(names[each] for each, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6), names[index])
+            return (
+                *(names[each] for each, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6),
+                names[index],
+            )
         kept.append(index)
     return ()
 
@@ -160,7 +192,8 @@ def learn(
         most: Largest number of graphs.
 
     Raises:
-        ValueError: if the table or an argument cannot be used, or no graph agrees with the tests and what is known (`NoMemberError`).
+        ValueError: if the table or an argument cannot be used, or no graph agrees with the tests and what is
+            known (`NoMemberError`).
         TooManyError: if there are more graphs than `most`.
 
     Source: Qin et al. (2023), Algorithm 2.
@@ -185,7 +218,8 @@ def pattern_from(
         The class, and notes on contradictions.
 
     Raises:
-        ValueError: for a level outside (0, 1), fewer than two variables, a name that stands twice, or background knowledge of unknown variables.
+        ValueError: for a level outside (0, 1), fewer than two variables, a name that stands twice, or
+            background knowledge of unknown variables.
         NoMemberError: if no directed graph agrees.
     """
     if not 0 < level < 1:
@@ -196,17 +230,32 @@ def pattern_from(
     known.check(names)
     informed = _Informed(p_value, names, known)
     edges, separators = _skeleton(informed, names, level)
-    banned = [(a, b) for a, b in edges if not known.permits(names[a], names[b]) and not known.permits(names[b], names[a])]
+    banned = [
+        (a, b)
+        for a, b in edges
+        if not known.permits(names[a], names[b]) and not known.permits(names[b], names[a])
+    ]
     edges = [edge for edge in edges if edge not in banned]
-    # Nothing parts a pair that is only said not to be joined: the set that comes nearest to parting it stands in.
+    # Nothing parts a pair that is only said not to be joined: the set that comes nearest to parting it stands
+    # in.
     separators |= {pair: [_nearest(p_value, pair, edges)] for pair in banned}
     found = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
-    told = [(names[a], names[b]) for a, b in (*edges, *((b, a) for a, b in edges)) if not known.permits(names[b], names[a])]
+    told = [
+        (names[a], names[b])
+        for a, b in (*edges, *((b, a) for a, b in edges))
+        if not known.permits(names[b], names[a])
+    ]
     found, notes = found.orienting(told), []
     if _circular(found):
-        raise NoMemberError("what is known directs the edges that were found in a circle: check tiers, forbidden and required edges")
+        raise NoMemberError(
+            "what is known directs the edges that were found in a circle: check tiers, forbidden and "
+            "required edges"
+        )
     for a, c, b in _v_structures(p_value, edges, separators):
-        shown, arrows = f"{names[a]} -> {names[c]} <- {names[b]}", [(names[a], names[c]), (names[b], names[c])]
+        shown, arrows = (
+            f"{names[a]} -> {names[c]} <- {names[b]}",
+            [(names[a], names[c]), (names[b], names[c])],
+        )
         if not all(known.permits(*arrow) for arrow in arrows):
             notes.append(f"{shown} is left out: it contradicts what is known")
         elif any((end, start) in found.directed for start, end in arrows):
@@ -217,12 +266,17 @@ def pattern_from(
             found = found.orienting(arrows)
     if not has_member(found):
         found, added = relaxed(found, told)
-        notes += [f"{one} -> {child} <- {other} is added: without it no directed graph has these edges" for one, child, other in added]
+        notes += [
+            f"{one} -> {child} <- {other} is added: without it no directed graph has these edges"
+            for one, child, other in added
+        ]
     return closed(found), tuple(notes)
 
 
 class _Informed:
-    """A test that knows what is known: required edges are dependences, and what lies later than both ends separates nothing."""
+    """A test that knows what is known: required edges are dependences, and what lies later than both ends
+    separates nothing.
+    """
 
     # The library's graph reads this name.
     method = "informed"
@@ -242,7 +296,9 @@ def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list
     try:
         from causallearn.utils.PCUtils.SkeletonDiscovery import skeleton_discovery
     except ImportError as error:
-        raise ModuleNotFoundError("learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'") from error
+        raise ModuleNotFoundError(
+            "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
+        ) from error
     # Of the table the library reads nothing but its width: the test holds the values.
     found = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
     edges, separators = [], {}
@@ -254,14 +310,20 @@ def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list
     return edges, separators
 
 
-def _v_structures(p_value: Independence, edges: Sequence[Pair], separators: Separators) -> list[tuple[int, int, int]]:
-    """Triples a -> c <- b, strongest first: the smaller the p-value of a and b once c is known as well, the stronger."""
+def _v_structures(
+    p_value: Independence, edges: Sequence[Pair], separators: Separators
+) -> list[tuple[int, int, int]]:
+    """Triples a -> c <- b, strongest first: the smaller the p-value of a and b once c is known as well, the
+    stronger.
+    """
     near = _near(edges)
     found = {}
     for a, b in separators:
         for c in sorted(near.get(a, set()) & near.get(b, set())):
             if not any(c in given for given in separators[a, b]):
-                found[a, c, b] = min(p_value(a, b, tuple(sorted(given | {c}))) for given in separators[a, b] or [frozenset()])
+                found[a, c, b] = min(
+                    p_value(a, b, tuple(sorted(given | {c}))) for given in separators[a, b] or [frozenset()]
+                )
     return sorted(found, key=lambda triple: (found[triple], triple))
 
 

@@ -1,12 +1,13 @@
 """Rehearsal graphs: who influences whom, and who moves together.
 
-A rehearsal graph has directed edges u -> v and bi-directional edges u <-> v. Its maximal bi-directional cliques are
-disjoint, an edge into one member of a clique goes into all of them, and the directed edges order the cliques.
-Altering X cuts every arrow into X; inside a clique the altered members become parents of the rest. A directed acyclic
-graph is the case in which each clique has one member.
+A rehearsal graph has directed edges u -> v and bi-directional edges u <-> v. Its maximal bi-directional
+cliques are disjoint, an edge into one member of a clique goes into all of them, and the directed edges order
+the cliques. Altering X cuts every arrow into X; inside a clique the altered members become parents of the
+rest. A directed acyclic graph is the case in which each clique has one member.
 
-Beyond the paper, an arrow a -> b may be a bow: beside it a hidden common cause moves both, a <-> b. No law over cliques is
-that of such a graph, so only what reasons by separation in the graph (adjustment) takes one; everything else refuses it.
+Beyond the paper, an arrow a -> b may be a bow: beside it a hidden common cause moves both, a <-> b. No law
+over cliques is that of such a graph, so only what reasons by separation in the graph (adjustment) takes one;
+everything else refuses it.
 
 Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
@@ -26,11 +27,13 @@ class RehearsalGraph:
     Attributes:
         cliques: Disjoint; together they hold every variable. Kept in a topological order.
         edges: Pairs (from, to).
-        bows: Those of the edges beside which a hidden common cause moves both ends, from -> to and from <-> to at once.
+        bows: Those of the edges beside which a hidden common cause moves both ends, from -> to and from <->
+            to at once.
 
     Raises:
-        ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or reaches only part of a clique, or
-            the edges run in a circle; the message names every such clique and edge.
+        ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or
+            reaches only part of a clique, or the edges run in a circle; the message names every such clique
+            and edge.
     """
 
     cliques: tuple[tuple[str, ...], ...]
@@ -42,8 +45,12 @@ class RehearsalGraph:
         object.__setattr__(self, "bows", _pairs(self.bows))
         for clique in self.cliques:
             if isinstance(clique, str):
-                raise ValueError(f"expected a clique, a list of variables; got the text {clique!r}: write [{clique!r}]")
-        object.__setattr__(self, "cliques", tuple(tuple(str(name) for name in clique) for clique in self.cliques))
+                raise ValueError(
+                    f"expected a clique, a list of variables; got the text {clique!r}: write [{clique!r}]"
+                )
+        object.__setattr__(
+            self, "cliques", tuple(tuple(str(name) for name in clique) for clique in self.cliques)
+        )
         names = [name for clique in self.cliques for name in clique]
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
@@ -58,22 +65,34 @@ class RehearsalGraph:
         for source, target in self.edges:
             unknown = [name for name in (source, target) if name not in clique_of]
             if unknown:
-                yield f"edge {source} -> {target}: unknown variable {unknown}; the variables are {list(names)}"
+                yield (
+                    f"edge {source} -> {target}: unknown variable {unknown}; the variables are {list(names)}"
+                )
             elif clique_of[source] == clique_of[target]:
                 inside = clique_of[source]
-                yield f"edge {source} -> {target} lies inside the clique {inside}: members of a clique are joined by bi-directional edges alone"
+                yield (
+                    f"edge {source} -> {target} lies inside the clique {inside}: members of a clique are "
+                    "joined by bi-directional edges alone"
+                )
             elif left_out := [name for name in clique_of[target] if (source, name) not in edges]:
-                yield f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add {source} -> {', '.join(left_out)}"
+                yield (
+                    f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add "
+                    f"{source} -> {', '.join(left_out)}"
+                )
 
     def _bow_faults(self, clique_of: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
         edges = set(self.edges)
         for source, target in self.bows:
             if (source, target) not in edges:
-                yield f"the bow {source} -> {target} with {source} <-> {target} lacks its arrow: add the edge {source} -> {target}"
+                yield (
+                    f"the bow {source} -> {target} with {source} <-> {target} lacks its arrow: add the edge "
+                    f"{source} -> {target}"
+                )
             for name in (source, target):
                 if len(clique_of.get(name, ())) > 1:
                     yield (
-                        f"{source} -> {target} stands beside {source} <-> {target}, and {name} is in the clique {clique_of[name]} as well: "
+                        f"{source} -> {target} stands beside {source} <-> {target}, and {name} is in the "
+                        f"clique {clique_of[name]} as well: "
                         "take the arrow out, or the other bi-directional edges"
                     )
 
@@ -83,7 +102,11 @@ class RehearsalGraph:
             before[clique_of[target]].add(clique_of[source])
         try:
             # Among cliques that could come next, the one that was named first comes first.
-            sorter, place, order = TopologicalSorter(before), {clique: index for index, clique in enumerate(self.cliques)}, []
+            sorter, place, order = (
+                TopologicalSorter(before),
+                {clique: index for index, clique in enumerate(self.cliques)},
+                [],
+            )
             sorter.prepare()
             ready = set(sorter.get_ready())
             while ready:
@@ -92,16 +115,20 @@ class RehearsalGraph:
                 sorter.done(first)
                 ready = (ready - {first}) | set(sorter.get_ready())
         except CycleError as error:
-            circle = " -> ".join("{" + ", ".join(clique) + "}" if len(clique) > 1 else clique[0] for clique in error.args[1])
+            circle = " -> ".join(
+                "{" + ", ".join(clique) + "}" if len(clique) > 1 else clique[0] for clique in error.args[1]
+            )
             raise ValueError(f"the edges run in a circle: {circle}; take one of them out") from error
         return tuple(order)
 
     @classmethod
-    def of(cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()) -> "RehearsalGraph":
+    def of(
+        cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()
+    ) -> "RehearsalGraph":
         """A graph of variable to parents, and cliques of bi-directional edges.
 
-        Every variable that is only named as a parent is a root. Members of a clique share the union of what is written for them. A pair that
-        an arrow joins as well is a bow.
+        Every variable that is only named as a parent is a root. Members of a clique share the union of what
+        is written for them. A pair that an arrow joins as well is a bow.
 
         Args:
             parents: Variable to its direct causes; a text is a single cause.
@@ -110,21 +137,30 @@ class RehearsalGraph:
         Raises:
             ValueError: if it is no rehearsal graph; the message names the edges and sets.
         """
-        causes_of = {str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes)) for child, causes in parents.items()}
-        names = list(dict.fromkeys([name for child, causes in causes_of.items() for name in (*causes, child)]))
+        causes_of = {
+            str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes))
+            for child, causes in parents.items()
+        }
+        names = list(
+            dict.fromkeys([name for child, causes in causes_of.items() for name in (*causes, child)])
+        )
         own = [name for name, causes in causes_of.items() if name in causes]
         if own:
             raise ValueError(f"{own} stand among their own causes: take them out of their own lists")
         joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
         for each in bidirected:
             if isinstance(each, str):
-                raise ValueError(f"expected a set of variables that move together; got the text {each!r}: write [one, other]")
+                raise ValueError(
+                    f"expected a set of variables that move together; got the text {each!r}: write [one, "
+                    "other]"
+                )
             clique = tuple(dict.fromkeys(map(str, each)))
             arrows = [(one, other) for one in clique for other in clique if one in causes_of.get(other, ())]
             if arrows and len(clique) > 2:
                 one, other = arrows[0]
                 raise ValueError(
-                    f"{one} -> {other} stands beside {one} <-> {other} of the set {list(clique)}: a set of three or more that move together has no "
+                    f"{one} -> {other} stands beside {one} <-> {other} of the set {list(clique)}: a set of "
+                    "three or more that move together has no "
                     f"arrow inside; take the arrow out, or write bidirected sets of two"
                 )
             if arrows:
@@ -134,21 +170,30 @@ class RehearsalGraph:
         names += [name for clique in joined for name in clique if name not in names]
         inside = {name: clique for clique in joined for name in clique}
         cliques = list(dict.fromkeys(inside.get(name, (name,)) for name in names))
-        edges = [(cause, member) for child, causes in causes_of.items() for cause in causes for member in inside.get(child, (child,))]
+        edges = [
+            (cause, member)
+            for child, causes in causes_of.items()
+            for cause in causes
+            for member in inside.get(child, (child,))
+        ]
         return cls(tuple(cliques), tuple(edges), tuple(bows))
 
     @classmethod
-    def mixed(cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()) -> "RehearsalGraph":
+    def mixed(
+        cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()
+    ) -> "RehearsalGraph":
         """A graph of single edges, as it is drawn, if it is a rehearsal graph.
 
         Args:
             names: The variables; those that only edges name are added.
             directed: Pairs (from, to).
-            bidirected: Pairs; the order within a pair does not matter. A pair that a directed edge joins as well is a bow.
+            bidirected: Pairs; the order within a pair does not matter. A pair that a directed edge joins as
+                well is a bow.
 
         Raises:
-            ValueError: if a pair is no pair, two opposite directed edges join the same variables (Def. 1), maximal bi-directional cliques overlap (Def. 3, 1),
-                an edge reaches part of a clique (Def. 3, 2), or the edges run in a circle (Def. 3, 3); the message names them.
+            ValueError: if a pair is no pair, two opposite directed edges join the same variables (Def. 1),
+                maximal bi-directional cliques overlap (Def. 3, 1), an edge reaches part of a clique (Def. 3,
+                2), or the edges run in a circle (Def. 3, 3); the message names them.
 
         Source: Qin et al. (2023), Def. 1-3.
         """
@@ -157,7 +202,8 @@ class RehearsalGraph:
         for one, other in arrows:
             if (other, one) in straight:
                 raise ValueError(
-                    f"{one} -> {other} and {other} -> {one} join the same two variables: an arrow has one direction; keep one of the two, "
+                    f"{one} -> {other} and {other} -> {one} join the same two variables: an arrow has one "
+                    "direction; keep one of the two, "
                     f"or write {one} <-> {other} where both move together for hidden reasons"
                 )
         bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
@@ -184,8 +230,10 @@ class RehearsalGraph:
         if self.bows:
             drawn = ", ".join(f"{one} -> {other} beside {one} <-> {other}" for one, other in self.bows)
             raise ValueError(
-                f"{method} cannot honour {drawn}: it needs a graph whose cliques have one law each, in which at most one edge joins two variables; "
-                "keep the arrow (no hidden common cause) or the bi-directional edge (neither causes the other), or decide by adjustment, decision=cme"
+                f"{method} cannot honour {drawn}: it needs a graph whose cliques have one law each, in which "
+                "at most one edge joins two variables; "
+                "keep the arrow (no hidden common cause) or the bi-directional edge (neither causes the "
+                "other), or decide by adjustment, decision=cme"
             )
 
     @cached_property
@@ -204,11 +252,17 @@ class RehearsalGraph:
         """
         self.require_cliques("a factorisation over cliques")
         place = {name: index for index, name in enumerate(self.names)}
-        return tuple((clique, tuple(sorted(self._causes.get(clique[0], ()), key=place.__getitem__))) for clique in self.cliques)
+        return tuple(
+            (clique, tuple(sorted(self._causes.get(clique[0], ()), key=place.__getitem__)))
+            for clique in self.cliques
+        )
 
     def factorisation(self) -> str:
         """The joint law as a product, such as ``P(a) P(b, c | a)``."""
-        return " ".join(f"P({', '.join(clique)}{' | ' if parents else ''}{', '.join(parents)})" for clique, parents in self.factors)
+        return " ".join(
+            f"P({', '.join(clique)}{' | ' if parents else ''}{', '.join(parents)})"
+            for clique, parents in self.factors
+        )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -226,7 +280,9 @@ class RehearsalGraph:
         return tuple(name for name in self.names if name in causes)
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
-        """Everything reached from `names` along directed edges, themselves included; a reached member of a clique brings the others with it."""
+        """Everything reached from `names` along directed edges, themselves included; a reached member of a
+        clique brings the others with it.
+        """
         return _closure(names, self._effects)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
@@ -248,7 +304,8 @@ class RehearsalGraph:
         return dict(found)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
-        """The graph in which `names` are set from outside: arrows into them are cut; in a clique they become parents of the other members.
+        """The graph in which `names` are set from outside: arrows into them are cut; in a clique they become
+        parents of the other members.
 
         Source: Qin et al. (2023), Sec. 2 (alteration graphs).
         """
@@ -263,12 +320,20 @@ class RehearsalGraph:
             inside = [name for name in clique if name in cut]
             cliques += [(name,) for name in inside] + ([rest] if rest else [])
             edges += [(source, target) for source in inside for target in rest]
-        return RehearsalGraph(tuple(cliques), tuple(edges), tuple(pair for pair in self.bows if not cut & set(pair)))
+        return RehearsalGraph(
+            tuple(cliques), tuple(edges), tuple(pair for pair in self.bows if not cut & set(pair))
+        )
 
     def to_plain(self) -> dict[str, list]:
-        """Plain lists for a configuration: `cliques` and `edges`, and `bows` where there are any; `RehearsalGraph(**plain)` gives the graph back."""
+        """Plain lists for a configuration: `cliques` and `edges`, and `bows` where there are any;
+        `RehearsalGraph(**plain)` gives the graph back.
+        """
         bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
-        return {"cliques": [list(clique) for clique in self.cliques], "edges": [list(edge) for edge in self.edges], **bows}
+        return {
+            "cliques": [list(clique) for clique in self.cliques],
+            "edges": [list(edge) for edge in self.edges],
+            **bows,
+        }
 
 
 def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> frozenset[str]:
@@ -288,19 +353,28 @@ def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
     for edge in edges:
         ends = [str(end) for end in edge] if not isinstance(edge, str) else []
         if len(ends) != 2 or ends[0] == ends[1]:
-            raise ValueError(f"expected an edge between two different variables; got {edge!r}: write it as [one, other]")
+            raise ValueError(
+                f"expected an edge between two different variables; got {edge!r}: write it as [one, other]"
+            )
         found[ends[0], ends[1]] = None
     return tuple(found)
 
 
 def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """The maximal bi-directional clique of a variable, in the order of `near`; refused where bi-directional edges lead beyond it."""
+    """The maximal bi-directional clique of a variable, in the order of `near`; refused where bi-directional
+    edges lead beyond it.
+    """
     clique = near[name] | {name}
     for other in sorted(near[name]):
         if near[other] | {other} != clique:
-            between = next((one, two) for one, two in combinations(sorted(near[name] | near[other]), 2) if two not in near[one])
+            between = next(
+                (one, two)
+                for one, two in combinations(sorted(near[name] | near[other]), 2)
+                if two not in near[one]
+            )
             raise ValueError(
-                f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} are not joined; "
+                f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} "
+                "are not joined; "
                 f"add {between[0]} <-> {between[1]}, or take a bi-directional edge out"
             )
     return tuple(each for each in near if each in clique)

@@ -1,22 +1,26 @@
 """c-separation: which variables say nothing about which, once others are known.
 
-In a rehearsal graph a path may run through several members of one clique, m1 <-> ... <-> ml. Given Z, it is blocked
+In a rehearsal graph a path may run through several members of one clique, m1 <-> ... <-> ml. Given Z, it is
+blocked
 
     as a chain or fork   where a member with an arrow out of the run, along the path, lies in Z
     as a collider        where neither a member of the run nor a descendant of one lies in Z
 
-and Z c-separates X from Y when it blocks every path between them. No path is listed. Arrows into one member of a clique
-go into all of them, so it is enough to know of each clique whether it was entered from a cause ("below") or from within
-or from an effect ("above"). Entering lets the path go on to the effects of every member outside Z; entering from above, or
-from below where the clique or a descendant is in Z, lets it go on to the causes outside Z. Each edge is met twice at most.
+and Z c-separates X from Y when it blocks every path between them. No path is listed. Arrows into one member
+of a clique go into all of them, so it is enough to know of each clique whether it was entered from a cause
+("below") or from within or from an effect ("above"). Entering lets the path go on to the effects of every
+member outside Z; entering from above, or from below where the clique or a descendant is in Z, lets it go on
+to the causes outside Z. Each edge is met twice at most.
 
-The definition differs in one place from the printed one, which blocks a chain or fork only where the *whole* run lies in
-Z. With p -> {m, n}, m <-> n, n -> y and Z = {n}, the printed one leaves p -> m <-> n -> y open, though every law
-P(p) P(m, n | p) P(y | n) makes p and y independent given n, and every compatible directed graph d-separates them: Thm. 16
-and 17 would not hold. (Their proof lets the path leave through m, which has no arrow to y.) With the definition above
-they do; what the printed one separates, this one does as well, so Thm. 15 is untouched.
+The definition differs in one place from the printed one, which blocks a chain or fork only where the *whole*
+run lies in Z. With p -> {m, n}, m <-> n, n -> y and Z = {n}, the printed one leaves p -> m <-> n -> y open,
+though every law P(p) P(m, n | p) P(y | n) makes p and y independent given n, and every compatible directed
+graph d-separates them: Thm. 16 and 17 would not hold. (Their proof lets the path leave through m, which has
+no arrow to y.) With the definition above they do; what the printed one separates, this one does as well, so
+Thm. 15 is untouched.
 
-Source: Qin et al. (2023), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998), Bayes-Ball, for the search without paths.
+Source: Qin et al. (2023), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998), Bayes-Ball, for the search without
+paths.
 
 Adjustment: which covariates turn observations into the effect of an alteration.
 
@@ -24,17 +28,19 @@ With context x, the law of Y after altering A is
 
     p(y | x, a altered) = int p(y | x, u, a) p(u | x) du
 
-when X and U hold no descendant of A and block every non-causal path from A to Y. A variable V that follows one altered
-variable, precedes another, and influences the outcome otherwise spoils this: it is a consequence of the first and a
-confounder of the second. Then the sequential formula holds,
+when X and U hold no descendant of A and block every non-causal path from A to Y. A variable V that follows
+one altered variable, precedes another, and influences the outcome otherwise spoils this: it is a consequence
+of the first and a confounder of the second. Then the sequential formula holds,
 
     p(y | x, a altered) = int int p(y | x, u, a, v) p(v | x, u, a_first) p(u | x) dv du.
 
-Both conditions are checked by d-separation, a bi-directional edge standing for a hidden common cause; so does that of a bow, an
-arrow a -> b beside a <-> b. From an altered variable to an outcome, a bow cannot be adjusted for, and the reasons name it.
+Both conditions are checked by d-separation, a bi-directional edge standing for a hidden common cause; so does
+that of a bow, an arrow a -> b beside a <-> b. From an altered variable to an outcome, a bow cannot be
+adjusted for, and the reasons name it.
 
-Source: Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser, VanderWeele and Robins (2010) (adjustment);
-Du et al. (2026), Def. 1 and Prop. 1, who require a sufficient decomposition and do not say how to find it.
+Source: Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser, VanderWeele and Robins (2010)
+(adjustment); Du et al. (2026), Def. 1 and Prop. 1, who require a sufficient decomposition and do not say how
+to find it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,7 +69,13 @@ class Adjustment:
     reasons: tuple[str, ...]
 
 
-def adjustment(graph: RehearsalGraph, context: Sequence[str], altered: Sequence[str], outcomes: Sequence[str], sequential: bool = True) -> Adjustment:
+def adjustment(
+    graph: RehearsalGraph,
+    context: Sequence[str],
+    altered: Sequence[str],
+    outcomes: Sequence[str],
+    sequential: bool = True,
+) -> Adjustment:
     """The covariates for altering a set of variables.
 
     Args:
@@ -71,58 +83,109 @@ def adjustment(graph: RehearsalGraph, context: Sequence[str], altered: Sequence[
         context: X.
         altered: A.
         outcomes: Y.
-        sequential: Looks for covariates between alterations; without it, they are left out and the reasons say so.
+        sequential: Looks for covariates between alterations; without it, they are left out and the reasons
+            say so.
 
     Returns:
-        U: every intermediate variable that A does not influence and that leads to A or Y, actionable ones that are not altered now included. V: what
+        U: every intermediate variable that A does not influence and that leads to A or Y, actionable ones
+            that are not altered now included. V: what
         lies between, together with what the later alterations do not influence and that leads to Y.
     """
     known, cut = set(context), graph.altered(altered)
     leading = graph.ancestors([*altered, *outcomes])
     after = cut.descendants(altered)
     outside = known | set(altered) | set(outcomes)
-    before = tuple(name for name in graph.names if name in leading and name not in after and name not in outside)
+    before = tuple(
+        name for name in graph.names if name in leading and name not in after and name not in outside
+    )
     reasons = []
     for clique in graph.cliques:
         some = [name for name in clique if name in altered]
         if some and len(some) < len(clique):
             rest = [name for name in clique if name not in altered]
-            reasons.append(f"{some} and {rest} influence each other: how {rest} follow an alteration of {some} is not seen in observations")
-    bows = "".join(f" ({one} -> {other} stands beside {one} <-> {other})" for one, other in graph.bows if {one, other} & (set(altered) | after))
-    bridges = [name for name in graph.names if name in after and name not in outside and _spoils(graph, name, altered, outcomes)]
+            reasons.append(
+                f"{some} and {rest} influence each other: how {rest} follow an alteration of {some} is not "
+                "seen in observations"
+            )
+    bows = "".join(
+        f" ({one} -> {other} stands beside {one} <-> {other})"
+        for one, other in graph.bows
+        if {one, other} & (set(altered) | after)
+    )
+    bridges = [
+        name
+        for name in graph.names
+        if name in after and name not in outside and _spoils(graph, name, altered, outcomes)
+    ]
     if bridges and not sequential:
-        reasons.append(f"{bridges} lie between alterations and influence a later one and the outcome: use the sequential formula")
+        reasons.append(
+            f"{bridges} lie between alterations and influence a later one and the outcome: use the "
+            "sequential formula"
+        )
     if not bridges or not sequential:
         if not bridges and not _separated(graph, altered, altered, outcomes, known | set(before)):
-            reasons.append(f"{list(altered)} and {list(outcomes)} have a common cause that {[*context, *before]} do not block{bows}")
+            reasons.append(
+                f"{list(altered)} and {list(outcomes)} have a common cause that {[*context, *before]} do not "
+                f"block{bows}"
+            )
         return Adjustment(before, (), (), tuple(reasons))
-    earliest = [name for name in altered if any(bridge in graph.descendants([name]) - {name} for bridge in bridges)]
-    later = [name for name in altered if name not in earliest or any(name in graph.descendants([bridge]) for bridge in bridges)]
+    earliest = [
+        name for name in altered if any(bridge in graph.descendants([name]) - {name} for bridge in bridges)
+    ]
+    later = [
+        name
+        for name in altered
+        if name not in earliest or any(name in graph.descendants([bridge]) for bridge in bridges)
+    ]
     first = tuple(name for name in altered if name not in later)
     untouched = cut.descendants(later)
-    between = tuple(name for name in graph.names if name in after and name in leading and name not in outside and name not in untouched)
+    between = tuple(
+        name
+        for name in graph.names
+        if name in after and name in leading and name not in outside and name not in untouched
+    )
     if not first or any(bridge in cut.descendants(later) for bridge in bridges):
-        reasons.append(f"{bridges} lie in more than one place between alterations: alter fewer variables at once")
+        reasons.append(
+            f"{bridges} lie in more than one place between alterations: alter fewer variables at once"
+        )
     elif not _separated(graph, first, altered, outcomes, known | set(before)):
-        reasons.append(f"{list(first)} and {list(outcomes)} have a common cause that {[*context, *before]} do not block{bows}")
+        reasons.append(
+            f"{list(first)} and {list(outcomes)} have a common cause that {[*context, *before]} do not "
+            f"block{bows}"
+        )
     elif not _separated(graph, later, later, outcomes, known | set(before) | set(first) | set(between)):
-        reasons.append(f"{later} and {list(outcomes)} have a common cause that {[*context, *before, *between]} do not block{bows}")
+        reasons.append(
+            f"{later} and {list(outcomes)} have a common cause that {[*context, *before, *between]} do not "
+            f"block{bows}"
+        )
     return Adjustment(before, between, first, tuple(reasons))
 
 
 def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether a consequence of one alteration leads to another altered variable and, past all altered ones, to the outcome."""
+    """Whether a consequence of one alteration leads to another altered variable and, past all altered ones,
+    to the outcome.
+    """
     to_later = any(later in graph.descendants([name]) for later in altered)
     past = graph.altered(altered).descendants([name])
     return to_later and any(outcome in past for outcome in outcomes)
 
 
-def _separated(graph: RehearsalGraph, moved: Iterable[str], altered: Iterable[str], outcomes: Iterable[str], given: set[str]) -> bool:
-    """Whether `given` blocks every path from `moved` to the outcomes that is not causal: arrows out of `moved`, and into later altered variables, are cut."""
+def _separated(
+    graph: RehearsalGraph,
+    moved: Iterable[str],
+    altered: Iterable[str],
+    outcomes: Iterable[str],
+    given: set[str],
+) -> bool:
+    """Whether `given` blocks every path from `moved` to the outcomes that is not causal: arrows out of
+    `moved`, and into later altered variables, are cut.
+    """
     moved, later = set(moved), set(altered) - set(moved)
     whole = nx.DiGraph()
     whole.add_nodes_from(graph.names)
-    whole.add_edges_from((source, target) for source, target in graph.edges if source not in moved and target not in later)
+    whole.add_edges_from(
+        (source, target) for source, target in graph.edges if source not in moved and target not in later
+    )
     for clique in graph.cliques:
         for one, other in combinations(clique, 2):
             whole.add_edges_from((("hidden", one, other), end) for end in (one, other) if end not in later)
@@ -131,7 +194,12 @@ def _separated(graph: RehearsalGraph, moved: Iterable[str], altered: Iterable[st
     return bool(nx.is_d_separator(whole, moved, set(outcomes) - given, given - moved - set(outcomes)))
 
 
-def c_separated(graph: RehearsalGraph, one: str | Iterable[str], other: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+def c_separated(
+    graph: RehearsalGraph,
+    one: str | Iterable[str],
+    other: str | Iterable[str],
+    given: str | Iterable[str] = (),
+) -> bool:
     """Whether `given` c-separates two sets of variables.
 
     Args:
@@ -152,8 +220,11 @@ def c_separated(graph: RehearsalGraph, one: str | Iterable[str], other: str | It
     return not connected(graph, x, z) & y
 
 
-def connected(graph: RehearsalGraph, sources: str | Iterable[str], given: str | Iterable[str] = ()) -> frozenset[str]:
-    """Every variable outside `given` that is not c-separated from `sources` by it; the sources themselves included.
+def connected(
+    graph: RehearsalGraph, sources: str | Iterable[str], given: str | Iterable[str] = ()
+) -> frozenset[str]:
+    """Every variable outside `given` that is not c-separated from `sources` by it; the sources themselves
+    included.
 
     Args:
         graph: Who influences whom.
@@ -165,7 +236,9 @@ def connected(graph: RehearsalGraph, sources: str | Iterable[str], given: str | 
     """
     start, known = _named(graph, sources), _named(graph, given)
     if start & known:
-        raise ValueError(f"expected sources outside `given`; got {sorted(start & known)} in both: take them out of one")
+        raise ValueError(
+            f"expected sources outside `given`; got {sorted(start & known)} in both: take them out of one"
+        )
     clique_of = {name: index for index, clique in enumerate(graph.cliques) for name in clique}
     effects: list[set[int]] = [set() for _ in graph.cliques]
     for source, target in graph.edges:

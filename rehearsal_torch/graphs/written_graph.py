@@ -1,10 +1,11 @@
 """Graphs as people and programs write them, read strictly.
 
     {parents: {child: [causes]}, bidirected: [[one, other], ...]}                by hand
-    {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}   as `RehearsalGraph.to_plain` writes them
+    {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}
+                                                 as `RehearsalGraph.to_plain` writes them
 
-`bidirected` lists sets of variables that move together for hidden reasons. A pair that an arrow joins as well is a bow: an
-effect and a hidden common cause at once. Sizes are bounded before anything is built.
+`bidirected` lists sets of variables that move together for hidden reasons. A pair that an arrow joins as well
+is a bow: an effect and a hidden common cause at once. Sizes are bounded before anything is built.
 
 Source: Qin et al. (2023), Def. 1-3, for what a rehearsal graph is.
 """
@@ -20,7 +21,9 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 VARIABLES = 1000
 EDGES = 20_000
-EXPECTED = "{parents: {child: [causes]}, bidirected: [[one, other], ...]} or {cliques: [[...]], edges: [[from, to]]}"
+EXPECTED = (
+    "{parents: {child: [causes]}, bidirected: [[one, other], ...]} or {cliques: [[...]], edges: [[from, to]]}"
+)
 PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "bows")
 
 
@@ -42,7 +45,11 @@ def check_size(variables: int, edges: int) -> None:
 def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
     own = [name for name, causes in parents.items() if name in causes]
     if own:
-        raise PydanticCustomError("fault", "{words}", {"words": f"{', '.join(own)} cannot be a cause of itself: take it out of its own list"})
+        raise PydanticCustomError(
+            "fault",
+            "{words}",
+            {"words": f"{', '.join(own)} cannot be a cause of itself: take it out of its own list"},
+        )
     return parents
 
 
@@ -71,7 +78,9 @@ class ParentsForm(Schema):
     """{parents, bidirected}."""
 
     parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_parents)]
-    bidirected: Annotated[list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")] = Field(default_factory=list)
+    bidirected: Annotated[
+        list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")
+    ] = Field(default_factory=list)
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph.
@@ -79,15 +88,25 @@ class ParentsForm(Schema):
         Raises:
             ValueError: if it is none.
         """
-        names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {name for each in self.bidirected for name in each}
-        check_size(len(names), sum(map(len, self.parents.values())) + sum(len(each) * (len(each) - 1) // 2 for each in self.bidirected))
+        names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {
+            name for each in self.bidirected for name in each
+        }
+        check_size(
+            len(names),
+            sum(map(len, self.parents.values()))
+            + sum(len(each) * (len(each) - 1) // 2 for each in self.bidirected),
+        )
         return RehearsalGraph.of(self.parents, self.bidirected)
 
 
 class CliquesForm(Schema):
     """{cliques, edges, bows}."""
 
-    cliques: Annotated[list[Annotated[Names, AfterValidator(_clique)]], list_of("a list of cliques, [[...], ...]"), Field(min_length=1)]
+    cliques: Annotated[
+        list[Annotated[Names, AfterValidator(_clique)]],
+        list_of("a list of cliques, [[...], ...]"),
+        Field(min_length=1),
+    ]
     edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
     bows: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
 
@@ -97,15 +116,25 @@ class CliquesForm(Schema):
         Raises:
             ValueError: if it is none.
         """
-        check_size(sum(map(len, self.cliques)), len(self.edges) + sum(len(each) * (len(each) - 1) // 2 for each in self.cliques))
+        check_size(
+            sum(map(len, self.cliques)),
+            len(self.edges) + sum(len(each) * (len(each) - 1) // 2 for each in self.cliques),
+        )
         return RehearsalGraph(
-            tuple(map(tuple, self.cliques)), tuple((one, other) for one, other in self.edges), tuple((one, other) for one, other in self.bows)
+            tuple(map(tuple, self.cliques)),
+            tuple((one, other) for one, other in self.edges),
+            tuple((one, other) for one, other in self.bows),
         )
 
 
 def _which(plain: Any) -> str:
     keys = plain if isinstance(plain, dict) else {}
-    return CLIQUES if isinstance(plain, CliquesForm) or ("parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys)) else PARENTS
+    return (
+        CLIQUES
+        if isinstance(plain, CliquesForm)
+        or ("parents" not in keys and not {"cliques", "edges", "bows"}.isdisjoint(keys))
+        else PARENTS
+    )
 
 
 WrittenGraph = Annotated[

@@ -4,17 +4,18 @@ The values follow from standard normal noise u, one after the other,
 
     v_j = m_j + s_j S_j^-1(u_j),        (m_j, log s_j, S_j) = network_j(parents, v_1, ..., v_{j-1}),
 
-S_j a monotone rational-quadratic spline on [-bound, bound] that is the identity outside. The triangular form is general:
-every continuous law of c values can be written so. Fitted by maximum likelihood,
+S_j a monotone rational-quadratic spline on [-bound, bound] that is the identity outside. The triangular form
+is general: every continuous law of c values can be written so. Fitted by maximum likelihood,
 
     -log p(v | parents) = sum_j [u_j^2 / 2 + log(2 pi) / 2 - log |d u_j / d v_j|].
 
-One value needs no doubling: a coupling flow, which needs two dimensions, would have to fit (v, v), a law without a density
-whose likelihood has no bound. The networks start at zero, where the flow is the standard normal law; what it is given as
-values should be standardised, or residuals of a simpler model, to which it then is a correction.
+One value needs no doubling: a coupling flow, which needs two dimensions, would have to fit (v, v), a law
+without a density whose likelihood has no bound. The networks start at zero, where the flow is the standard
+normal law; what it is given as values should be standardised, or residuals of a simpler model, to which it
+then is a correction.
 
-Source: Qin et al. (2025), Sec. 4.1 (a conditional flow for each clique; their released code duplicates single values);
-Durkan et al. (2019), Eq. 4-8 (splines); Rozet et al., Zuko (their implementation of them).
+Source: Qin et al. (2025), Sec. 4.1 (a conditional flow for each clique; their released code duplicates single
+values); Durkan et al. (2019), Eq. 4-8 (splines); Rozet et al., Zuko (their implementation of them).
 """
 
 import math
@@ -44,11 +45,18 @@ class ConditionalFlow(Trained, Mechanism):
         ValueError: if a number is out of range.
     """
 
-    def __init__(self, parents: int, outputs: int, hidden: Sequence[int] = (32, 32), bins: int = 8, bound: float = 5.0) -> None:
+    def __init__(
+        self, parents: int, outputs: int, hidden: Sequence[int] = (32, 32), bins: int = 8, bound: float = 5.0
+    ) -> None:
         super().__init__()
         if parents < 0 or outputs < 1 or bins < 2 or bound <= 0 or any(width < 1 for width in hidden):
-            given = f"parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, bound={bound}"
-            raise ValueError(f"expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least one unit; got {given}")
+            given = (
+                f"parents={parents}, outputs={outputs}, hidden={tuple(hidden)}, bins={bins}, bound={bound}"
+            )
+            raise ValueError(
+                "expected parents >= 0, outputs >= 1, bins >= 2, bound > 0 and hidden layers of at least "
+                f"one unit; got {given}"
+            )
         for place, width in enumerate(hidden):
             bounded(f"hidden[{place}]", width)
         bounded("bins", bins, 1000, 2)
@@ -56,7 +64,9 @@ class ConditionalFlow(Trained, Mechanism):
             widths = (parents + place, *(hidden if parents + place else ()), 3 * bins + 1)
             reserve("hidden", sum((below + 1) * above for below, above in pairwise(widths)))
         self.parents, self.outputs, self.bins, self.bound = parents, outputs, bins, bound
-        self.networks = nn.ModuleList(_network(parents + place, hidden, 3 * bins + 1) for place in range(outputs))
+        self.networks = nn.ModuleList(
+            _network(parents + place, hidden, 3 * bins + 1) for place in range(outputs)
+        )
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Mean negative log-likelihood of values (n, c) given parents (n, p)."""
@@ -80,7 +90,13 @@ class ConditionalFlow(Trained, Mechanism):
             if found:
                 pieces = torch.broadcast_tensors(*found)
                 lead = torch.broadcast_shapes(parents.shape[:-1], pieces[0].shape)
-                seen = torch.cat([parents.expand(*lead, parents.shape[-1]), torch.stack([piece.expand(lead) for piece in pieces], -1)], -1)
+                seen = torch.cat(
+                    [
+                        parents.expand(*lead, parents.shape[-1]),
+                        torch.stack([piece.expand(lead) for piece in pieces], -1),
+                    ],
+                    -1,
+                )
             affine, spline = self._transforms(place, seen)
             found.append(affine.inv(spline.inv(noise[..., place])))
         return torch.stack(torch.broadcast_tensors(*found), -1)
@@ -112,8 +128,12 @@ class ConditionalFlow(Trained, Mechanism):
 
     def _transforms(self, place: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
         """Value to noise: first the affine map, then the spline."""
-        shift, scale, widths, heights, slopes = self.networks[place](seen).split([1, 1, self.bins, self.bins, self.bins - 1], -1)
-        return MonotonicAffineTransform(shift.squeeze(-1), scale.squeeze(-1)), MonotonicRQSTransform(widths, heights, slopes, bound=self.bound)
+        shift, scale, widths, heights, slopes = self.networks[place](seen).split(
+            [1, 1, self.bins, self.bins, self.bins - 1], -1
+        )
+        return MonotonicAffineTransform(shift.squeeze(-1), scale.squeeze(-1)), MonotonicRQSTransform(
+            widths, heights, slopes, bound=self.bound
+        )
 
 
 class Constant(nn.Module):

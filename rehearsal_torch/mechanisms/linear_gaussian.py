@@ -4,15 +4,16 @@ The c members of a clique follow from their p parents by
 
     v = b + W' pa + eps,        eps ~ N(0, Sigma),
 
-fitted by least squares: W from centred columns, Sigma from the residuals over n - rank - 1 degrees of freedom. Under a
-flat prior what is not known of them has a law of its own,
+fitted by least squares: W from centred columns, Sigma from the residuals over n - rank - 1 degrees of
+freedom. Under a flat prior what is not known of them has a law of its own,
 
-    Sigma ~ inverse Wishart,    W | Sigma ~ N(W_hat, (X'X)^-1 x Sigma),    mean of v | Sigma ~ N(v_mean, Sigma / n),
+    Sigma ~ inverse Wishart,    W | Sigma ~ N(W_hat, (X'X)^-1 x Sigma),
+    mean of v | Sigma ~ N(v_mean, Sigma / n),
 
 from which `posterior` draws.
 
-Source: Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the posterior is the textbook one for a
-multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
+Source: Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the posterior is the textbook
+one for a multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
 """
 
 import torch
@@ -52,7 +53,14 @@ class LinearGaussian(Solved, Mechanism):
     def sizes(self) -> Sizes:
         """p parents, c values."""
         p, c = self.parents, self.outputs
-        return {"weights": (p, c), "intercept": (c,), "covariance": (c, c), "centre": (p,), "spread": (p, p), "counts": (3,)}
+        return {
+            "weights": (p, c),
+            "intercept": (c,),
+            "covariance": (c, c),
+            "centre": (p,),
+            "spread": (p, p),
+            "counts": (3,),
+        }
 
     def solve(self, *examples: Tensor) -> None:
         """Least squares on parents (n, p) and values (n, c).
@@ -65,9 +73,15 @@ class LinearGaussian(Solved, Mechanism):
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)
         if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
-            raise ValueError(f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got {tuple(parents.shape)} and {tuple(values.shape)}")
+            raise ValueError(
+                f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
+                f"{tuple(parents.shape)} and {tuple(values.shape)}"
+            )
         if count < 3:
-            raise ValueError(f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which the variables were not altered")
+            raise ValueError(
+                f"expected at least 3 rows for a least-squares fit; got {count}: collect more rows in which "
+                "the variables were not altered"
+            )
         centre, middle = parents.mean(0), values.mean(0)
         shown, wanted = parents - centre, values - middle
         unit = shown.square().mean(0).sqrt()
@@ -86,7 +100,9 @@ class LinearGaussian(Solved, Mechanism):
         floor = FLOOR * wanted.square().mean(0).clamp_min(FLOOR)
         self.covariance = residual.mT @ residual / freedom + torch.diag(floor)
         self.centre, self.spread = centre, back @ back.mT
-        self.counts = torch.tensor([float(count), float(rank), float(freedom)], dtype=torch.float64, device=values.device)
+        self.counts = torch.tensor(
+            [float(count), float(rank), float(freedom)], dtype=torch.float64, device=values.device
+        )
 
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
@@ -98,10 +114,14 @@ class LinearGaussian(Solved, Mechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Draws of N(0, Sigma), (*shape, c)."""
-        return torch.randn(*shape, self.outputs, dtype=self.covariance.dtype, device=self.covariance.device) @ torch.linalg.cholesky(self.covariance).mT
+        return (
+            torch.randn(*shape, self.outputs, dtype=self.covariance.dtype, device=self.covariance.device)
+            @ torch.linalg.cholesky(self.covariance).mT
+        )
 
     def posterior(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws of what the rows leave open: weights (count, p, c), intercepts (count, c), covariances (count, c, c).
+        """Draws of what the rows leave open: weights (count, p, c), intercepts (count, c), covariances
+        (count, c, c).
 
         Args:
             count: How many draws.
@@ -114,15 +134,24 @@ class LinearGaussian(Solved, Mechanism):
 
         rows, freedom = float(self.counts[0]), max(float(self.counts[2]), float(self.outputs))
         root = torch.linalg.cholesky(self.covariance)
-        # An inverse Wishart draw is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a standard Wishart.
+        # An inverse Wishart draw is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a
+        # standard Wishart.
         bartlett = torch.tril(normal(count, self.outputs, self.outputs), -1)
         left = torch.tensor([freedom - index for index in range(self.outputs)], dtype=torch.float64)
         squares = 2 * torch._standard_gamma((left / 2).expand(count, -1).contiguous(), generator=stream)
         bartlett = (bartlett + torch.diag_embed(squares.sqrt())).to(device)
-        factor = torch.linalg.solve_triangular(bartlett, torch.eye(self.outputs, dtype=torch.float64, device=device).expand_as(bartlett), upper=False)
+        factor = torch.linalg.solve_triangular(
+            bartlett,
+            torch.eye(self.outputs, dtype=torch.float64, device=device).expand_as(bartlett),
+            upper=False,
+        )
         factor = root @ factor.mT * freedom**0.5
         values, vectors = torch.linalg.eigh(self.spread)
         half = vectors * values.clamp_min(0).sqrt()
         weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
-        middle = self.intercept + self.centre @ self.weights + (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
+        middle = (
+            self.intercept
+            + self.centre @ self.weights
+            + (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
+        )
         return weights, middle - (self.centre @ weights), factor @ factor.mT

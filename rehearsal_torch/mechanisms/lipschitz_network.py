@@ -4,11 +4,11 @@ Side by side stand m networks with one hidden layer,
 
     z = tanh(c (W_s s + b + W_a a)),    out = c (W_z z + b_z),    c = sqrt(L),
 
-each with a constant L of its own. W_s and W_z are divided by their largest singular value where that exceeds one,
-so out is L-Lipschitz in s (tanh is 1-Lipschitz), while a may act without limit. The singular value is exact: the
-square root of the largest eigenvalue of the thinner Gram matrix. A network without a constant (L = None) has c = 1
-and no division. Once training is over the weights stay as they are, and so does what they are divided by: it is computed
-once and kept until a weight differs.
+each with a constant L of its own. W_s and W_z are divided by their largest singular value where that exceeds
+one, so out is L-Lipschitz in s (tanh is 1-Lipschitz), while a may act without limit. The singular value is
+exact: the square root of the largest eigenvalue of the thinner Gram matrix. A network without a constant (L =
+None) has c = 1 and no division. Once training is over the weights stay as they are, and so does what they are
+divided by: it is computed once and kept until a weight differs.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2. They divide by the norm always; dividing only where it
 exceeds one keeps the guarantee and admits flatter functions.
@@ -41,10 +41,15 @@ class LipschitzNetwork(nn.Module):
         ValueError: if a width is below 1 (free may be 0) or a constant is not positive.
     """
 
-    def __init__(self, smooth: int, free: int, outputs: int, hidden: int, constants: Sequence[float | None]) -> None:
+    def __init__(
+        self, smooth: int, free: int, outputs: int, hidden: int, constants: Sequence[float | None]
+    ) -> None:
         super().__init__()
         if min(smooth, outputs, hidden, len(constants)) < 1 or free < 0:
-            raise ValueError(f"expected positive widths; got smooth={smooth}, free={free}, outputs={outputs}, hidden={hidden}")
+            raise ValueError(
+                f"expected positive widths; got smooth={smooth}, free={free}, outputs={outputs}, "
+                f"hidden={hidden}"
+            )
         if any(constant is not None and constant <= 0 for constant in constants):
             raise ValueError(f"expected positive Lipschitz constants or null; got {list(constants)}")
         self.constants = tuple(constants)
@@ -63,7 +68,11 @@ class LipschitzNetwork(nn.Module):
 
     def reset(self) -> None:
         """Draws the weights as torch's own linear layers do: uniform in +-1/sqrt(fan-in)."""
-        for weight, fan in ((self.inner, self.inner.shape[-1]), (self.action, self.action.shape[-1]), (self.bias, self.inner.shape[-1])):
+        for weight, fan in (
+            (self.inner, self.inner.shape[-1]),
+            (self.action, self.action.shape[-1]),
+            (self.bias, self.inner.shape[-1]),
+        ):
             nn.init.uniform_(weight, -(max(fan, 1) ** -0.5), max(fan, 1) ** -0.5)
         for weight in (self.outer, self.shift):
             nn.init.uniform_(weight, -(self.outer.shape[-1] ** -0.5), self.outer.shape[-1] ** -0.5)
@@ -73,17 +82,23 @@ class LipschitzNetwork(nn.Module):
         inner, outer, root = self.weights()
         rows = torch.cat([smooth, free], -1).reshape(-1, smooth.shape[-1] + free.shape[-1])
         weight = torch.cat([inner, self.action], -1) * root
-        hidden = torch.tanh(torch.baddbmm((self.bias * root[..., 0]).unsqueeze(1), rows.expand(len(root), -1, -1), weight.mT))
+        hidden = torch.tanh(
+            torch.baddbmm((self.bias * root[..., 0]).unsqueeze(1), rows.expand(len(root), -1, -1), weight.mT)
+        )
         out = torch.baddbmm((self.shift * root[..., 0]).unsqueeze(1), hidden, (outer * root).mT)
         return out.reshape(len(root), *smooth.shape[:-1], out.shape[-1])
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
         """W_s (m, hidden, smooth) and W_z (m, outputs, hidden) as used, and c = sqrt(L), (m, 1, 1)."""
-        root = self.inner.new_tensor([1.0 if constant is None else constant**0.5 for constant in self.constants])
+        root = self.inner.new_tensor(
+            [1.0 if constant is None else constant**0.5 for constant in self.constants]
+        )
         return self._in_use("inner", self.inner), self._in_use("outer", self.outer), root[:, None, None]
 
     def lipschitz(self) -> Tensor:
-        """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in use."""
+        """(m,) float64, each network's certified Lipschitz constant in s, from the norms of the weights in
+        use.
+        """
         exact = self.exact()
         inner, outer, root = exact.weights()
         return (root[:, 0, 0] ** 2 * spectral_norm(inner) * spectral_norm(outer)).detach()
@@ -93,31 +108,46 @@ class LipschitzNetwork(nn.Module):
         return deepcopy(self).to(torch.float64).requires_grad_(False)
 
     @classmethod
-    def from_tensors(cls, networks: Mapping[str, Mapping[str, Tensor]], constants: Sequence[float | None]) -> "LipschitzNetwork":
-        """Networks with weights of one's own, in their precision and to the last bit, instead of trained ones.
+    def from_tensors(
+        cls, networks: Mapping[str, Mapping[str, Tensor]], constants: Sequence[float | None]
+    ) -> "LipschitzNetwork":
+        """Networks with weights of one's own, in their precision and to the last bit, instead of trained
+        ones.
 
         Args:
-            networks: What messages call each of the m networks, to its weights: ``inner`` W_s (hidden, smooth),
-                ``action`` W_a (hidden, free), ``bias`` b (hidden,), ``outer`` W_z (outputs, hidden) and ``shift`` b_z
-                (outputs,); the m networks have equal shapes.
-            constants: Each network's Lipschitz constant in s; None takes any weights, and `lipschitz` says what their
-                norms guarantee.
+            networks: What messages call each of the m networks, to its weights: ``inner`` W_s (hidden,
+                smooth), ``action`` W_a (hidden, free), ``bias`` b (hidden,), ``outer`` W_z (outputs, hidden)
+                and ``shift`` b_z (outputs,); the m networks have equal shapes.
+            constants: Each network's Lipschitz constant in s; None takes any weights, and `lipschitz` says
+                what their norms guarantee.
 
         Raises:
-            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have weights divided.
+            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have
+                weights divided.
         """
         first = next(iter(networks.values()))
         for where, weights in networks.items():
             if set(weights) != set(NAMES):
-                raise ValueError(f"{where}: expected the tensors {', '.join(NAMES)}; got {', '.join(sorted(weights)) or 'none'}")
-            smooth, free, outputs, hidden = (first[name].shape[-1] for name in ("inner", "action", "shift", "bias"))
+                raise ValueError(
+                    f"{where}: expected the tensors {', '.join(NAMES)}; got "
+                    f"{', '.join(sorted(weights)) or 'none'}"
+                )
+            smooth, free, outputs, hidden = (
+                first[name].shape[-1] for name in ("inner", "action", "shift", "bias")
+            )
             shapes = ((hidden, smooth), (hidden, free), (hidden,), (outputs, hidden), (outputs,))
             for name, shape in zip(NAMES, shapes, strict=True):
                 given = weights[name]
-                if given.shape != shape or given.dtype != first["inner"].dtype or not bool(given.isfinite().all()):
+                if (
+                    given.shape != shape
+                    or given.dtype != first["inner"].dtype
+                    or not bool(given.isfinite().all())
+                ):
                     raise ValueError(
-                        f"{where}: {name}: expected finite numbers of shape {shape} and {first['inner'].dtype}, as in the first network; "
-                        f"got shape {tuple(given.shape)} and {given.dtype}{'' if bool(given.isfinite().all()) else ', not all finite'}"
+                        f"{where}: {name}: expected finite numbers of shape {shape} and "
+                        f"{first['inner'].dtype}, as in the first network; "
+                        f"got shape {tuple(given.shape)} and "
+                        f"{given.dtype}{'' if bool(given.isfinite().all()) else ', not all finite'}"
                     )
         made = cls(smooth, free, outputs, hidden, constants).to(first["inner"])
         with torch.no_grad():
@@ -137,25 +167,40 @@ class LipschitzNetwork(nn.Module):
         Raises:
             ValueError: if a network with a constant has a norm above one, in its own precision or in float64.
         """
-        stored = [weight.to(dtype) for weight in (self.inner, self.outer) for dtype in (self.inner.dtype, torch.float64)]
-        norms = torch.stack([spectral_norm(weight).to(torch.float64) for weight in stored], -1).unflatten(-1, (2, 2)).amax(-1)
+        stored = [
+            weight.to(dtype)
+            for weight in (self.inner, self.outer)
+            for dtype in (self.inner.dtype, torch.float64)
+        ]
+        norms = (
+            torch.stack([spectral_norm(weight).to(torch.float64) for weight in stored], -1)
+            .unflatten(-1, (2, 2))
+            .amax(-1)
+        )
         for where, constant, (inner, outer) in zip(names, self.constants, norms.tolist(), strict=True):
             if constant is not None and max(inner, outer) > 1 + slack:
                 raise ValueError(
-                    f"{where}: expected weights of spectral norm at most 1 under a Lipschitz constant of {constant:g}; got {inner:.9g} for the "
-                    f"state's weights and {outer:.9g} for the output's, which would be divided by them. Leave the constant out (None, null in a "
-                    f"configuration): the weights then stay as they are, and the constant certified from their norms is {inner * outer:.9g}. "
+                    f"{where}: expected weights of spectral norm at most 1 under a Lipschitz constant of "
+                    f"{constant:g}; got {inner:.9g} for the "
+                    f"state's weights and {outer:.9g} for the output's, which would be divided by them. "
+                    "Leave the constant out (None, null in a "
+                    "configuration): the weights then stay as they are, and the constant certified from "
+                    f"their norms is {inner * outer:.9g}. "
                     "Or divide them yourself; `finish` does it for good"
                 )
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Writes the divided weights back, so that the stored ones have norm at most one in float64 as well."""
+        """Writes the divided weights back, so that the stored ones have norm at most one in float64 as
+        well.
+        """
         for weight in (self.inner, self.outer):
             norm = torch.linalg.matrix_norm(weight.to(torch.float64), 2)
             for index, constant in enumerate(self.constants):
                 if constant is not None and norm[index] > 1 - 1e-7:
-                    weight[index] = (weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)).to(weight.dtype)
+                    weight[index] = (weight[index].to(torch.float64) / norm[index] * (1 - 1e-7)).to(
+                        weight.dtype
+                    )
         for name, weight in (("inner", self.inner), ("outer", self.outer)):
             self._keep(name, weight)
 
@@ -167,7 +212,12 @@ class LipschitzNetwork(nn.Module):
         if kept is not None and weight is kept.weight and not kept.holds():
             del self._kept[name]
             kept = None
-        if kept is None and not self.training and not torch.is_grad_enabled() and isinstance(weight, nn.Parameter):
+        if (
+            kept is None
+            and not self.training
+            and not torch.is_grad_enabled()
+            and isinstance(weight, nn.Parameter)
+        ):
             kept = self._keep(name, weight)
         if kept is None or weight is not kept.weight:
             return self._divided(weight)
@@ -196,7 +246,9 @@ class LipschitzNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class _Kept:
-    """A weight whose division is known: the parameter, its values then, those divided, and whether norms below one make it its own gradient."""
+    """A weight whose division is known: the parameter, its values then, those divided, and whether norms
+    below one make it its own gradient.
+    """
 
     weight: nn.Parameter
     values: Tensor
@@ -204,14 +256,21 @@ class _Kept:
     small: bool
 
     def holds(self) -> bool:
-        """Whether the parameter still has those values; compared entry by entry, which costs far less than its norm."""
-        return self.values.dtype == self.weight.dtype and self.values.device == self.weight.device and torch.equal(self.values, self.weight)
+        """Whether the parameter still has those values; compared entry by entry, which costs far less than
+        its norm.
+        """
+        return (
+            self.values.dtype == self.weight.dtype
+            and self.values.device == self.weight.device
+            and torch.equal(self.values, self.weight)
+        )
 
 
 def spectral_norm(weight: Tensor) -> Tensor:
     """Largest singular value, (..., p, q) -> (...), by the thinner Gram matrix: exact, not a power iteration.
 
-    The derivative u v' of the top singular vectors is finite where the singular value is repeated, and zero at zero.
+    The derivative u v' of the top singular vectors is finite where the singular value is repeated, and zero
+    at zero.
     """
     gram = weight.mT @ weight if weight.shape[-1] <= weight.shape[-2] else weight @ weight.mT
     return torch.linalg.eigvalsh(gram)[..., -1].clamp_min(torch.finfo(weight.dtype).tiny).sqrt()

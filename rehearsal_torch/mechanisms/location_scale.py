@@ -4,10 +4,10 @@ Given the state x and the other parents q, the next state is
 
     v = h(x, q) + phi(x, q) * u,        u ~ N(0, Sigma),
 
-with h and phi one-hidden-layer networks of Lipschitz constants L_h and L_phi in the smooth parents, phi positive
-through a softplus and a floor, and Sigma = C C' with a trained lower-triangular C of positive diagonal. The
-mechanism is element-wise bijective in u, hence counterfactually identifiable, and Lipschitz in the smooth parents
-with constant L_h + L_phi max_i |u_i|.
+with h and phi one-hidden-layer networks of Lipschitz constants L_h and L_phi in the smooth parents, phi
+positive through a softplus and a floor, and Sigma = C C' with a trained lower-triangular C of positive
+diagonal. The mechanism is element-wise bijective in u, hence counterfactually identifiable, and Lipschitz in
+the smooth parents with constant L_h + L_phi max_i |u_i|.
 
 The loss is the negative log-likelihood of a transition,
 
@@ -35,7 +35,8 @@ class LocationScale(Trained, TransitionMechanism):
     """v = h(parents) + phi(parents) * u with jointly normal u.
 
     Args:
-        smooth: How many of the first parents the constants hold for (the c values of the step before, then static features).
+        smooth: How many of the first parents the constants hold for (the c values of the step before, then
+            static features).
         free: How many further parents there are (contextual features and doses).
         outputs: c, the width of the values; at most `smooth`.
         hidden: Hidden units of each network.
@@ -59,11 +60,15 @@ class LocationScale(Trained, TransitionMechanism):
     ) -> None:
         super().__init__()
         if outputs > smooth or floor <= 0:
-            raise ValueError(f"expected outputs <= smooth and a positive floor; got outputs={outputs}, smooth={smooth}, floor={floor}")
+            raise ValueError(
+                f"expected outputs <= smooth and a positive floor; got outputs={outputs}, smooth={smooth}, "
+                f"floor={floor}"
+            )
         self.smooth, self.outputs, self.floor = smooth, outputs, floor
         self.networks = LipschitzNetwork(smooth, free, outputs, hidden, (location_constant, scale_constant))
-        # Values live in a box of side one, so the noise starts with deviations of exp(-2) phi, about a tenth. From Sigma = I training
-        # spends its first tens of epochs on shrinking, half of it in phi, and ends with larger u, hence with larger constants K.
+        # Values live in a box of side one, so the noise starts with deviations of exp(-2) phi, about a tenth.
+        # From Sigma = I training spends its first tens of epochs on shrinking, half of it in phi, and ends
+        # with larger u, hence with larger constants K.
         self.factor = nn.Parameter(torch.diag(torch.full((outputs,), -2.0)))
 
     @classmethod
@@ -79,21 +84,31 @@ class LocationScale(Trained, TransitionMechanism):
         """A mechanism with weights of one's own, which stay as they are to the last bit.
 
         Args:
-            location: The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer`` (c, H) and ``shift`` (c,).
+            location: The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer``
+                (c, H) and ``shift`` (c,).
             scale: Those of phi before its softplus, of equal shapes.
             cholesky: C, lower triangular with a positive diagonal, (c, c); Sigma = C C'.
-            location_constant: L_h, under which weights of a norm above one are refused; None takes any, and `lipschitz` certifies what their norms say.
+            location_constant: L_h, under which weights of a norm above one are refused; None takes any, and
+                `lipschitz` certifies what their norms say.
             scale_constant: L_phi, likewise.
             floor: Least value of phi.
 
         Raises:
-            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have weights divided.
+            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have
+                weights divided.
         """
-        networks = LipschitzNetwork.from_tensors({"location": location, "scale": scale}, (location_constant, scale_constant))
+        networks = LipschitzNetwork.from_tensors(
+            {"location": location, "scale": scale}, (location_constant, scale_constant)
+        )
         hidden, smooth = location["inner"].shape
         free, outputs = location["action"].shape[1], len(location["shift"])
-        if cholesky.shape != (outputs, outputs) or not bool(cholesky.isfinite().all() & (cholesky.diagonal() > 0).all() & (cholesky.triu(1) == 0).all()):
-            raise ValueError(f"cholesky: expected a lower triangle ({outputs}, {outputs}) of finite numbers with a positive diagonal; got {cholesky.tolist()}")
+        if cholesky.shape != (outputs, outputs) or not bool(
+            cholesky.isfinite().all() & (cholesky.diagonal() > 0).all() & (cholesky.triu(1) == 0).all()
+        ):
+            raise ValueError(
+                f"cholesky: expected a lower triangle ({outputs}, {outputs}) of finite numbers with a "
+                f"positive diagonal; got {cholesky.tolist()}"
+            )
         made = cls(smooth, free, outputs, hidden, location_constant, scale_constant, floor).to(networks.inner)
         made.networks = networks
         with torch.no_grad():
@@ -121,7 +136,10 @@ class LocationScale(Trained, TransitionMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Draws of N(0, Sigma), (*shape, c)."""
-        return torch.randn(*shape, self.outputs, dtype=self.factor.dtype, device=self.factor.device) @ self.cholesky().mT
+        return (
+            torch.randn(*shape, self.outputs, dtype=self.factor.dtype, device=self.factor.device)
+            @ self.cholesky().mT
+        )
 
     def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
         """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""
@@ -152,4 +170,6 @@ class LocationScale(Trained, TransitionMechanism):
     @torch.no_grad()
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Course:
         """The episode's course in float64: (T, c), (T - 1, A, p - c), (T,) long."""
-        return LocationScaleCourse.fold(self.networks.exact(), self.floor, states.to(torch.float64), fixed.to(torch.float64), observed)
+        return LocationScaleCourse.fold(
+            self.networks.exact(), self.floor, states.to(torch.float64), fixed.to(torch.float64), observed
+        )

@@ -1,12 +1,13 @@
 """The course of a location-scale mechanism, folded for speed.
 
-With the state x in front and everything else fixed per time and action, both networks share one pre-activation
+With the state x in front and everything else fixed per time and action, both networks share one
+pre-activation
 
     W x + o_{t,a},    W = (c_h W_h; c_phi W_phi),
 
-so the product W x is made once for all actions, the offsets o are a table, and the spectral norms are divided out
-once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps use tanh(z) = 2 sigmoid(2 z) - 1, whose factors and
-shift fold into the weights: the same function, and the sigmoid is evaluated several times faster.
+so the product W x is made once for all actions, the offsets o are a table, and the spectral norms are divided
+out once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps use tanh(z) = 2 sigmoid(2 z) - 1, whose
+factors and shift fold into the weights: the same function, and the sigmoid is evaluated several times faster.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7; the folding is ours.
 
@@ -19,17 +20,22 @@ Given the folded course of an episode, F_i = c_i + sum_j V_ij tanh(z_j) + u_i (s
 write q = tanh', and sigma for the softplus' derivative. Then
 
     DF        = V diag(q) W + diag(u sigma) U diag(q') W',
-    D^2(p.F)  = W' diag(V'p tanh'') W + DY' diag(p u sigma') DY + W' diag(U'(p u sigma) tanh'') W',    DY = U diag(q') W'.
+    D^2(p.F)  = W' diag(V'p tanh'') W + DY' diag(p u sigma') DY + W' diag(U'(p u sigma) tanh'') W',
+    DY = U diag(q') W'.
 
 On a ball of radius r, |z_j - z_j(x)| <= |w_j| r and |y - y(x)| <= L r with L = |U| |W'|; hence, by
-|tanh''| <= 4 / sqrt(27), |tanh'''| <= 2, |tanh''''| < 4.09, |sigma'| <= 1/4, |sigma''| <= 1 / sqrt(108) and sigma rising,
+|tanh''| <= 4 / sqrt(27), |tanh'''| <= 2, |tanh''''| < 4.09, |sigma'| <= 1/4, |sigma''| <= 1 / sqrt(108) and
+sigma rising,
 
-    b_j = min(4/sqrt(27), |tanh''| + 2 |w_j| r)  bounds |tanh''|,    c_j = min(2, |tanh'''| + 4.09 |w_j| r)  bounds |tanh'''|,
-    |(sum_j V_ij tanh''_j (w_j v)(w_j w))_i| <= |V diag(b |w|)^(1/2)| |diag(b |w|)^(1/2) W|   for unit v and w,
+    b_j = min(4/sqrt(27), |tanh''| + 2 |w_j| r)  bounds |tanh''|,    c_j = min(2, |tanh'''| + 4.09 |w_j| r)
+    bounds |tanh'''|,
+    |(sum_j V_ij tanh''_j (w_j v)(w_j w))_i| <= |V diag(b |w|)^(1/2)| |diag(b |w|)^(1/2) W|
+    for unit v and w,
     |W' diag(m) W| <= |W' diag(n) W|  where |m| <= n.
 
-The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors theta in [-1, 1]. The scale's third
-derivative is taken term by term (`_twist`). Where softplus is evaluated as the identity (above 20), nothing is certified.
+The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors theta in [-1, 1]. The scale's
+third derivative is taken term by term (`_twist`). Where softplus is evaluated as the identity (above 20),
+nothing is certified.
 
 Source: ours, from the mechanism of Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
 """
@@ -55,7 +61,9 @@ _SIGMOID_SECOND = 1 / math.sqrt(108) + 1e-12
 
 @dataclass(frozen=True)
 class _Half:
-    """One network's part: weights and, at the centres, the derivatives of its tanh and bounds of them on the ball."""
+    """One network's part: weights and, at the centres, the derivatives of its tanh and bounds of them on the
+    ball.
+    """
 
     inner: Tensor
     outer: Tensor
@@ -69,9 +77,13 @@ class _Half:
         return (self.slope.unsqueeze(-2) * self.outer) @ self.inner
 
     def bend(self, outer: Tensor) -> Tensor:
-        """Bound of the second derivative of `outer` (..., D, H) tanh, with `outer` within its rows' factors, (n, A)."""
+        """Bound of the second derivative of `outer` (..., D, H) tanh, with `outer` within its rows' factors,
+        (n, A).
+        """
         weight = (self.most * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
-        return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(weight.unsqueeze(-1) * self.inner)
+        return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(
+            weight.unsqueeze(-1) * self.inner
+        )
 
     def hessian(self, weight: Tensor) -> Tensor:
         """W' diag(weight) W, (n, A or 1, H) -> (n, A, D, D)."""
@@ -79,7 +91,14 @@ class _Half:
 
 
 def location_scale_curvature(
-    states: Tensor, covectors: Tensor, radii: Tensor, inner: Tensor, offsets: Tensor, location: Tensor, scale: tuple[Tensor, Tensor], noise: Tensor
+    states: Tensor,
+    covectors: Tensor,
+    radii: Tensor,
+    inner: Tensor,
+    offsets: Tensor,
+    location: Tensor,
+    scale: tuple[Tensor, Tensor],
+    noise: Tensor,
 ) -> Curvature:
     """Derivatives of one step's maps and their bounds on balls.
 
@@ -102,7 +121,13 @@ def location_scale_curvature(
     here, there = slice(0, half), slice(half, 2 * half)
     first = _Half(inner[here], location, *(x[..., here] for x in (slope, second, most, third)))
     # The scale bends far less: one bound for all actions will do.
-    other = _Half(inner[there], scale[0], slope[..., there], second[..., there], *(x[..., there].amax(1, keepdim=True) for x in (most, third)))
+    other = _Half(
+        inner[there],
+        scale[0],
+        slope[..., there],
+        second[..., there],
+        *(x[..., there].amax(1, keepdim=True) for x in (most, third)),
+    )
     raw = hidden[..., half:] @ scale[0].mT + scale[1]
     rate, lean = torch.sigmoid(raw), covectors.unsqueeze(1) * noise
     steep = spectral_bound(scale[0]) * spectral_bound(other.inner)
@@ -111,9 +136,17 @@ def location_scale_curvature(
     jacobian = along + (noise * rate).unsqueeze(-1) * spread
     weight = (covectors @ location).unsqueeze(1)
     pull = (lean * rate) @ scale[0]
-    hessian = first.hessian(first.second * weight) + other.hessian(other.second * pull) + spread.mT @ ((lean * rate * (1 - rate)).unsqueeze(-1) * spread)
+    hessian = (
+        first.hessian(first.second * weight)
+        + other.hessian(other.second * pull)
+        + spread.mT @ ((lean * rate * (1 - rate)).unsqueeze(-1) * spread)
+    )
     largest = noise.abs().max()
-    bend = first.bend(location) + other.bend((noise.abs() * highest).unsqueeze(-1) * scale[0]) + 0.25 * largest * steep**2
+    bend = (
+        first.bend(location)
+        + other.bend((noise.abs() * highest).unsqueeze(-1) * scale[0])
+        + 0.25 * largest * steep**2
+    )
     everywhere = spectral_bound(location) * spectral_bound(first.inner) + largest * steep
     steepest = torch.minimum(spectral_bound(jacobian) + bend * radii[:, None], everywhere)
     drift = 0.25 * (steep * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
@@ -126,12 +159,18 @@ def location_scale_curvature(
 def _twist(first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tensor, steep: Tensor) -> Tensor:
     """Bound of D^3 (p . F): location, then sigma'' DY^3, three terms sigma' DY D^2Y, and sigma D^3Y, (n, A).
 
-    Along a unit v, |sum_i m_i (DY v)_i (DY a)_i (DY b)_i| <= max |m_i| L^3, |sum_i m_i (DY v)_i D^2Y_i[a, b]| <=
-    max |m_i| L |D^2Y|, and D^3Y pulled back by p u sigma is W' diag(pull tanh''' (w v)) W'.
+    Along a unit v, |sum_i m_i (DY v)_i (DY a)_i (DY b)_i| <= max |m_i| L^3, |sum_i m_i (DY v)_i D^2Y_i[a, b]|
+    <= max |m_i| L |D^2Y|, and D^3Y pulled back by p u sigma is W' diag(pull tanh''' (w v)) W'.
     """
-    own = spectral_bound(first.hessian(first.third * torch.linalg.vector_norm(first.inner, dim=-1) * weight.abs()))
+    own = spectral_bound(
+        first.hessian(first.third * torch.linalg.vector_norm(first.inner, dim=-1) * weight.abs())
+    )
     far = spectral_bound(other.hessian(other.third * torch.linalg.vector_norm(other.inner, dim=-1) * pull))
-    return own + far + lean.abs().amax(-1) * (_SIGMOID_SECOND * steep**3 + 0.75 * steep * other.bend(other.outer))
+    return (
+        own
+        + far
+        + lean.abs().amax(-1) * (_SIGMOID_SECOND * steep**3 + 0.75 * steep * other.bend(other.outer))
+    )
 
 
 class LocationScaleCourse(CurvedCourse):
@@ -148,19 +187,39 @@ class LocationScaleCourse(CurvedCourse):
     """
 
     def __init__(
-        self, states: Tensor, observed: Tensor, inner: Tensor, offsets: Tensor, location: tuple[Tensor, Tensor], scale: tuple[Tensor, Tensor], floor: float
+        self,
+        states: Tensor,
+        observed: Tensor,
+        inner: Tensor,
+        offsets: Tensor,
+        location: tuple[Tensor, Tensor],
+        scale: tuple[Tensor, Tensor],
+        floor: float,
     ) -> None:
         super().__init__(states, observed, offsets.shape[1])
-        self.inner, self.offsets, self.location, self.scale, self.floor = inner, offsets, location, scale, floor
-        self._across, self._out = inner.mT.contiguous(), torch.stack([location[0].mT, scale[0].mT]).contiguous()
+        self.inner, self.offsets, self.location, self.scale, self.floor = (
+            inner,
+            offsets,
+            location,
+            scale,
+            floor,
+        )
+        self._across, self._out = (
+            inner.mT.contiguous(),
+            torch.stack([location[0].mT, scale[0].mT]).contiguous(),
+        )
         self._twice, self._table = 2 * self._across, 2 * offsets
-        self._pair = [(2 * weight, (shift - weight.sum(-1)).unsqueeze(-1)) for weight, shift in (location, scale)]
+        self._pair = [
+            (2 * weight, (shift - weight.sum(-1)).unsqueeze(-1)) for weight, shift in (location, scale)
+        ]
         time = torch.arange(len(offsets), device=observed.device)
         centre, spread = self.moments(states[:-1], offsets[time, observed[:-1]])
         self.noise = (states[1:] - centre) / spread
 
     @classmethod
-    def fold(cls, networks: LipschitzNetwork, floor: float, states: Tensor, fixed: Tensor, observed: Tensor) -> Self:
+    def fold(
+        cls, networks: LipschitzNetwork, floor: float, states: Tensor, fixed: Tensor, observed: Tensor
+    ) -> Self:
         """Folds networks over (state, static, free) with the fixed parents (T - 1, A, static + free)."""
         inner, outer, root = networks.weights()
         width, hidden = states.shape[-1], inner.shape[1]
@@ -168,12 +227,30 @@ class LocationScaleCourse(CurvedCourse):
         table = ((torch.einsum("taq,mhq->tamh", fixed, rest) + networks.bias) * root[:, :, 0]).flatten(-2)
         weights = (inner[:, :, :width] * root).reshape(2 * hidden, width)
         shift = networks.shift * root[:, :, 0]
-        return cls(states, observed, weights, table, (outer[0] * root[0], shift[0]), (outer[1] * root[1], shift[1]), floor)
+        return cls(
+            states,
+            observed,
+            weights,
+            table,
+            (outer[0] * root[0], shift[0]),
+            (outer[1] * root[1], shift[1]),
+            floor,
+        )
 
     def to(self, dtype: torch.dtype) -> "LocationScaleCourse":
         """The same course in another precision."""
-        location, scale = ((weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale))
-        return LocationScaleCourse(self.states.to(dtype), self.observed, self.inner.to(dtype), self.offsets.to(dtype), location, scale, self.floor)
+        location, scale = (
+            (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
+        )
+        return LocationScaleCourse(
+            self.states.to(dtype),
+            self.observed,
+            self.inner.to(dtype),
+            self.offsets.to(dtype),
+            location,
+            scale,
+            self.floor,
+        )
 
     def moments(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (n, D), (n or 1, 2 H) -> (n, D) each."""
@@ -181,7 +258,9 @@ class LocationScaleCourse(CurvedCourse):
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, D), t, (n,) or () long -> (n, D)."""
-        centre, spread = self._read(torch.sigmoid_(torch.addmm(self._table[time, actions], states, self._twice)))
+        centre, spread = self._read(
+            torch.sigmoid_(torch.addmm(self._table[time, actions], states, self._twice))
+        )
         return torch.addcmul(centre, spread, self.noise[time])
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
@@ -192,9 +271,14 @@ class LocationScaleCourse(CurvedCourse):
         return torch.addcmul(centre, spread, self.noise[time]).unflatten(0, (len(states), len(offsets)))
 
     def lipschitz(self) -> Tensor:
-        """(T - 1,) float64, L_h + L_phi max_i |u_i| from the norms of the weights in use (state columns only)."""
+        """(T - 1,) float64, L_h + L_phi max_i |u_i| from the norms of the weights in use (state columns
+        only).
+        """
         hidden = self.inner.shape[0] // 2
-        inner, outer = self.inner.to(torch.float64), [weight.to(torch.float64) for weight, _ in (self.location, self.scale)]
+        inner, outer = (
+            self.inner.to(torch.float64),
+            [weight.to(torch.float64) for weight, _ in (self.location, self.scale)],
+        )
         location = spectral_norm(inner[:hidden]) * spectral_norm(outer[0])
         scale = spectral_norm(inner[hidden:]) * spectral_norm(outer[1])
         return (location + scale * self.noise.to(torch.float64).abs().amax(-1)) * (1 + 1e-9)
@@ -211,10 +295,21 @@ class LocationScaleCourse(CurvedCourse):
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
         """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
-        return location_scale_curvature(states, covectors, radii, self.inner, self.offsets[time], self.location[0], self.scale, self.noise[time])
+        return location_scale_curvature(
+            states,
+            covectors,
+            radii,
+            self.inner,
+            self.offsets[time],
+            self.location[0],
+            self.scale,
+            self.noise[time],
+        )
 
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights stand on the left, where a narrow product is fastest."""
+        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights stand on the left, where a narrow product
+        is fastest.
+        """
         half = hidden.shape[-1] // 2
         (location, centre), (scale, raw) = self._pair
         spread = softplus(torch.addmm(raw, scale, hidden[:, half:].mT)) + self.floor

@@ -4,8 +4,8 @@ Given F_t(x, a) as a function that torch can differentiate twice, and global con
 
     |DF| <= K_t,    |D^2 F| <= M_t,    |D^3 F| <= N_t    (operator norms of multilinear maps),
 
-derivatives at a point come from automatic differentiation, and on any ball slope = min(K, |DF| + M r), bend = M and
-twist = |p| N.
+derivatives at a point come from automatic differentiation, and on any ball slope = min(K, |DF| + M r), bend =
+M and twist = |p| N.
 
 Source: ours.
 
@@ -15,22 +15,23 @@ With the noise u_t of each step abducted, the counterfactual transition is a det
 
     x_{t+1} = F_t(x_t, a) = g(x_t, a, u_t),      F_t(s_t, a_t) = s_{t+1},
 
-in which searches evaluate many states and actions at once. A course may know Lipschitz constants of its maps; a
-smooth course also bounds how their Jacobians vary, which sharper searches need.
+in which searches evaluate many states and actions at once. A course may know Lipschitz constants of its maps;
+a smooth course also bounds how their Jacobians vary, which sharper searches need.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1.
 
 Equations: a known truth as a course.
 
-Where the law of a world is known, its counterfactual steps need no learning: the equation itself, with the noise
-that the episode really had, is the course. Toy worlds, simulators and hand-made test instances enter here.
+Where the law of a world is known, its counterfactual steps need no learning: the equation itself, with the
+noise that the episode really had, is the course. Toy worlds, simulators and hand-made test instances enter
+here.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7, with the true law in the place of a learnt one.
 
 Curvature: courses that bound their derivatives on a ball.
 
-Given a state x, a radius r and a covector p, sharp searches need of each map F(., a) of a time step, on the ball
-B = {y : |y - x| <= r} of the Euclidean norm,
+Given a state x, a radius r and a covector p, sharp searches need of each map F(., a) of a time step, on the
+ball B = {y : |y - x| <= r} of the Euclidean norm,
 
     its derivatives at the centre        DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
     slope   >= sup_B |DF_a(y)|           how far a displacement grows,
@@ -79,7 +80,9 @@ class Course(ABC):
 
     @abstractmethod
     def lipschitz(self) -> Tensor | None:
-        """(T - 1,) float64, constants K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| for all x, y, a; None if unknown."""
+        """(T - 1,) float64, constants K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| for all x, y, a; None
+        if unknown.
+        """
 
 
 class SmoothCourse(Course, ABC):
@@ -91,7 +94,9 @@ class SmoothCourse(Course, ABC):
 
 
 def replay(course: Course, actions: Tensor) -> Tensor:
-    """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D); the first state is the observed one."""
+    """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D); the first state is the
+    observed one.
+    """
     states = [course.states[:1].expand(len(actions), -1)]
     for time in range(course.horizon - 1):
         states.append(course.step(states[-1], time, actions[:, time]))
@@ -110,7 +115,12 @@ class EquationCourse(Course):
     """
 
     def __init__(
-        self, states: Tensor, observed: Tensor, actions: int, equation: Callable[[Tensor, int, Tensor], Tensor], constants: Tensor | None = None
+        self,
+        states: Tensor,
+        observed: Tensor,
+        actions: int,
+        equation: Callable[[Tensor, int, Tensor], Tensor],
+        constants: Tensor | None = None,
     ) -> None:
         super().__init__(states, observed, actions)
         self.equation, self.constants = equation, constants
@@ -168,10 +178,11 @@ class CurvedCourse(SmoothCourse, ABC):
 
 
 def spectral_bound(matrices: Tensor) -> Tensor:
-    """An upper bound on the largest singular value, (..., p, q) -> (...), at most (min(p, q))^(1/32) times it.
+    """An upper bound on the largest singular value, (..., p, q) -> (...), at most (min(p, q))^(1/32) times
+    it.
 
-    With G = M'M and eigenvalues l_i >= 0, the largest is at most (sum l_i^16)^(1/16) = |G^8|_F^(1/8): three squarings
-    of small matrices in one batch, where a decomposition would go matrix by matrix.
+    With G = M'M and eigenvalues l_i >= 0, the largest is at most (sum l_i^16)^(1/16) = |G^8|_F^(1/8): three
+    squarings of small matrices in one batch, where a decomposition would go matrix by matrix.
     """
     gram = matrices.mT @ matrices if matrices.shape[-1] <= matrices.shape[-2] else matrices @ matrices.mT
     size = torch.linalg.matrix_norm(gram).clamp_min(torch.finfo(gram.dtype).tiny)
@@ -196,10 +207,20 @@ class CurvedEquationCourse(CurvedCourse):
         ValueError: if the constants have another shape.
     """
 
-    def __init__(self, states: Tensor, observed: Tensor, actions: int, equation: Callable[[Tensor, int, Tensor], Tensor], constants: Tensor) -> None:
+    def __init__(
+        self,
+        states: Tensor,
+        observed: Tensor,
+        actions: int,
+        equation: Callable[[Tensor, int, Tensor], Tensor],
+        constants: Tensor,
+    ) -> None:
         super().__init__(states, observed, actions)
         if constants.shape != (len(states) - 1, 3):
-            raise ValueError(f"expected constants of shape ({len(states) - 1}, 3), bounds of the first three derivatives; got {tuple(constants.shape)}")
+            raise ValueError(
+                f"expected constants of shape ({len(states) - 1}, 3), bounds of the first three derivatives; "
+                f"got {tuple(constants.shape)}"
+            )
         self.equation, self.constants = equation, constants.to(torch.float64)
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:

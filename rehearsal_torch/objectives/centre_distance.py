@@ -1,6 +1,7 @@
 """The distance to the centre of the region.
 
-With fixed noise u_1, ..., u_n and outcomes Y_i(z) pushed forward through the altered graph, an alteration costs
+With fixed noise u_1, ..., u_n and outcomes Y_i(z) pushed forward through the altered graph, an alteration
+costs
 
     1/n sum_i distance(Y_i(z), o, r),       o, r: centre and radius of the largest ball in the region,
 
@@ -9,11 +10,12 @@ in standardised outcomes, where distance is, with a = |y - o|,
     mae          |y - o|_1                            mse    a^2
     insensitive  max(0, a - r)                        huber  a^2 inside the ball, r (2 a - r) outside.
 
-It is differentiable in z where the indicator of the region is not. It is no probability, and what makes it small need not
-make P(Y in S) large; so the share of draws in the region is counted beside it. Draws of its own choose among sets, and again
-others say what is expected of the choice.
+It is differentiable in z where the indicator of the region is not. It is no probability, and what makes it
+small need not make P(Y in S) large; so the share of draws in the region is counted beside it. Draws of its
+own choose among sets, and again others say what is expected of the choice.
 
-Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball); Du et al. (2026), App. C (where the centre misleads).
+Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball); Du et al. (2026), App. C (where the centre
+misleads).
 
 Where the middle of a region is.
 
@@ -21,11 +23,12 @@ The Chebyshev centre o of S = {y : M y <= d} is the centre of the largest ball i
 
     max r   subject to   m_k' o + r |m_k| <= d_k,
 
-a linear program. Two cases need more to be said. An open region ({y1 < 5.7, y2 < 100}) holds balls of any radius: on each
-side on which an outcome is unbounded in S, S is cut at a range of what was observed (the outer deciles: the extremes grow
-with the number of rows), widened until something is left of S. A
-region that is longer than wide holds many largest balls: among them the one is taken that keeps farthest from the other
-faces, and so on until no choice is left. Faces that are tight for all largest balls are those with a positive multiplier.
+a linear program. Two cases need more to be said. An open region ({y1 < 5.7, y2 < 100}) holds balls of any
+radius: on each side on which an outcome is unbounded in S, S is cut at a range of what was observed (the
+outer deciles: the extremes grow with the number of rows), widened until something is left of S. A region that
+is longer than wide holds many largest balls: among them the one is taken that keeps farthest from the other
+faces, and so on until no choice is left. Faces that are tight for all largest balls are those with a positive
+multiplier.
 
 Source: Qin et al. (2025), Sec. 4.2 (bounded regions); cut and choice among balls are ours.
 """
@@ -61,27 +64,50 @@ def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tupl
     normals, offsets = region.normals.numpy(), region.offsets.numpy()
     width = normals.shape[1]
     open_sides = [
-        sign * np.eye(width)[place] for place in range(width) for sign in (1.0, -1.0) if _largest(sign * np.eye(width)[place], normals, offsets) is None
+        sign * np.eye(width)[place]
+        for place in range(width)
+        for sign in (1.0, -1.0)
+        if _largest(sign * np.eye(width)[place], normals, offsets) is None
     ]
     low, high = lowest.detach().cpu().numpy(), highest.detach().cpu().numpy()
     for wider in WIDER if open_sides else (0.0,):
-        reach = np.array([side @ (high if side.sum() > 0 else low) + wider * np.abs(side) @ (high - low) for side in open_sides])
+        reach = np.array(
+            [
+                side @ (high if side.sum() > 0 else low) + wider * np.abs(side) @ (high - low)
+                for side in open_sides
+            ]
+        )
         rows = np.vstack([normals, *(side[None] for side in open_sides)])
         bounds = np.concatenate([offsets, reach])
         centre, radius = _inmost(rows, bounds)
         if radius > 1e-9:
             return torch.from_numpy(centre).to(lowest), radius
-    raise ValueError(f"the region of {list(region.names)} is flat or lies far from everything observed ({low} to {high}): check its units and bounds")
+    raise ValueError(
+        f"the region of {list(region.names)} is flat or lies far from everything observed ({low} to {high}): "
+        "check its units and bounds"
+    )
 
 
 def _inmost(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
-    """The centre of the largest ball that keeps farthest from the other faces, and its radius; minus infinity where the region is empty."""
+    """The centre of the largest ball that keeps farthest from the other faces, and its radius; minus infinity
+    where the region is empty.
+    """
     length, width = np.linalg.norm(rows, axis=1), rows.shape[1]
     free, kept, radius, centre = np.ones(len(rows), dtype=bool), np.zeros(len(rows)), -np.inf, np.zeros(width)
     while free.any():
-        # Free faces keep the largest common distance, the others the one that they had when they were found tight.
-        faces, room = np.hstack([rows, np.where(free, length, 0.0)[:, None]]), bounds - np.where(free, 0.0, length * kept)
-        found = linprog(np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=room, bounds=[(None, None)] * (width + 1), method="highs")
+        # Free faces keep the largest common distance, the others the one that they had when they were found
+        # tight.
+        faces, room = (
+            np.hstack([rows, np.where(free, length, 0.0)[:, None]]),
+            bounds - np.where(free, 0.0, length * kept),
+        )
+        found = linprog(
+            np.append(np.zeros(width), -1.0),
+            A_ub=faces,
+            b_ub=room,
+            bounds=[(None, None)] * (width + 1),
+            method="highs",
+        )
         if not found.success:
             break
         centre, radius = found.x[:-1], found.x[-1] if radius == -np.inf else radius
@@ -142,12 +168,19 @@ class CentreDistance(AlterationObjective):
         situations: The B situations.
         names: The k altered variables.
         aim: What outcomes are measured against.
-        pushed: The push-forward of the draws that the search uses, then of those that choose, then of those that judge.
+        pushed: The push-forward of the draws that the search uses, then of those that choose, then of those
+            that judge.
         before: Share of desired draws with nothing altered, (B,), by the draws that judge.
     """
 
     def __init__(
-        self, surrogate: FlowStructural, situations: Sequence[Foresight], names: Sequence[str], aim: Aim, pushed: Sequence[PushForward], before: Tensor
+        self,
+        surrogate: FlowStructural,
+        situations: Sequence[Foresight],
+        names: Sequence[str],
+        aim: Aim,
+        pushed: Sequence[PushForward],
+        before: Tensor,
     ) -> None:
         super().__init__(situations, names)
         self.surrogate, self.aim, self.pushed, self.before = surrogate, aim, tuple(pushed), before
@@ -156,7 +189,9 @@ class CentreDistance(AlterationObjective):
         """(..., B, k) -> (..., B)."""
         return self.looked_at(actions)[0]
 
-    def looked_at(self, actions: Tensor, draws: int | None = None, which: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def looked_at(
+        self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Minus the distance, and the share of draws in the region.
 
         Args:
@@ -174,7 +209,9 @@ class CentreDistance(AlterationObjective):
 
     @torch.no_grad()
     def share(self, actions: Tensor, purpose: int) -> Tensor:
-        """Share of fresh draws in the region, (..., B, k) -> (..., B); NaN where no draw has finite outcomes."""
+        """Share of fresh draws in the region, (..., B, k) -> (..., B); NaN where no draw has finite
+        outcomes.
+        """
         outcomes = self._outcomes(self.pushed[purpose], actions)
         share = self.aim.region.contains(outcomes).to(actions).mean(-1)
         # Only where nothing is desired can all be undefined.
@@ -182,14 +219,21 @@ class CentreDistance(AlterationObjective):
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""
-        unit = torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0).draw(count, dtype=torch.float64).to(self.lower)
+        unit = (
+            torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0)
+            .draw(count, dtype=torch.float64)
+            .to(self.lower)
+        )
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The share of fresh draws that become desired, and of those with nothing altered."""
         rows = zip(self.share(actions, JUDGE).tolist(), self.before.tolist(), strict=True)
-        return [Appraisal(chance(done), chance(undone), declined=no_help(done, undone) if done < undone else "") for done, undone in rows]
+        return [
+            Appraisal(chance(done), chance(undone), declined=no_help(done, undone) if done < undone else "")
+            for done, undone in rows
+        ]
 
     def _outcomes(self, pushed: PushForward, actions: Tensor) -> Tensor:
         """Standardised outcomes, (..., B, n, |Y|)."""
@@ -213,24 +257,51 @@ class CentreDistances(Alternatives):
     """
 
     def __init__(
-        self, surrogate: FlowStructural, situations: Sequence[Foresight], loss: Loss = "mae", draws: int = 1000, fresh: int = 4000, precision: int = 32
+        self,
+        surrogate: FlowStructural,
+        situations: Sequence[Foresight],
+        loss: Loss = "mae",
+        draws: int = 1000,
+        fresh: int = 4000,
+        precision: int = 32,
     ) -> None:
         if loss not in get_args(Loss) or min(draws, fresh) < 1 or precision not in (32, 64):
             told = f"loss={loss!r}, draws={draws}, fresh={fresh}, precision={precision}"
-            raise ValueError(f"expected a loss among {get_args(Loss)}, draws and fresh >= 1, precision 32 or 64; got {told}")
+            raise ValueError(
+                f"expected a loss among {get_args(Loss)}, draws and fresh >= 1, precision 32 or 64; got "
+                f"{told}"
+            )
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
         place = [scaler.names.index(name) for name in task.outcomes]
         region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
-        centre, radius = centre_and_radius(region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes)))
-        aim, given = Aim(region, centre, radius, loss), surrogate.task.given(situations).to(surrogate.scaler.scale)
+        centre, radius = centre_and_radius(
+            region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
+        )
+        aim, given = (
+            Aim(region, centre, radius, loss),
+            surrogate.task.given(situations).to(surrogate.scaler.scale),
+        )
         kind = torch.float32 if precision == 32 else torch.float64
-        noise = [surrogate.noise(count, purpose).to(kind) for purpose, count in ((SEEK, draws), (CHOOSE, fresh), (JUDGE, fresh))]
+        noise = [
+            surrogate.noise(count, purpose).to(kind)
+            for purpose, count in ((SEEK, draws), (CHOOSE, fresh), (JUDGE, fresh))
+        ]
         idle = surrogate.pushed(noise[JUDGE], (), given, task.outcomes)
         with torch.no_grad():
             before = region.contains(idle(noise[JUDGE].new_empty(len(given), 0))).double().mean(-1)
-        pushed = {names: [surrogate.pushed(each, names, given, task.outcomes) for each in noise] for names in task.candidates}
-        super().__init__(situations, [CentreDistance(surrogate, situations, names, aim, pushed[names], before) for names in task.candidates], surrogate)
+        pushed = {
+            names: [surrogate.pushed(each, names, given, task.outcomes) for each in noise]
+            for names in task.candidates
+        }
+        super().__init__(
+            situations,
+            [
+                CentreDistance(surrogate, situations, names, aim, pushed[names], before)
+                for names in task.candidates
+            ],
+            surrogate,
+        )
 
     def distances(self) -> list[CentreDistance]:
         """The objectives, typed."""

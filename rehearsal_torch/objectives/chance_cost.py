@@ -4,21 +4,21 @@ Altering costs the more the further a value is moved from its reference z0,
 
     cost(z) = sum_i w_i (z_i - z0_i)^2,        sought: the least cost with P(Y in S | x, z) >= tau.
 
-The constraint is replaced by a sufficient one: the ellipsoid around the mean that holds Y with probability tau lies inside
-S = {y : M y <= d}, that is
+The constraint is replaced by a sufficient one: the ellipsoid around the mean that holds Y with probability
+tau lies inside S = {y : M y <= d}, that is
 
     M B z <= d - M (A x + c0) - sqrt( chi2_|Y|^-1(tau) ) * |M_k R|,   R R' = C Sigma C',
 
-face by face: a polytope of z, so that the cheapest action is a projection onto it and onto the box at once. Outside of it an
-action is worth minus infinity, inside minus its cost, the constant sum w_i z0_i^2 included: sets of different variables are
-compared by what they really cost.
+face by face: a polytope of z, so that the cheapest action is a projection onto it and onto the box at once.
+Outside of it an action is worth minus infinity, inside minus its cost, the constant sum w_i z0_i^2 included:
+sets of different variables are compared by what they really cost.
 
-Where tau is left open, it is the level of a grid at which the method's own mean success over contexts that were observed is
-largest, counting contexts without a qualifying action as left alone: a level too low is content with little, one too high
-qualifies nowhere.
+Where tau is left open, it is the level of a grid at which the method's own mean success over contexts that
+were observed is largest, counting contexts without a qualifying action as left alone: a level too low is
+content with little, one too high qualifies nowhere.
 
-Source: Du et al. (2024), Eq. 6-9 and Prop. 3.3 (whose code solves without the box and clips, and leaves the constant out); the choice
-of tau: Qin et al. (2025b), Sec. 5.
+Source: Du et al. (2024), Eq. 6-9 and Prop. 3.3 (whose code solves without the box and clips, and leaves the
+constant out); the choice of tau: Qin et al. (2025b), Sec. 5.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,8 @@ class ChanceCost(AlterationObjective):
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
         normals, offsets = self.constraints()
-        # From the middle of the box: far from zero the faces' offsets are large, and so would be what rounding is allowed.
+        # From the middle of the box: far from zero the faces' offsets are large, and so would be what
+        # rounding is allowed.
         middle, slack = (self.lower + self.upper) / 2, margin(self.lower, self.upper, 1e-9)
         room = offsets - middle @ normals.mT
         met = ((actions - middle) @ normals.mT <= room + 1e-6 * (1 + room.abs())).all(-1)
@@ -86,11 +87,17 @@ class ChanceCost(AlterationObjective):
         return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """What the success probability says. Trace: ``cost``, ``level`` (asked for), ``qualifies`` (whether it is met)."""
+        """What the success probability says. Trace: ``cost``, ``level`` (asked for), ``qualifies`` (whether
+        it is met).
+        """
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
         unmet = f"the chance constraint cannot be met at level {self.level:g}"
         return [
-            replace(said, trace=said.trace | {"cost": cost, "level": self.level, "qualifies": met}, warnings=said.warnings if met else (*said.warnings, unmet))
+            replace(
+                said,
+                trace=said.trace | {"cost": cost, "level": self.level, "qualifies": met},
+                warnings=said.warnings if met else (*said.warnings, unmet),
+            )
             for said, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
         ]
 
@@ -102,11 +109,13 @@ class ChanceCosts(Alternatives):
         surrogate: A fitted linear surrogate.
         situations: The B situations.
         level: tau, 0 < tau < 1; None chooses one from the observations.
-        weights: Variable to w; the others weigh 1 / variance, so that a move by one standard deviation costs 1.
+        weights: Variable to w; the others weigh 1 / variance, so that a move by one standard deviation costs
+            1.
         reference: Variable to z0; the others refer to their mean, unaltered.
 
     Raises:
-        ValueError: if the level is out of range, a weight is not positive, or a cost is given for a variable that cannot be altered.
+        ValueError: if the level is out of range, a weight is not positive, or a cost is given for a variable
+            that cannot be altered.
     """
 
     def __init__(
@@ -128,7 +137,14 @@ class ChanceCosts(Alternatives):
         for success in success_objectives(surrogate, situations):
             w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
             z = [reference.get(name, float(mean[place[name]])) for name in success.names]
-            made.append(ChanceCost(success, success.base.new_tensor(w), success.base.new_tensor(z), 0.5 if level is None else float(level)))
+            made.append(
+                ChanceCost(
+                    success,
+                    success.base.new_tensor(w),
+                    success.base.new_tensor(z),
+                    0.5 if level is None else float(level),
+                )
+            )
         super().__init__(situations, made, surrogate)
         if level is None:
             chosen = best_level(surrogate, made)
@@ -146,8 +162,13 @@ class ChanceCosts(Alternatives):
             return
         weights, reference = (dict(settings.get(key) or {}) for key in ("weights", "reference"))
         known = surrogate.task.box.names
-        if any(name not in known for name in (*weights, *reference)) or any(value <= 0 for value in weights.values()):
-            raise ValueError(f"expected positive weights and references of {list(known)}; got weights {weights} and references {reference}")
+        if any(name not in known for name in (*weights, *reference)) or any(
+            value <= 0 for value in weights.values()
+        ):
+            raise ValueError(
+                f"expected positive weights and references of {list(known)}; got weights {weights} and "
+                f"references {reference}"
+            )
 
     def costs(self) -> list[ChanceCost]:
         """The objectives, typed."""
@@ -155,8 +176,11 @@ class ChanceCosts(Alternatives):
 
 
 @torch.no_grad()
-def best_level(surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS) -> float:
-    """The level at which the method's own mean success over observed contexts is largest; the first of equals.
+def best_level(
+    surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
+) -> float:
+    """The level at which the method's own mean success over observed contexts is largest; the first of
+    equals.
 
     Args:
         surrogate: The fitted surrogate, which keeps contexts that were observed.
@@ -186,7 +210,9 @@ def best_level(surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: S
 
 def _centres(success: SuccessObjective, contexts: Tensor) -> Tensor:
     """Whitened means with nothing added for the action, (B, |Y|)."""
-    return torch.linalg.solve_triangular(success.root, (success.response.base(contexts) - success.origin).mT, upper=False).mT
+    return torch.linalg.solve_triangular(
+        success.root, (success.response.base(contexts) - success.origin).mT, upper=False
+    ).mT
 
 
 def _faces(success: SuccessObjective, base: Tensor, level: float) -> tuple[Tensor, Tensor]:
@@ -201,5 +227,7 @@ def _cheapest(one: ChanceCost, base: Tensor, lower: Tensor, upper: Tensor, level
     normals, offsets = _faces(one.success, base, level)
     eye = torch.eye(len(one.names), dtype=base.dtype, device=base.device)
     rows = torch.cat([normals, eye, -eye])
-    found = project(one.reference.expand(len(base), -1), one.weights, rows, torch.cat([offsets, upper, -lower], -1))
+    found = project(
+        one.reference.expand(len(base), -1), one.weights, rows, torch.cat([offsets, upper, -lower], -1)
+    )
     return Projected(torch.minimum(torch.maximum(found.points, lower), upper), found.feasible)

@@ -4,16 +4,17 @@ Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} th
 
     maximise  sum_t R(s'_t, a'_t),    s'_0 = s_0,    s'_{t+1} = F_t(s'_t, a'_t),    sum_t 1[a'_t != a_t] <= k,
 
-in the counterfactual process F of the episode's abducted noise. The last action moves no state, so it is open to
-change only where the reward itself depends on the action. A change is a change of what is given: an action that gives
-what the observed one gives is no alternative to it, and neither is one that the surrogate does not let select.
+in the counterfactual process F of the episode's abducted noise. The last action moves no state, so it is open
+to change only where the reward itself depends on the action. A change is a change of what is given: an action
+that gives what the observed one gives is no alternative to it, and neither is one that the surrogate does not
+let select.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 
 Rewards: what a state is worth, with a known Lipschitz constant.
 
-The outcome of an episode is the sum of R(s_t, a_t) over its T states. Rewards are read in the variables' own units
-(SOFA points, say); their Lipschitz constant is asked for in a surrogate's coordinates.
+The outcome of an episode is the sum of R(s_t, a_t) over its T states. Rewards are read in the variables' own
+units (SOFA points, say); their Lipschitz constant is asked for in a surrogate's coordinates.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1 and Sec. 5.
 """
@@ -48,7 +49,9 @@ class Reward(nn.Module, ABC):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The state variables that R is known to read before any state is seen; none unless a subclass says so."""
+        """The state variables that R is known to read before any state is seen; none unless a subclass says
+        so.
+        """
         return ()
 
     @abstractmethod
@@ -57,7 +60,9 @@ class Reward(nn.Module, ABC):
 
     @abstractmethod
     def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
-        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates of which one step is worth `slope` (D,) units; may be infinite."""
+        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates of which one step is worth `slope` (D,)
+        units; may be infinite.
+        """
 
 
 class LinearReward(Reward):
@@ -75,8 +80,14 @@ class LinearReward(Reward):
         if weights is None:
             weights = PUBLISHED
         if not isinstance(weights, Mapping) or not weights:
-            raise ValueError(f"weights: expected at least one weighted variable, such as {{SOFA: -1}}; got {weights!r}")
-        wrong = {name: weight for name, weight in weights.items() if isinstance(weight, bool | str) or weight is None or not math.isfinite(weight)}
+            raise ValueError(
+                f"weights: expected at least one weighted variable, such as {{SOFA: -1}}; got {weights!r}"
+            )
+        wrong = {
+            name: weight
+            for name, weight in weights.items()
+            if isinstance(weight, bool | str) or weight is None or not math.isfinite(weight)
+        }
         if wrong:
             raise ValueError(f"weights: expected a finite number for each variable; got {wrong}")
         self.weights = {str(name): float(weight) for name, weight in weights.items()}
@@ -104,7 +115,9 @@ class LinearReward(Reward):
         """dR/dx in coordinates of slope (D,), -> (D,)."""
         place = positions(names, tuple(self.weights))
         gradient = torch.zeros(len(names), dtype=torch.float64, device=slope.device)
-        gradient[place] = torch.tensor(list(self.weights.values()), dtype=torch.float64, device=slope.device) * slope[place].to(torch.float64)
+        gradient[place] = torch.tensor(
+            list(self.weights.values()), dtype=torch.float64, device=slope.device
+        ) * slope[place].to(torch.float64)
         return gradient
 
 
@@ -121,14 +134,19 @@ class CounterfactualReturn(Objective):
         ValueError: if k is negative, or the mask of fixed actions has another length than the episode.
     """
 
-    def __init__(self, surrogate: EpisodeSurrogate, situation: Hindsight, reward: Reward, changes: int) -> None:
+    def __init__(
+        self, surrogate: EpisodeSurrogate, situation: Hindsight, reward: Reward, changes: int
+    ) -> None:
         super().__init__()
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
         self.surrogate, self.situation, self.reward, self.changes = surrogate, situation, reward, changes
         self.course = surrogate.course(situation.episode)
         if len(situation.fixed) not in (0, self.horizon):
-            raise ValueError(f"expected `fixed` of length {self.horizon}, one for each time step, or empty; got {len(situation.fixed)}")
+            raise ValueError(
+                f"expected `fixed` of length {self.horizon}, one for each time step, or empty; got "
+                f"{len(situation.fixed)}"
+            )
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
@@ -142,10 +160,18 @@ class CounterfactualReturn(Objective):
             return
         strange = [name for name in reward.reads if name not in surrogate.names]
         if strange:
-            near = sorted({close for name in strange for close in get_close_matches(name, surrogate.names, 1, 0.6)})
+            near = sorted(
+                {close for name in strange for close in get_close_matches(name, surrogate.names, 1, 0.6)}
+            )
             meant = f" (did you mean {', '.join(near)}?)" if near else ""
-            expected = f"reward.weights: expected some of the variables that the surrogate moves, {list(surrogate.names)}"
-            raise ValueError(f"{expected}; got {strange}{meant}: a mapping that is typed takes the default's place, objective.reward.weights={{NAME: 1}}")
+            expected = (
+                "reward.weights: expected some of the variables that the surrogate moves, "
+                f"{list(surrogate.names)}"
+            )
+            raise ValueError(
+                f"{expected}; got {strange}{meant}: a mapping that is typed takes the default's place, "
+                f"objective.reward.weights={{NAME: 1}}"
+            )
 
     @property
     def horizon(self) -> int:
@@ -159,7 +185,9 @@ class CounterfactualReturn(Objective):
 
     @property
     def observed(self) -> Tensor:
-        """The observed actions that may be changed, (H,) long: H = T - 1, or T where the reward depends on the action."""
+        """The observed actions that may be changed, (H,) long: H = T - 1, or T where the reward depends on
+        the action.
+        """
         return self.course.observed if self.reward.acts else self.course.observed[:-1]
 
     @cached_property
@@ -184,12 +212,16 @@ class CounterfactualReturn(Objective):
         return (doses == doses[self.observed].unsqueeze(1)).all(-1)
 
     def settled(self, actions: Tensor) -> Tensor:
-        """Sequences with the observed action wherever theirs gives the same, (..., H) long -> (..., H) long."""
+        """Sequences with the observed action wherever theirs gives the same, (..., H) long -> (..., H)
+        long.
+        """
         step = torch.arange(len(self.observed), device=self.observed.device)
         return torch.where(self._same[step, actions], self.observed, actions)
 
     def alternatives(self, time: int) -> Tensor:
-        """The actions that the observed one at time t may be changed to, (<= A - 1,) long, rising; none where the action is fixed."""
+        """The actions that the observed one at time t may be changed to, (<= A - 1,) long, rising; none where
+        the action is fixed.
+        """
         return self.choices[time].nonzero()[:, 0]
 
     def rewards(self, states: Tensor) -> Tensor:
@@ -204,10 +236,14 @@ class CounterfactualReturn(Objective):
     def rounding(self, share: float, size: float) -> float:
         """Up to what two returns count as equal: `share` of their size, in the reward's unit.
 
-        Where the size comes from an offset of the reward, or all is small, that would be more than returns can differ by: at most `share` of a
+        Where the size comes from an offset of the reward, or all is small, that would be more than returns
+            can differ by: at most `share` of a
         thousand times what the states can change, and what floating point needs at this size.
         """
-        return min(share * size, 1e3 * share * self.constant * self.horizon + 8 * torch.finfo(torch.float64).eps * size)
+        return min(
+            share * size,
+            1e3 * share * self.constant * self.horizon + 8 * torch.finfo(torch.float64).eps * size,
+        )
 
     def forward(self, actions: Tensor) -> Tensor:
         """The return of whole sequences, (..., H) long -> (...)."""
@@ -230,10 +266,13 @@ class CounterfactualReturn(Objective):
             NoFiniteValueError: if it is not finite, so that nothing can be compared with it.
         """
         rewards = self.rewards(self.course.states)
-        total = float(rewards.gather(-1, self.observed.unsqueeze(-1)).sum() if self.reward.acts else rewards.sum())
+        total = float(
+            rewards.gather(-1, self.observed.unsqueeze(-1)).sum() if self.reward.acts else rewards.sum()
+        )
         if not math.isfinite(total):
             raise NoFiniteValueError(
-                f"{self.situation.identity}: expected a finite return of what was observed; got {total}: look for extreme values in the episode, "
+                f"{self.situation.identity}: expected a finite return of what was observed; got {total}: "
+                "look for extreme values in the episode, "
                 "or train the model again"
             )
         return total
@@ -245,13 +284,23 @@ class CounterfactualReturn(Objective):
             ValueError: if the decision changes an action that is not open here, or to a number that is none.
         """
         chosen, open_steps = self.observed.clone(), self.open.tolist()
-        different = [step for step, action in decision.actions().items() if step in open_steps and action != int(self.observed[step])]
+        different = [
+            step
+            for step, action in decision.actions().items()
+            if step in open_steps and action != int(self.observed[step])
+        ]
         if len(different) > self.changes:
-            raise ValueError(f"{self.situation.identity}: expected at most {self.changes} changed actions; got {len(different)}, at {different}")
+            raise ValueError(
+                f"{self.situation.identity}: expected at most {self.changes} changed actions; got "
+                f"{len(different)}, at {different}"
+            )
         for step, action in decision.actions().items():
             if step not in open_steps or not 0 <= action < self.actions:
                 known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
-                raise ValueError(f"{self.situation.identity}: action[{step}] = {action} is not open to change: expected {known}")
+                raise ValueError(
+                    f"{self.situation.identity}: action[{step}] = {action} is not open to change: expected "
+                    f"{known}"
+                )
             chosen[step] = action
         return self.settled(chosen)
 
@@ -260,8 +309,9 @@ class CounterfactualReturn(Objective):
         """What a decision means step by step, as plain data.
 
         Returns:
-            ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and ``observed_rewards`` (T numbers each), ``doses`` and
-            ``observed_doses`` by step, the returns ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|.
+            ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
+            ``observed_rewards`` (T numbers each), ``doses`` and ``observed_doses`` by step, the returns
+            ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|.
         """
         sequence, observed, outcome = self.sequence(decision), self.observed, self.outcome()
         changed = bool((sequence != observed).any())

@@ -1,28 +1,30 @@
 """What an action is worth in a causal system that is not fully known.
 
-Objectives of causal Bayesian optimisation look at fixed draws u_1 ... u_S of the noise through the learnt network: the same draws for
-every candidate of a round, so that candidates are compared under the same luck and the objective is smooth. The posterior mean of
-the reward,
+Objectives of causal Bayesian optimisation look at fixed draws u_1 ... u_S of the noise through the learnt
+network: the same draws for every candidate of a round, so that candidates are compared under the same luck
+and the objective is smooth. The posterior mean of the reward,
 
     E[r | a] = 1/S sum_s r(x(a, u_s)),     x_i = m_i(w_i, u_i)  in topological order,
 
 is what an action is *believed* to be worth; what it is worth *trying* is the business of each objective.
 
-A candidate is an action, followed by further coordinates in [-1, 1] where an objective has some to be chosen along with it.
+A candidate is an action, followed by further coordinates in [-1, 1] where an objective has some to be chosen
+along with it.
 
 Source: Ren et al. (2025), Sec. 5.1, Eq. 5 and Alg. 1; common random numbers: Balandat et al. (2020), Sec. 3.
 
 What is not known of the laws, as fixed draws.
 
-A law is known up to a standard deviation: x_i = m_i + e_i s_i with e_i ~ N(0, 1). One draw e of all nodes, kept the same for every
-input, noise and candidate, is one plausible network, and
+A law is known up to a standard deviation: x_i = m_i + e_i s_i with e_i ~ N(0, 1). One draw e of all nodes,
+kept the same for every input, noise and candidate, is one plausible network, and
 
     f_e(a) = E_u[r(x(a, u, e))]
 
-its expected reward. The mean and the spread of f_e over e are what is believed of E[r | a] and how sure that is; the luck of a single
-experiment (the spread over u) is averaged out.
+its expected reward. The mean and the spread of f_e over e are what is believed of E[r | a] and how sure that
+is; the luck of a single experiment (the spread over u) is averaged out.
 
-Source: Astudillo and Frazier (2021), Sec. 4.2 (one fixed draw a node and sample); Balandat et al. (2020) (normal Sobol draws).
+Source: Astudillo and Frazier (2021), Sec. 4.2 (one fixed draw a node and sample); Balandat et al. (2020)
+(normal Sobol draws).
 
 How unsure a known reward is, when the nodes that it reads are known up to a standard deviation.
 
@@ -38,9 +40,11 @@ The posterior mean of the reward: what to do when nothing is tried for the sake 
 
     alpha(a) = 1/S sum_s r(x(a, u_s)),    x_i = m_i(w_i, u_i).
 
-Its maximiser is the action that every method recommends at the end of a round. Random and Sobol actions use it for that alone.
+Its maximiser is the action that every method recommends at the end of a round. Random and Sobol actions use
+it for that alone.
 
-Source: Ren et al. (2025), Eq. 5 with beta = 0; Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
+Source: Ren et al. (2025), Eq. 5 with beta = 0; Frazier (2018), Sec. 4.2 (recommending the maximiser of the
+posterior mean).
 """
 
 import hashlib
@@ -63,14 +67,21 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalN
 
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
-    """Normal draws (count, width) with mean 0 and variance 1 in every column: scrambled Sobol points, each followed by its mirror image.
+    """Normal draws (count, width) with mean 0 and variance 1 in every column: scrambled Sobol points, each
+    followed by its mirror image.
 
     Raises:
         ValueError: if `count` is odd or below 2.
     """
     if count < 2 or count % 2:
-        raise ValueError(f"expected an even number of draws, as each comes with its mirror image; got {count}")
-    half = draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64) if width else torch.zeros(count // 2, 0, dtype=torch.float64)
+        raise ValueError(
+            f"expected an even number of draws, as each comes with its mirror image; got {count}"
+        )
+    half = (
+        draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64)
+        if width
+        else torch.zeros(count // 2, 0, dtype=torch.float64)
+    )
     both = torch.stack([half, -half], 1).flatten(0, 1)
     return both / both.square().mean(0).sqrt().clamp_min(1e-12)
 
@@ -96,7 +107,9 @@ def reward_spread(reward: KnownReward, means: Tensor, deviations: Tensor, episte
         (...), in the reward's unit.
     """
     if isinstance(reward, WeightedSum):
-        weights = torch.tensor(list(reward.weights.values()), dtype=deviations.dtype, device=deviations.device)
+        weights = torch.tensor(
+            list(reward.weights.values()), dtype=deviations.dtype, device=deviations.device
+        )
         if len(weights) == 1:
             return weights.abs() * deviations[..., 0]
         return safe_root((weights.square() * deviations.square()).sum(-1))
@@ -134,14 +147,19 @@ class CausalObjective(Objective, ABC):
         ValueError: if an action may not be set, or there is no draw.
     """
 
-    def __init__(self, surrogate: CausalModel, situation: Foresight, draws: int = 64, judged: int = 256, seed: int = 0) -> None:
+    def __init__(
+        self, surrogate: CausalModel, situation: Foresight, draws: int = 64, judged: int = 256, seed: int = 0
+    ) -> None:
         super().__init__()
         if min(draws, judged) < 1:
             raise ValueError(f"expected at least 1 draw; got draws={draws} and judged={judged}")
         self.task, self.situation, self.network = surrogate.task, situation, surrogate.network()
         closed = [name for name in self.task.actions if name not in situation.feasible]
         if closed:
-            raise ValueError(f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}: a round sets every action")
+            raise ValueError(
+                f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}: a "
+                "round sets every action"
+            )
         self.box = Box.of({name: situation.feasible[name] for name in self.task.actions})
         self.seed = round_seed(seed, situation.identity)
         self.draw = surrogate.draws
@@ -150,18 +168,26 @@ class CausalObjective(Objective, ABC):
 
     @property
     def further(self) -> int:
-        """How many coordinates in [-1, 1] a candidate has besides its action; none, unless an objective has some."""
+        """How many coordinates in [-1, 1] a candidate has besides its action; none, unless an objective has
+        some.
+        """
         return 0
 
     @cached_property
     def reward_frame(self) -> RewardFrame:
         """In what unit a search compares rewards: that of the posterior means at the visited actions."""
         with torch.no_grad():
-            return RewardFrame.of(self.expected(self.visited, self._glance)) if len(self.visited) else RewardFrame()
+            return (
+                RewardFrame.of(self.expected(self.visited, self._glance))
+                if len(self.visited)
+                else RewardFrame()
+            )
 
     @property
     def frame(self) -> RewardFrame:
-        """In what unit a search compares this objective's values; that of rewards, unless an objective has none."""
+        """In what unit a search compares this objective's values; that of rewards, unless an objective has
+        none.
+        """
         return self.reward_frame
 
     @property
@@ -173,7 +199,9 @@ class CausalObjective(Objective, ABC):
     def bounds(self) -> Tensor:
         """(2, k + further), lower and upper bounds of a candidate."""
         wide = torch.ones(self.further, dtype=torch.float64)
-        return torch.stack([torch.cat([self.box.lower, -wide]), torch.cat([self.box.upper, wide])]).to(self.noise.device)
+        return torch.stack([torch.cat([self.box.lower, -wide]), torch.cat([self.box.upper, wide])]).to(
+            self.noise.device
+        )
 
     def region(self, further: bool = True) -> CandidateRegion:
         """Where candidates may lie; without their further coordinates, where actions may."""
@@ -196,23 +224,39 @@ class CausalObjective(Objective, ABC):
     @torch.no_grad()
     def screened(self, points: Tensor) -> Tensor:
         """`rough` for many candidates, (n, k + further) -> (n,)."""
-        return torch.cat([self.rough(part) for part in points.split(max(1, SCREEN * CHUNK // len(self.noise)))])
+        return torch.cat(
+            [self.rough(part) for part in points.split(max(1, SCREEN * CHUNK // len(self.noise)))]
+        )
 
     def expected(self, actions: Tensor, noise: Tensor | None = None) -> Tensor:
-        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the round's draws, unless others are given."""
+        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the round's draws, unless
+        others are given.
+        """
         values, _ = self.network.propagate(actions, self.noise if noise is None else noise)
         return self.network.reward(values).mean(-1)
 
     def allowed(self, actions: Tensor) -> Tensor:
-        """Whether actions (n, k) keep to the round's bounds and the task's limits, but for rounding; (n,) bool."""
-        lower, upper, slack = self.box.lower.to(actions), self.box.upper.to(actions), 1e-6 * self.box.width.to(actions)
+        """Whether actions (n, k) keep to the round's bounds and the task's limits, but for rounding; (n,)
+        bool.
+        """
+        lower, upper, slack = (
+            self.box.lower.to(actions),
+            self.box.upper.to(actions),
+            1e-6 * self.box.width.to(actions),
+        )
         inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
         limits = self.task.limits
-        return inside if limits is None else inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
+        return (
+            inside
+            if limits is None
+            else inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
+        )
 
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
-        """The visited actions with the largest posterior mean, best first, (<= count, k + further); further coordinates are 0."""
+        """The visited actions with the largest posterior mean, best first, (<= count, k + further); further
+        coordinates are 0.
+        """
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])

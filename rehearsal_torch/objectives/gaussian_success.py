@@ -4,14 +4,17 @@ Given Y = A x + B z + c0 + C eps, an alteration z of one candidate set is worth
 
     log P(Y in S | x, z) = log P(w in Q),   w ~ N(L^-1 (A x + c0 + B z - o), I),   L L' = C Sigma C',
 
-with Q the region S around a point o, whitened. It is concave in z for every convex S and any correlation of the noise: an
-interval or a canonical rectangle has a closed form, a polygon a sum over its edges, other polytopes quasi-Monte Carlo.
+with Q the region S around a point o, whitened. It is concave in z for every convex S and any correlation of
+the noise: an interval or a canonical rectangle has a closed form, a polygon a sum over its edges, other
+polytopes quasi-Monte Carlo.
 
-What is said of the chosen action is the *predictive* probability, the mean over parameters that the observations leave
-open, with an interval from the same draws (normal on the logistic scale): the plug-in value that was maximised is the more
-optimistic the fewer the rows. Sets of variables are compared by it too, unless the search is told otherwise.
+What is said of the chosen action is the *predictive* probability, the mean over parameters that the
+observations leave open, with an interval from the same draws (normal on the logistic scale): the plug-in
+value that was maximised is the more optimistic the fewer the rows. Sets of variables are compared by it too,
+unless the search is told otherwise.
 
-Source: Qin et al. (2025b), Eq. 8 and Thm. 3.2; Prekopa (1971) for convex regions at large; the predictive probability is ours.
+Source: Qin et al. (2025b), Eq. 8 and Thm. 3.2; Prekopa (1971) for convex regions at large; the predictive
+probability is ours.
 """
 
 import math
@@ -24,7 +27,12 @@ from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
 from rehearsal_torch.objectives.region_probability.polygon import PolygonLaw, probability, vertices_of
 from rehearsal_torch.objectives.region_probability.polytope import PolytopeLaw
-from rehearsal_torch.objectives.region_probability.rectangle import Expansion, SuccessLaw, log_interval, rectangle_of
+from rehearsal_torch.objectives.region_probability.rectangle import (
+    Expansion,
+    SuccessLaw,
+    log_interval,
+    rectangle_of,
+)
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
@@ -65,17 +73,23 @@ class SuccessObjective(AlterationObjective):
         root = _root(response.covariance)
         self.register_buffer("root", root, persistent=False)
         self.register_buffer("base", _whitened(root, response.base(contexts) - self.origin), persistent=False)
-        self.register_buffer("effect", torch.linalg.solve_triangular(root, response.action, upper=False), persistent=False)
+        self.register_buffer(
+            "effect", torch.linalg.solve_triangular(root, response.action, upper=False), persistent=False
+        )
         self._asked: tuple[Tensor, Tensor] | None = None
         self.contexts: Tensor
         self.origin: Tensor
         self.root: Tensor
         self.base: Tensor
         self.effect: Tensor
-        self.law = law_of(region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin)
+        self.law = law_of(
+            region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin
+        )
 
     def centres(self, actions: Tensor, which: Tensor | None = None) -> Tensor:
-        """The whitened means, (..., B, k) -> (..., B, |Y|); `which` picks situations, then B is their number."""
+        """The whitened means, (..., B, k) -> (..., B, |Y|); `which` picks situations, then B is their
+        number.
+        """
         return (self.base if which is None else self.base[which]) + actions @ self.effect.mT
 
     def forward(self, actions: Tensor) -> Tensor:
@@ -89,7 +103,9 @@ class SuccessObjective(AlterationObjective):
     def expansion(self, actions: Tensor, which: Tensor) -> Expansion:
         """log P to second order in z in some of the situations, (n, k)."""
         found = self.law.expansion(self.centres(actions, which))
-        return Expansion(found.value, found.slope @ self.effect, self.effect.mT @ found.curvature @ self.effect)
+        return Expansion(
+            found.value, found.slope @ self.effect, self.effect.mT @ found.curvature @ self.effect
+        )
 
     def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Values (..., B) and gradients (..., B, k)."""
@@ -97,12 +113,18 @@ class SuccessObjective(AlterationObjective):
         return found.value, found.slope @ self.effect
 
     def starts(self, count: int) -> Tensor:
-        """The action whose mean comes nearest to the region's centre (clipped), the middle of the box, then points all over it."""
+        """The action whose mean comes nearest to the region's centre (clipped), the middle of the box, then
+        points all over it.
+        """
         middle, width = (self.lower + self.upper) / 2, self.upper - self.lower
         aim = -self.centres(middle) @ torch.linalg.pinv(self.effect).mT
         several = [self.project(middle + aim), middle]
         if count > 2 and len(self.names):
-            unit = torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0).draw(count - 2, dtype=torch.float64).to(middle)
+            unit = (
+                torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0)
+                .draw(count - 2, dtype=torch.float64)
+                .to(middle)
+            )
             several += list(self.lower + unit.unsqueeze(1) * width)
         return torch.stack(several[:count])
 
@@ -112,19 +134,25 @@ class SuccessObjective(AlterationObjective):
             return None
         # A search asks twice of the actions that it found: to compare sets, and to appraise them.
         if self._asked is None or self._asked[0] is not actions:
-            self._asked = (actions, chances(self.likely, self.region, self.origin, self.root, self.contexts, actions))
+            self._asked = (
+                actions,
+                chances(self.likely, self.region, self.origin, self.root, self.contexts, actions),
+            )
         return self._asked[1]
 
     def worth(self, actions: Tensor) -> Tensor:
         """The logarithm of the predictive probability, (B, k) -> (B,); log P where there are no draws.
 
-        By it sets are compared: the plug-in optimum of a set whose effect was estimated badly is the more exaggerated.
+        By it sets are compared: the plug-in optimum of a set whose effect was estimated badly is the more
+            exaggerated.
         """
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The predictive probability with its interval, and what is expected with nothing altered. Trace: ``plug_in``, the plug-in probability."""
+        """The predictive probability with its interval, and what is expected with nothing altered. Trace:
+        ``plug_in``, the plug-in probability.
+        """
         plug_in = self(actions).exp()
         drawn = self.chances(actions)
         expected = plug_in if drawn is None else drawn.mean(0)
@@ -133,10 +161,18 @@ class SuccessObjective(AlterationObjective):
         if drawn is not None:
             logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
             middle, spread = logit.mean(0), logit.std(0)
-            low, high = torch.sigmoid(middle - LEVEL * spread).tolist(), torch.sigmoid(middle + LEVEL * spread).tolist()
+            low, high = (
+                torch.sigmoid(middle - LEVEL * spread).tolist(),
+                torch.sigmoid(middle + LEVEL * spread).tolist(),
+            )
         rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
         return [
-            Appraisal(chance(done, lower, upper, COVERED), chance(undone), declined=no_help(done, undone) if done < undone else "", trace={"plug_in": plain})
+            Appraisal(
+                chance(done, lower, upper, COVERED),
+                chance(undone),
+                declined=no_help(done, undone) if done < undone else "",
+                trace={"plug_in": plain},
+            )
             for done, undone, lower, upper, plain in rows
         ]
 
@@ -169,7 +205,9 @@ def success_objectives(surrogate: LinearSurrogate, situations: Sequence[Foresigh
     for names in ((), *task.candidates):
         laws = surrogate.laws(names)
         likely = None if laws is None else laws.response(task.context, task.outcomes)
-        made = SuccessObjective(situations, names, contexts, task.region, origin, surrogate.response(names), likely, nothing)
+        made = SuccessObjective(
+            situations, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
+        )
         if names:
             found.append(made.to(device))
             continue
@@ -189,26 +227,46 @@ def law_of(normals: Tensor, offsets: Tensor) -> SuccessLaw:
 
 
 @torch.no_grad()
-def chances(likely: AffineResponse, region: Polytope, origin: Tensor, root: Tensor, contexts: Tensor, actions: Tensor) -> Tensor:
-    """P(Y in S | x, z) under every set of parameters, (R, B): contexts (B, |X|), actions (B, k), `root` (|Y|, |Y|) the plug-in factor."""
+def chances(
+    likely: AffineResponse, region: Polytope, origin: Tensor, root: Tensor, contexts: Tensor, actions: Tensor
+) -> Tensor:
+    """P(Y in S | x, z) under every set of parameters, (R, B): contexts (B, |X|), actions (B, k), `root` (|Y|,
+    |Y|) the plug-in factor.
+    """
     roots = _root(likely.covariance)
     centres = _whitened(roots, likely.base(contexts) + actions @ likely.action.mT - origin)
     normals, offsets = region.normals.to(roots), region.offsets.to(roots) - region.normals.to(roots) @ origin
     if len(region.names) == 1:
         # One outcome: an interval, its open sides far away.
         ends = offsets / normals[:, 0]
-        upper = ends[normals[:, 0] > 0].amin() if bool((normals[:, 0] > 0).any()) else ends.new_tensor(torch.inf)
-        lower = ends[normals[:, 0] < 0].amax() if bool((normals[:, 0] < 0).any()) else ends.new_tensor(-torch.inf)
+        upper = (
+            ends[normals[:, 0] > 0].amin() if bool((normals[:, 0] > 0).any()) else ends.new_tensor(torch.inf)
+        )
+        lower = (
+            ends[normals[:, 0] < 0].amax() if bool((normals[:, 0] < 0).any()) else ends.new_tensor(-torch.inf)
+        )
         scale = roots[:, 0]
-        return log_interval((lower / scale).clamp(-1e8, 1e8) - centres[..., 0], (upper / scale).clamp(-1e8, 1e8) - centres[..., 0]).exp()
+        return log_interval(
+            (lower / scale).clamp(-1e8, 1e8) - centres[..., 0],
+            (upper / scale).clamp(-1e8, 1e8) - centres[..., 0],
+        ).exp()
     if len(region.names) == 2:
-        corners = torch.linalg.solve_triangular(roots, (vertices_of(normals @ root, offsets) @ root.mT).mT.expand(len(roots), -1, -1), upper=False).mT
+        corners = torch.linalg.solve_triangular(
+            roots, (vertices_of(normals @ root, offsets) @ root.mT).mT.expand(len(roots), -1, -1), upper=False
+        ).mT
         return probability(corners.unsqueeze(1), centres, nodes=6)
-    return torch.stack([PolytopeLaw(normals @ each, offsets, points=128).log_probability(at).exp() for each, at in zip(roots, centres, strict=True)])
+    return torch.stack(
+        [
+            PolytopeLaw(normals @ each, offsets, points=128).log_probability(at).exp()
+            for each, at in zip(roots, centres, strict=True)
+        ]
+    )
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """The Cholesky factor, after a floor on the diagonal a billionth of it: outcomes may be functions of each other."""
+    """The Cholesky factor, after a floor on the diagonal a billionth of it: outcomes may be functions of each
+    other.
+    """
     return torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
 
 

@@ -8,13 +8,16 @@ an action is worth trying as far as some plausible network has it beat the best 
 
     alpha(a) = log 1/E sum_e softplus(f_e(a) - f*),     f* = max over visited a of the mean of f_e(a) over e,
 
-a smooth positive part of small temperature, in logarithms, so that there is a slope where improvement is unlikely. f* is a posterior
-mean, because the best *observed* value is the luckiest one. With the causal graph this is EIFN; with every node from all actions it
-is EICF, which ignores the structure where the reward is a node.
+a smooth positive part of small temperature, in logarithms, so that there is a slope where improvement is
+unlikely. f* is a posterior mean, because the best *observed* value is the luckiest one. With the causal graph
+this is EIFN; with every node from all actions it is EICF, which ignores the structure where the reward is a
+node.
 
-With `averaged` = 1, every draw e goes with one draw u of its own, and the improvement is that of a single, noisy experiment.
+With `averaged` = 1, every draw e goes with one draw u of its own, and the improvement is that of a single,
+noisy experiment.
 
-Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and 10 (logarithm, fat tail).
+Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and
+10 (logarithm, fat tail).
 """
 
 from typing import final
@@ -25,7 +28,12 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
-from rehearsal_torch.objectives.expected_reward import SCREEN, CausalObjective, plausible_rewards, standard_draws
+from rehearsal_torch.objectives.expected_reward import (
+    SCREEN,
+    CausalObjective,
+    plausible_rewards,
+    standard_draws,
+)
 from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
@@ -47,28 +55,50 @@ class Improvement(CausalObjective):
         seed: With the round's identity, decides the draws.
 
     Raises:
-        ValueError: if nothing has been visited, a number is out of range, or no visited action has a finite reward.
+        ValueError: if nothing has been visited, a number is out of range, or no visited action has a finite
+            reward.
     """
 
     def __init__(
-        self, surrogate: CausalModel, situation: Foresight, plausible: int = 32, averaged: int = 4, draws: int = 64, judged: int = 256, seed: int = 0
+        self,
+        surrogate: CausalModel,
+        situation: Foresight,
+        plausible: int = 32,
+        averaged: int = 4,
+        draws: int = 64,
+        judged: int = 256,
+        seed: int = 0,
     ) -> None:
         super().__init__(surrogate, situation, draws, judged, seed)
         if averaged < 1 or not len(self.visited):
-            raise ValueError(f"expected averaged >= 1 and at least one visited action; got averaged={averaged} and {len(self.visited)} actions")
+            raise ValueError(
+                f"expected averaged >= 1 and at least one visited action; got averaged={averaged} and "
+                f"{len(self.visited)} actions"
+            )
         self.epistemic = standard_draws(plausible, len(self.network.laws), self.seed + 2).to(self.noise)
         self.averaged = averaged
         self.common = surrogate.draws(plausible if averaged == 1 else averaged, self.seed + 3)
         # What cannot be set any more is no mark to improve upon.
         inside = self.visited[self.allowed(self.visited)]
         with torch.no_grad():
-            middle = torch.cat([self.rewards(part, plausible).mean(-1) for part in (inside if len(inside) else self.visited).split(64)])
+            middle = torch.cat(
+                [
+                    self.rewards(part, plausible).mean(-1)
+                    for part in (inside if len(inside) else self.visited).split(64)
+                ]
+            )
         middle = middle[middle.isfinite()]
         if not len(middle):
-            raise NoFiniteValueError(f"{situation.identity}: expected a finite reward of some visited action; {UNDEFINED}: look for extreme rows in the table")
+            raise NoFiniteValueError(
+                f"{situation.identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
+                "for extreme rows in the table"
+            )
         spread = middle.std() if len(middle) > 1 else middle.abs().max()
         # A spread of any size counts, unless it is rounding alone.
-        self.best, self.scale = middle.max(), torch.where(spread > 1e-14 * middle.abs().max(), spread, spread.clamp_min(1e-12))
+        self.best, self.scale = (
+            middle.max(),
+            torch.where(spread > 1e-14 * middle.abs().max(), spread, spread.clamp_min(1e-12)),
+        )
 
     @property
     def frame(self) -> RewardFrame:
@@ -84,8 +114,14 @@ class Improvement(CausalObjective):
         return self.network.reward(values)
 
     def worth(self, points: Tensor, draws: int) -> Tensor:
-        """(..., k) -> (...), the logarithm of an improvement in standard deviations of the reward among the visited actions."""
+        """(..., k) -> (...), the logarithm of an improvement in standard deviations of the reward among the
+        visited actions.
+        """
         # A draw and its mirror image stay together.
-        count = len(self.epistemic) if draws == len(self.noise) else max(2, 2 * (len(self.epistemic) // (2 * SCREEN)))
+        count = (
+            len(self.epistemic)
+            if draws == len(self.noise)
+            else max(2, 2 * (len(self.epistemic) // (2 * SCREEN)))
+        )
         gain = (self.rewards(points, count) - self.best) / self.scale
         return logmeanexp(log_fatplus(gain, tau=TEMPERATURE), dim=-1)

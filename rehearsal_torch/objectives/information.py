@@ -1,42 +1,52 @@
-"""What a round would teach: the mutual information between the rehearsal model and what is seen after the alteration.
+"""What a round would teach: the mutual information between the rehearsal model and what is seen after the
+alteration.
 
-    I(G, Theta; V | D, x, z) = H(V | D, x, z) - H(V | G, Theta, D, x, z),        V = (Z, Y) without what is altered.
+    I(G, Theta; V | D, x, z) = H(V | D, x, z) - H(V | G, Theta, D, x, z),
+    V = (Z, Y) without what is altered.
 
-Given the model, V is normal with a covariance that depends on neither x nor z, so that the second entropy is a constant of the set of
-altered variables, known in closed form. Only the first needs an estimate, from N models (G_s, theta_s) with a row v_s(z) each:
+Given the model, V is normal with a covariance that depends on neither x nor z, so that the second entropy is
+a constant of the set of altered variables, known in closed form. Only the first needs an estimate, from N
+models (G_s, theta_s) with a row v_s(z) each:
 
-    predictive   -(1/N) sum_s log sum_G p(G | D) p(v_s | G, D, x, z), the parameters of each graph integrated out in closed form:
-                 unbiased, N log-densities for each graph;
-    sampled      -(1/N) sum_s log (1/N) sum_j p(v_s | G_j, theta_j, x, z), a nested sample that holds v_s's own model: biased downwards and
-                 never above log N, but asks for no closed form;
-    neighbours   the entropy of the N rows by their nearest neighbours, as in the paper's Algorithm 4: slow in the dimension.
+    predictive   -(1/N) sum_s log sum_G p(G | D) p(v_s | G, D, x, z), the parameters of each graph integrated
+                 out in closed form: unbiased, N log-densities for each graph;
+    sampled      -(1/N) sum_s log (1/N) sum_j p(v_s | G_j, theta_j, x, z), a nested sample that holds v_s's
+                 own model: biased downwards and never above log N, but asks for no closed form;
+    neighbours   the entropy of the N rows by their nearest neighbours, as in the paper's Algorithm 4: slow in
+                 the dimension.
 
 Rows of all z share the models and their noise: differences between alterations are not chance.
 
-Source: Qin et al. (2023), Eq. 9, App. C and Alg. 4; for the nested sample Foster et al. (2020), Unified stochastic gradient approach, Thm. 1.
+Source: Qin et al. (2023), Eq. 9, App. C and Alg. 4; for the nested sample Foster et al. (2020), Unified
+stochastic gradient approach, Thm. 1.
 
 Entropy from samples, by the distance to the k-th nearest neighbour.
 
-Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i to its k-th nearest neighbour,
+Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i to its k-th nearest
+neighbour,
 
     H = psi(N) - psi(k) + log V_d + (d / N) sum_i log r_i,       V_d = pi^(d/2) / Gamma(d/2 + 1).
 
-Distances compare dimensions, so that draws are scaled to unit deviation first and the logarithms of the scales added back. The
-estimate is consistent, but slow in d: its bias falls like N^(-1/d).
+Distances compare dimensions, so that draws are scaled to unit deviation first and the logarithms of the
+scales added back. The estimate is consistent, but slow in d: its bias falls like N^(-1/d).
 
-Source: Kozachenko and Leonenko (1987); Singh et al. (2003) for k > 1. The black box of Qin et al. (2023), App. C, Alg. 4.
+Source: Kozachenko and Leonenko (1987); Singh et al. (2003) for k > 1. The black box of Qin et al. (2023),
+App. C, Alg. 4.
 
 Densities with the parameters integrated out.
 
-Given a graph, the equations' parameters are independent of each other a posteriori, and each clique follows from its parents, so that
+Given a graph, the equations' parameters are independent of each other a posteriori, and each clique follows
+from its parents, so that
 
     log p(v | G, D, x, z)  =  sum over cliques  log p(v_c | v_pa(c), D),
 
-each term in closed form (a multivariate t, or a normal law where the noise is taken for known): no parameters are sampled.
+each term in closed form (a multivariate t, or a normal law where the noise is taken for known): no parameters
+are sampled.
 
 Of rows that differ in what is set alone, only the cliques that the alteration reaches have other densities.
 
-Source: Qin et al. (2023), Sec. 4.1 (the posterior factorises over cliques); the closed forms are those of the regressions.
+Source: Qin et al. (2023), Sec. 4.1 (the posterior factorises over cliques); the closed forms are those of the
+regressions.
 """
 
 import math
@@ -67,7 +77,10 @@ def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
     """
     count, width = draws.shape[-2:]
     if not 1 <= neighbours < count:
-        raise ValueError(f"expected 1 <= neighbours < draws; got {neighbours} and {count}: draw more or ask for nearer neighbours")
+        raise ValueError(
+            f"expected 1 <= neighbours < draws; got {neighbours} and {count}: draw more or ask for nearer "
+            "neighbours"
+        )
     if not width:
         return draws.new_zeros(draws.shape[:-2])
     scale = draws.std(-2, keepdim=True)
@@ -105,9 +118,14 @@ class PredictiveDensity:
         self._still = {each: self._term(each, rows) for each in self._all() if each not in self._moving}
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Rows (*lead, ..., d) -> (*lead, ..., H): they equal those given at first in everything that the alteration does not reach."""
+        """Rows (*lead, ..., d) -> (*lead, ..., H): they equal those given at first in everything that the
+        alteration does not reach.
+        """
         terms = self._still | {each: self._term(each, rows) for each in self._all() if each in self._moving}
-        found = [torch.stack([terms[each].expand(rows.shape[:-1]) for each in under]).sum(0) for under in self._equations]
+        found = [
+            torch.stack([terms[each].expand(rows.shape[:-1]) for each in under]).sum(0)
+            for under in self._equations
+        ]
         return torch.stack(found, -1)
 
     def _all(self) -> list[Equation]:
@@ -149,23 +167,38 @@ class Information(nn.Module):
         ValueError: if there is no such estimate, or the surrogate does not offer it.
     """
 
-    def __init__(self, surrogate: ScenarioModel, models: SampledModels, contexts: Tensor, names: Sequence[str], entropy: Entropy = "predictive") -> None:
+    def __init__(
+        self,
+        surrogate: ScenarioModel,
+        models: SampledModels,
+        contexts: Tensor,
+        names: Sequence[str],
+        entropy: Entropy = "predictive",
+    ) -> None:
         super().__init__()
         if entropy not in ENTROPIES:
             raise ValueError(f"expected one of {list(ENTROPIES)}; got {entropy!r}")
         self.models, self.names, self.entropy = models, tuple(names), entropy
         self.scenarios = models.scenarios(contexts, self.names).only(surrogate.task.graph.names)
-        self.free = [place for place, name in enumerate(surrogate.task.graph.names) if name not in surrogate.task.context and name not in self.names]
+        self.free = [
+            place
+            for place, name in enumerate(surrogate.task.graph.names)
+            if name not in surrogate.task.context and name not in self.names
+        ]
         self.known = models.entropy(self.names).mean()
         self.log_weights = surrogate.graph_weights().clamp_min(1e-300).log()
         self.densities: list[PredictiveDensity] = []
         if entropy == "predictive":
             if not isinstance(surrogate, StructuralPosterior):
-                raise ValueError(f"entropy=predictive needs a StructuralPosterior; got a {type(surrogate).__name__}: choose entropy=sampled")
+                raise ValueError(
+                    f"entropy=predictive needs a StructuralPosterior; got a {type(surrogate).__name__}: "
+                    "choose entropy=sampled"
+                )
             rows = self.scenarios.rows(contexts.new_zeros(len(contexts), len(self.names)))
             self.densities = [PredictiveDensity(surrogate, self.names, each) for each in rows]
-            # A row's density under its own model depends on its noise alone, not on x or z. Its mean stands in for the entropy: it strays with the
-            # rows as the other term does, so that their difference strays less.
+            # A row's density under its own model depends on its noise alone, not on x or z. Its mean stands
+            # in for the entropy: it strays with the rows as the other term does, so that their difference
+            # strays less.
             self.known = -models.log_density(rows[0], self.names).diagonal(dim1=-2, dim2=-1).mean()
 
     def forward(self, actions: Tensor) -> Tensor:
@@ -175,7 +208,9 @@ class Information(nn.Module):
     @torch.no_grad()
     def at(self, index: int, actions: Tensor) -> Tensor:
         """In one of the situations, (..., k) -> (...)."""
-        rows = self.scenarios.offset[index] + torch.einsum("sdk,...k->...sd", self.scenarios.slope, actions.to(self.scenarios.slope))
+        rows = self.scenarios.offset[index] + torch.einsum(
+            "sdk,...k->...sd", self.scenarios.slope, actions.to(self.scenarios.slope)
+        )
         if self.entropy == "neighbours":
             return nearest_neighbour_entropy(rows[..., self.free]) - self.known
         if self.entropy == "predictive":

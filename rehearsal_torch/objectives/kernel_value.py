@@ -1,14 +1,16 @@
-"""The kernel value: the nested ridge estimate of the smoothed probability of a desired outcome, as an objective.
+"""The kernel value: the nested ridge estimate of the smoothed probability of a desired outcome, as an
+objective.
 
 An ascent climbs the estimate J(a; x). What it finds is then judged with caution,
 
     J(a; x) - caution sd(J(a; x)),
 
-because the largest of many uncertain values is likely to be large by chance, and most uncertain where no row lies.
-What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the indicator with the same kernel, with
-an interval from its posterior, and the number of rows that lie near the decision. A decision that no row comes near is
-refused; one whose whole interval lies below the estimate for doing nothing is declined (`search.guard` declines every one whose
-estimate is not above it); one that few rows come near, or whose adjustment is not valid, bears a warning.
+because the largest of many uncertain values is likely to be large by chance, and most uncertain where no row
+lies. What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the indicator with the
+same kernel, with an interval from its posterior, and the number of rows that lie near the decision. A
+decision that no row comes near is refused; one whose whole interval lies below the estimate for doing nothing
+is declined (`search.guard` declines every one whose estimate is not above it); one that few rows come near,
+or whose adjustment is not valid, bears a warning.
 
 Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 """
@@ -87,7 +89,9 @@ class AlteredValue(AlterationObjective):
         """J less `caution` posterior deviations, (..., B, k) -> (..., B)."""
         shown = self.shown(actions)
         value = self.estimator.value(self.prepared, shown)
-        return value - self.caution * self.estimator.deviation(self.prepared, shown) if self.caution else value
+        return (
+            value - self.caution * self.estimator.deviation(self.prepared, shown) if self.caution else value
+        )
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether enough rows lie near, (..., B, k) -> (..., B)."""
@@ -97,13 +101,16 @@ class AlteredValue(AlterationObjective):
         return support.reshape(shown.shape[:-1]) >= self.least
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each action over the rows, (k,) each: the estimator's own coordinates."""
+        """Mean and standard deviation of each action over the rows, (k,) each: the estimator's own
+        coordinates.
+        """
         scaler = self.surrogate.scaler
         place = [scaler.names.index(name) for name in self.names]
         return scaler.location[place], scaler.scale[place]
 
     def starts(self, count: int) -> Tensor:
-        """The historical actions that speak most for themselves in each situation, moved into the box, (count, B, k).
+        """The historical actions that speak most for themselves in each situation, moved into the box,
+        (count, B, k).
 
         Source: Du et al. (2026), Alg. 1, line 13.
         """
@@ -113,25 +120,50 @@ class AlteredValue(AlterationObjective):
         return self.project(self.surrogate.scaler.units(self.names, actions[best].transpose(0, 1)))
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support``, rows near the decision under the fitted kernel."""
+        """See `AlterationObjective.appraise`. Trace: ``support``, rows near the decision under the fitted
+        kernel.
+        """
         shown = self.shown(actions)
         probability = self.estimator.value(self.prepared, shown, 1)
         deviation = self.estimator.deviation(self.prepared, shown, 1)
-        reach = math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * deviation
+        reach = (
+            math.sqrt(2)
+            * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64)))
+            * deviation
+        )
         support = self.estimator.support(self.prepared, shown)
         said = []
         for index in range(len(self.situations)):
             done, undone = _clipped(probability[index]), _clipped(self.before[0][index])
-            lower, upper = _clipped(probability[index] - reach[index]), _clipped(probability[index] + reach[index])
+            lower, upper = (
+                _clipped(probability[index] - reach[index]),
+                _clipped(probability[index] + reach[index]),
+            )
             near = round(float(support[index]), 2)
-            warnings, refused, declined = [f"adjustment: {reason}" for reason in self.adjustment.reasons], "", ""
+            warnings, refused, declined = (
+                [f"adjustment: {reason}" for reason in self.adjustment.reasons],
+                "",
+                "",
+            )
             if near < self.few:
                 warnings.append(f"support: only {near:g} of the rows lie near this decision")
             if near < self.least:
-                refused = f"no support: {near:g} rows lie near the best alteration found, fewer than {self.least:g}; collect data there or widen the task"
+                refused = (
+                    f"no support: {near:g} rows lie near the best alteration found, fewer than "
+                    f"{self.least:g}; collect data there or widen the task"
+                )
             elif upper < undone:
                 declined = f"predicted worse than doing nothing ({done:.3f} against {undone:.3f})"
-            said.append(Appraisal(chance(done, lower, upper, self.level), chance(undone), tuple(warnings), refused, declined, {"support": near}))
+            said.append(
+                Appraisal(
+                    chance(done, lower, upper, self.level),
+                    chance(undone),
+                    tuple(warnings),
+                    refused,
+                    declined,
+                    {"support": near},
+                )
+            )
         return said
 
 
@@ -141,7 +173,8 @@ class KernelValue(Alternatives):
     Args:
         surrogate: What was fitted.
         situations: The B situations.
-        caution: How many posterior deviations are taken off what an ascent has found; 0 is the paper's choice.
+        caution: How many posterior deviations are taken off what an ascent has found; 0 is the paper's
+            choice.
         level: Probability that intervals should cover the truth.
         least: Rows near a decision below which it is refused.
         few: Rows near a decision below which it bears a warning.
@@ -151,14 +184,26 @@ class KernelValue(Alternatives):
     """
 
     def __init__(
-        self, surrogate: NestedRidge, situations: Sequence[Foresight], caution: float = 2.0, level: float = 0.95, least: float = 1.0, few: float = 5.0
+        self,
+        surrogate: NestedRidge,
+        situations: Sequence[Foresight],
+        caution: float = 2.0,
+        level: float = 0.95,
+        least: float = 1.0,
+        few: float = 5.0,
     ) -> None:
         if caution < 0 or not 0 < level < 1 or least < 0 or few < least:
-            raise ValueError(f"expected caution >= 0, level in (0, 1), 0 <= least <= few; got {caution}, {level}, {least}, {few}")
+            raise ValueError(
+                f"expected caution >= 0, level in (0, 1), 0 <= least <= few; got {caution}, {level}, "
+                f"{least}, {few}"
+            )
         surrogate.require_fitted()
         before = surrogate.untouched(_contexts(surrogate, situations))[:, 1]
         unsure = torch.zeros_like(before)
-        sets = [AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few) for which in range(len(surrogate.task.candidates))]
+        sets = [
+            AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few)
+            for which in range(len(surrogate.task.candidates))
+        ]
         super().__init__(situations, sets, surrogate)
 
 

@@ -1,15 +1,16 @@
 """Objectives: what an action is worth, here and now.
 
-Given a surrogate and a situation, an objective maps candidate actions to values. Searches know objectives alone.
+Given a surrogate and a situation, an objective maps candidate actions to values. Searches know objectives
+alone.
 
 Alternatives: what altering this or that set of variables is worth, for many situations at once.
 
-One objective speaks of one set of k variables, in B situations that were decided together: it maps actions (..., B, k)
-to values (..., B). A task that leaves open which variables to alter has several sets; their values are comparable, and
-a search answers with the best set for each situation.
+One objective speaks of one set of k variables, in B situations that were decided together: it maps actions
+(..., B, k) to values (..., B). A task that leaves open which variables to alter has several sets; their
+values are comparable, and a search answers with the best set for each situation.
 
-Every rehearsal method is such an objective: the kernel value, the Gaussian success probability, the cost under a
-chance constraint, the distance to the region's centre, the count of sampled models.
+Every rehearsal method is such an objective: the kernel value, the Gaussian success probability, the cost
+under a chance constraint, the distance to the region's centre, the count of sampled models.
 
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
@@ -67,7 +68,8 @@ class Appraisal:
         estimate: The probability that the outcomes become desired; None where the method has no number.
         baseline: The same with nothing altered.
         warnings: What the reader must know before acting, a sentence each.
-        refused: Why the method takes the recommendation back because it cannot judge it; empty where it stands.
+        refused: Why the method takes the recommendation back because it cannot judge it; empty where it
+            stands.
         declined: Why doing nothing is better by the method's own rule; empty where it is not.
         trace: Further plain numbers and texts.
     """
@@ -80,8 +82,12 @@ class Appraisal:
     trace: dict[str, Any] = field(default_factory=dict)
 
 
-def chance(point: float, lower: float | None = None, upper: float | None = None, level: float = 0.95) -> Estimate | None:
-    """A probability with its interval; None where the point is no finite number, no interval where an end is none."""
+def chance(
+    point: float, lower: float | None = None, upper: float | None = None, level: float = 0.95
+) -> Estimate | None:
+    """A probability with its interval; None where the point is no finite number, no interval where an end is
+    none.
+    """
     if not math.isfinite(point):
         return None
     if lower is None or upper is None or not (math.isfinite(lower) and math.isfinite(upper)):
@@ -90,7 +96,9 @@ def chance(point: float, lower: float | None = None, upper: float | None = None,
 
 
 def gradient(values: Tensor, at: Tensor) -> Tensor:
-    """The gradient of the values' sum at actions; zero where values do not depend on them at all, as where no path leads from action to outcome."""
+    """The gradient of the values' sum at actions; zero where values do not depend on them at all, as where no
+    path leads from action to outcome.
+    """
     if not values.requires_grad:
         return torch.zeros_like(at)
     (found,) = torch.autograd.grad(values.sum(), at)
@@ -119,7 +127,9 @@ class AlterationObjective(Objective, ABC):
         for situation in self.situations:
             closed = [name for name in self.names if name not in situation.feasible]
             if closed:
-                raise ValueError(f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}")
+                raise ValueError(
+                    f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}"
+                )
         bounds = [[situation.feasible[name] for name in self.names] for situation in self.situations]
         limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.situations), len(self.names), 2)
         self.register_buffer("lower", limits[..., 0].clone(), persistent=False)
@@ -132,7 +142,9 @@ class AlterationObjective(Objective, ABC):
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
 
     def judged(self, actions: Tensor) -> Tensor:
-        """What actions are compared by in the end, (..., B, k) -> (..., B): their value, unless an objective is more cautious."""
+        """What actions are compared by in the end, (..., B, k) -> (..., B): their value, unless an objective
+        is more cautious.
+        """
         return self(actions)
 
     def acceptable(self, actions: Tensor) -> Tensor:
@@ -140,7 +152,8 @@ class AlterationObjective(Objective, ABC):
         return torch.ones(actions.shape[:-1], dtype=torch.bool, device=actions.device)
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Location and scale of the coordinates z = (a - location) / scale in which an ascent works, (k,) each, in the actions' units.
+        """Location and scale of the coordinates z = (a - location) / scale in which an ascent works, (k,)
+        each, in the actions' units.
 
         The middle of the box and half its width, unless an objective knows better; a scale is positive.
         """
@@ -157,7 +170,9 @@ class AlterationObjective(Objective, ABC):
         return values.detach(), slope
 
     def value_and_slope_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Values (..., B) and gradients (..., B, k) at points (..., B, k) in the coordinates of `frame`, in the points' precision."""
+        """Values (..., B) and gradients (..., B, k) at points (..., B, k) in the coordinates of `frame`, in
+        the points' precision.
+        """
         location, scale = self.frame()
         values, slope = self.value_and_slope(location + scale * points.to(location))
         return values.to(points), (slope * scale).to(points)
@@ -173,11 +188,16 @@ class Alternatives(nn.Module, ABC):
     Args:
         situations: The B situations.
         sets: An objective for each candidate set, over the same situations.
-        surrogate: What they rest on: its graphs and the rows that it was fitted to say which answers have to be refused or warned of.
-            None gives up those checks.
+        surrogate: What they rest on: its graphs and the rows that it was fitted to say which answers have to
+            be refused or warned of. None gives up those checks.
     """
 
-    def __init__(self, situations: Sequence[Foresight], sets: Sequence[AlterationObjective], surrogate: RehearsalSurrogate | None = None) -> None:
+    def __init__(
+        self,
+        situations: Sequence[Foresight],
+        sets: Sequence[AlterationObjective],
+        surrogate: RehearsalSurrogate | None = None,
+    ) -> None:
         super().__init__()
         self.situations, self.surrogate = tuple(situations), surrogate
         self.sets = nn.ModuleList(sets)

@@ -8,9 +8,9 @@ the one that is best for the action is believed,
 
     alpha(a) = max over eta of 1/S sum_s r(x(a, u_s)).
 
-The pushes eta_i are functions of the node's inputs; a search chooses them along with the action. A node that a weighted sum reads and
-that causes nothing else is pushed as far as it goes. As an objective of actions alone, every other node stays at its best guess: a
-lower bound on alpha.
+The pushes eta_i are functions of the node's inputs; a search chooses them along with the action. A node that
+a weighted sum reads and that causes nothing else is pushed as far as it goes. As an objective of actions
+alone, every other node stays at its best guess: a lower bound on alpha.
 
 Source: Sussex et al. (2023), Eq. 7-8 and Alg. 1.
 """
@@ -42,14 +42,24 @@ class Optimism(CausalObjective):
         ValueError: if beta is negative.
     """
 
-    def __init__(self, surrogate: CausalModel, situation: Foresight, beta: float = 5.0, draws: int = 64, judged: int = 256, seed: int = 0) -> None:
+    def __init__(
+        self,
+        surrogate: CausalModel,
+        situation: Foresight,
+        beta: float = 5.0,
+        draws: int = 64,
+        judged: int = 256,
+        seed: int = 0,
+    ) -> None:
         super().__init__(surrogate, situation, draws, judged, seed)
         if not 0 <= beta < math.inf:
             raise ValueError(f"expected beta >= 0; got {beta}")
         self.beta, self.pushes = beta, pushed_as_far_as_it_goes(self.network)
 
     def optimistic(self, actions: Tensor, push: Push, noise: Tensor) -> Tensor:
-        """E[r] of actions (..., k) under draws (S, N), each node that is not pushed as far as it goes being pushed by `push` in [-1, 1]; (...)."""
+        """E[r] of actions (..., k) under draws (S, N), each node that is not pushed as far as it goes being
+        pushed by `push` in [-1, 1]; (...).
+        """
 
         def pushed(place: int, scaled: Tensor) -> Tensor:
             fixed = self.pushes[place]

@@ -1,12 +1,12 @@
 """In what unit, and counted from where, a search compares rewards.
 
-Tolerances of ascents and steps of fixed length are meant for values of the order of one. A reward may lie anywhere: a pressure in pascals
-around 1e7, a concentration of 1e-6. What a search sees is
+Tolerances of ascents and steps of fixed length are meant for values of the order of one. A reward may lie
+anywhere: a pressure in pascals around 1e7, a concentration of 1e-6. What a search sees is
 
     (r - centre) / unit,
 
-with centre 0 and unit 1 where the rewards are of that order, so that nothing changes there, to the last bit. Elsewhere the centre is
-their median, and the unit the power of ten next to their range.
+with centre 0 and unit 1 where the rewards are of that order, so that nothing changes there, to the last bit.
+Elsewhere the centre is their median, and the unit the power of ten next to their range.
 
 Source: Gill, Murray and Wright (1981), Sec. 7.5 and 8.7 (well-scaled objective functions).
 """

@@ -1,30 +1,32 @@
 """Counted scenarios: the share of sampled futures that become desired.
 
-In scenario i the outcomes are affine in the alteration, Y_i = a_i + B_i z, so that it is desired where the rows of G_i z <= h_i
-hold, G_i = M B_i, h_i = d - M a_i. The value of z is the share of scenarios that are desired: a step function of z, an
-estimate of P(Y in S | D, x, z) with everything unknown integrated out. A sweep (one variable) or a mixed-integer program finds
-its largest value.
+In scenario i the outcomes are affine in the alteration, Y_i = a_i + B_i z, so that it is desired where the
+rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M a_i. The value of z is the share of scenarios that are
+desired: a step function of z, an estimate of P(Y in S | D, x, z) with everything unknown integrated out. A
+sweep (one variable) or a mixed-integer program finds its largest value.
 
-Alterations are counted from an origin, z = a - origin: zero, but where the box lies far from zero for its width a corner of it, so
-that differences within the box keep their digits.
+Alterations are counted from an origin, z = a - origin: zero, but where the box lies far from zero for its
+width a corner of it, so that differences within the box keep their digits.
 
-Two users: one known graph with sampled parameters (`scenario_count`), and a posterior over graphs (`success_probability`).
+Two users: one known graph with sampled parameters (`scenario_count`), and a posterior over graphs
+(`success_probability`).
 
 Source: Qin et al. (2023), Sec. 4.2, Prop. 5 and Eq. 6.
 
 How many sampled worlds become desired.
 
-A scenario is a draw of the linear Gaussian parameters from what the observations leave open, with a draw of the noise. In
-each of them the outcomes are affine in the alteration,
+A scenario is a draw of the linear Gaussian parameters from what the observations leave open, with a draw of
+the noise. In each of them the outcomes are affine in the alteration,
 
     Y_i = A_i x + c_i + e_i + B_i z,       e_i ~ N(0, C_i Sigma_i C_i'),
 
-so that scenario i is desired where the rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M (A_i x + c_i + e_i). The value of
-z is the share of scenarios that are desired: an estimate of P(Y in S | D, x, z), the parameters integrated out. It is a step
-function of z; what finds its largest value exactly is a sweep (one variable) or a mixed-integer program.
+so that scenario i is desired where the rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M (A_i x + c_i +
+e_i). The value of z is the share of scenarios that are desired: an estimate of P(Y in S | D, x, z), the
+parameters integrated out. It is a step function of z; what finds its largest value exactly is a sweep (one
+variable) or a mixed-integer program.
 
-Scenarios of their own choose among sets. What is expected of the choice is the mean over parameters drawn again, given
-which the probability is exact; their 2.5 and 97.5 % points are the interval.
+Scenarios of their own choose among sets. What is expected of the choice is the mean over parameters drawn
+again, given which the probability is exact; their 2.5 and 97.5 % points are the interval.
 
 Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the graph is known here), Eq. 9.
 """
@@ -44,7 +46,8 @@ from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 TINY = 1e-9
-# Numbers between 1/ORDINARY and ORDINARY are of the order of one; a box whose distance from zero is at most so many widths lies at zero.
+# Numbers between 1/ORDINARY and ORDINARY are of the order of one; a box whose distance from zero is at most
+# so many widths lies at zero.
 ORDINARY = 1e3
 # So many times the resolution of a number may rounding move an action.
 ROUNDED = 4 * torch.finfo(torch.float64).eps
@@ -57,7 +60,8 @@ class Scenarios:
     Attributes:
         gains: G, (n, l, k).
         room: h, (n, B, l).
-        unit: What counts as one in the room to each face, (l,) or a number: a face is missed where it is missed by more than `TINY` of it.
+        unit: What counts as one in the room to each face, (l,) or a number: a face is missed where it is
+            missed by more than `TINY` of it.
     """
 
     gains: Tensor
@@ -90,17 +94,27 @@ class Scenarios:
         return self.room.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def seen_from(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each; one that is not defined is never desired."""
+        """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each; one that
+        is not defined is never desired.
+        """
         defined = self.defined()
         kept = self if bool(defined.all()) else self._without(defined)
-        room = kept.room - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.room
+        room = (
+            kept.room - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.room
+        )
         # Medians: a few scenarios may be extreme.
         steep, typical = kept.gains.abs().median(0).values, room.abs().flatten(0, 1).median(0).values
         size = typical.nan_to_num(0.0, 0.0) + steep @ (upper - lower).amax(0)
         ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
         # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
-        far = steep @ torch.maximum(lower.abs(), upper.abs()).amax(0) if bool(origin.any()) else torch.zeros_like(size)
-        return Scenarios(kept.gains, room, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far)
+        far = (
+            steep @ torch.maximum(lower.abs(), upper.abs()).amax(0)
+            if bool(origin.any())
+            else torch.zeros_like(size)
+        )
+        return Scenarios(
+            kept.gains, room, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far
+        )
 
     def _without(self, defined: Tensor) -> "Scenarios":
         """The scenarios, those that are not defined in any way that no action can satisfy."""
@@ -109,7 +123,9 @@ class Scenarios:
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
-    """From where alterations in boxes are counted, (B, k): zero, or the corner next to zero where that is more than `ORDINARY` widths away."""
+    """From where alterations in boxes are counted, (B, k): zero, or the corner next to zero where that is
+    more than `ORDINARY` widths away.
+    """
     nearest = torch.minimum(torch.maximum(torch.zeros_like(lower), lower), upper)
     return torch.where(nearest.abs() > ORDINARY * (upper - lower), nearest, torch.zeros_like(nearest))
 
@@ -123,7 +139,10 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
         region: S; its rows are scaled to length one.
     """
     length = region.normals.norm(dim=-1)
-    normals, offsets = (region.normals / length.unsqueeze(-1)).to(outcomes), (region.offsets / length).to(outcomes)
+    normals, offsets = (
+        (region.normals / length.unsqueeze(-1)).to(outcomes),
+        (region.offsets / length).to(outcomes),
+    )
     return Scenarios(normals @ slopes, offsets - outcomes @ normals.mT)
 
 
@@ -142,19 +161,27 @@ class CountObjective(AlterationObjective, ABC):
         choose: The others likewise.
     """
 
-    def __init__(self, situations: Sequence[Foresight], names: Sequence[str], seek: Scenarios, choose: Scenarios) -> None:
+    def __init__(
+        self, situations: Sequence[Foresight], names: Sequence[str], seek: Scenarios, choose: Scenarios
+    ) -> None:
         super().__init__(situations, names)
         self.register_buffer("origin", origin_of(self.lower, self.upper), persistent=False)
         self.origin: Tensor
         # Without a single defined scenario there is nothing to count.
         defined = seek.defined().any(0) & choose.defined().any(0)
-        self.register_buffer("least", torch.zeros_like(self.lower[:, 0]).where(defined.to(self.lower.device), torch.nan), persistent=False)
+        self.register_buffer(
+            "least",
+            torch.zeros_like(self.lower[:, 0]).where(defined.to(self.lower.device), torch.nan),
+            persistent=False,
+        )
         self.least: Tensor
         self.seek, self.choose = self.counted(seek), self.counted(choose)
 
     def counted(self, scenarios: Scenarios) -> Scenarios:
         """Scenarios of actions in their units, with alterations counted from the origin."""
-        return scenarios.seen_from(*(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper)))
+        return scenarios.seen_from(
+            *(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper))
+        )
 
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
@@ -166,7 +193,11 @@ class CountObjective(AlterationObjective, ABC):
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""
-        unit = torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0).draw(count, dtype=torch.float64).to(self.lower)
+        unit = (
+            torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0)
+            .draw(count, dtype=torch.float64)
+            .to(self.lower)
+        )
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
@@ -179,7 +210,9 @@ class CountAlternatives(Alternatives, ABC):
         """The objectives, typed."""
 
 
-def scenarios_of(response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator) -> Scenarios:
+def scenarios_of(
+    response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
+) -> Scenarios:
     """A scenario for every set of parameters: its own noise, the same in all situations.
 
     Args:
@@ -229,7 +262,11 @@ class ScenarioCount(CountObjective):
         low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
         rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
         return [
-            Appraisal(chance(done, lower, upper), chance(undone), declined=no_help(done, undone) if done < undone else "")
+            Appraisal(
+                chance(done, lower, upper),
+                chance(undone),
+                declined=no_help(done, undone) if done < undone else "",
+            )
             for done, undone, lower, upper in rows
         ]
 
@@ -250,7 +287,13 @@ class ScenarioCounts(CountAlternatives):
     """
 
     def __init__(
-        self, surrogate: LinearSurrogate, situations: Sequence[Foresight], seek: int = 4000, choose: int = 1800, judge: int = 200, seed: int = 0
+        self,
+        surrogate: LinearSurrogate,
+        situations: Sequence[Foresight],
+        seek: int = 4000,
+        choose: int = 1800,
+        judge: int = 200,
+        seed: int = 0,
     ) -> None:
         if min(seek, choose, judge) < 1:
             raise ValueError(f"expected seek, choose and judge >= 1; got {seek}, {choose} and {judge}")
@@ -261,15 +304,25 @@ class ScenarioCounts(CountAlternatives):
             laws = surrogate.laws(names)
             drawn = 0 if laws is None else len(laws.intercept)
             if laws is None or drawn < seek + choose + judge:
-                raise ValueError(f"expected {seek + choose + judge} draws of the parameters; the surrogate makes {drawn}: raise its `draws` or ask for fewer")
+                raise ValueError(
+                    f"expected {seek + choose + judge} draws of the parameters; the surrogate makes {drawn}: "
+                    "raise its `draws` or ask for fewer"
+                )
             whole = laws.response(task.context, task.outcomes)
-            parts = [_some(whole, begin, end) for begin, end in ((0, seek), (seek, seek + choose), (seek + choose, seek + choose + judge))]
+            parts = [
+                _some(whole, begin, end)
+                for begin, end in ((0, seek), (seek, seek + choose), (seek + choose, seek + choose + judge))
+            ]
             if not names:
-                before = success(parts[2], task.region, contexts, contexts.new_empty(len(contexts), 0)).mean(0)
+                before = success(parts[2], task.region, contexts, contexts.new_empty(len(contexts), 0)).mean(
+                    0
+                )
                 continue
             stream = torch.Generator().manual_seed(1_000_003 * seed + 17)
             seen, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
-            found.append(ScenarioCount(situations, names, seen, other, parts[2], contexts, task.region, before))
+            found.append(
+                ScenarioCount(situations, names, seen, other, parts[2], contexts, task.region, before)
+            )
         super().__init__(situations, found, surrogate)
 
     def counts(self) -> list[ScenarioCount]:
@@ -287,4 +340,9 @@ def success(response: AffineResponse, region: Polytope, contexts: Tensor, action
 
 
 def _some(whole: AffineResponse, begin: int, end: int) -> AffineResponse:
-    return AffineResponse(*(each[begin:end] for each in (whole.context, whole.action, whole.constant, whole.noise, whole.covariance)))
+    return AffineResponse(
+        *(
+            each[begin:end]
+            for each in (whole.context, whole.action, whole.constant, whole.noise, whole.covariance)
+        )
+    )

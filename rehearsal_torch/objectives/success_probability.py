@@ -1,12 +1,12 @@
 """The probability of success under a posterior of rehearsal models, and what a round would teach about them.
 
-An alteration z of one set of variables has two sides: the probability of success, E_{G, theta} P(Y in S | G, theta, x, z), estimated by
-the share of sampled scenarios that become desired, and the information that the row to come carries about the model. Policies differ in
-what they make of them: Qin et al. maximise the information where the probability is at least tau; who only wants to succeed now
-maximises the probability.
+An alteration z of one set of variables has two sides: the probability of success, E_{G, theta} P(Y in S | G,
+theta, x, z), estimated by the share of sampled scenarios that become desired, and the information that the
+row to come carries about the model. Policies differ in what they make of them: Qin et al. maximise the
+information where the probability is at least tau; who only wants to succeed now maximises the probability.
 
-Three samples, each with models and noise of its own: one that a search sees, one that validates what it found, and one that says how
-probable success is in the end. A fourth, smaller, is for the information.
+Three samples, each with models and noise of its own: one that a search sees, one that validates what it
+found, and one that says how probable success is in the end. A fourth, smaller, is for the information.
 
 Source: Qin et al. (2023), Eq. 5-6 and Sec. 4.2-4.3; the third sample is ours.
 """
@@ -52,14 +52,19 @@ class SuccessProbability(CountObjective):
         self.judge, self.before, self.information = self.counted(judge), before, information
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
-        """The share of desired scenarios in one of the situations, (m, k) -> (m,), by the validating sample or by that which a search sees."""
+        """The share of desired scenarios in one of the situations, (m, k) -> (m,), by the validating sample
+        or by that which a search sees.
+        """
         part = (self.choose if validating else self.seek).one(index)
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability, and the probability with nothing altered."""
         shares = self.judge.share(actions - self.origin.to(actions)).tolist()
-        return [Appraisal(chance(done), chance(undone)) for done, undone in zip(shares, self.before.tolist(), strict=True)]
+        return [
+            Appraisal(chance(done), chance(undone))
+            for done, undone in zip(shares, self.before.tolist(), strict=True)
+        ]
 
 
 class SuccessProbabilities(CountAlternatives):
@@ -91,15 +96,24 @@ class SuccessProbabilities(CountAlternatives):
         seed: int = 0,
     ) -> None:
         if min(seek, choose, judge, teach) < 1:
-            raise ValueError(f"expected seek, choose, judge and teach >= 1; got {seek}, {choose}, {judge} and {teach}")
+            raise ValueError(
+                f"expected seek, choose, judge and teach >= 1; got {seek}, {choose}, {judge} and {teach}"
+            )
         contexts = surrogate.task.given(situations)
-        models = [surrogate.sampled(count, STAGES * seed + stage) for stage, count in ((SEEK, seek), (CHOOSE, choose), (JUDGE, judge), (TEACH, teach))]
-        before = scenarios_of(surrogate, models[JUDGE], contexts, ()).share(contexts.new_empty(len(contexts), 0))
+        models = [
+            surrogate.sampled(count, STAGES * seed + stage)
+            for stage, count in ((SEEK, seek), (CHOOSE, choose), (JUDGE, judge), (TEACH, teach))
+        ]
+        before = scenarios_of(surrogate, models[JUDGE], contexts, ()).share(
+            contexts.new_empty(len(contexts), 0)
+        )
         found = []
         for names in surrogate.task.candidates:
             seen, other, last = (scenarios_of(surrogate, each, contexts, names) for each in models[:TEACH])
             information = Information(surrogate, models[TEACH], contexts, names, entropy)
-            found.append(SuccessProbability(situations, names, mixed(seen, seed), other, last, before, information))
+            found.append(
+                SuccessProbability(situations, names, mixed(seen, seed), other, last, before, information)
+            )
         super().__init__(situations, found, surrogate)
 
     def counts(self) -> list[SuccessProbability]:
@@ -107,18 +121,28 @@ class SuccessProbabilities(CountAlternatives):
         return [one for one in self.sets if isinstance(one, SuccessProbability)]
 
 
-def scenarios_of(surrogate: ScenarioModel, models: SampledModels, contexts: Tensor, names: Sequence[str]) -> Scenarios:
+def scenarios_of(
+    surrogate: ScenarioModel, models: SampledModels, contexts: Tensor, names: Sequence[str]
+) -> Scenarios:
     """Which scenarios of some models are desired: contexts (B, |X|)."""
     outcomes = models.scenarios(contexts, names).only(surrogate.task.outcomes)
     return rowwise(outcomes.offset.movedim(0, 1), outcomes.slope, surrogate.task.region)
 
 
 def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
-    """The scenarios in an order drawn at random: models come sorted by graph, and a program takes the first of them."""
-    return scenarios.some(torch.randperm(len(scenarios.gains), generator=torch.Generator().manual_seed(seed)).to(scenarios.gains.device))
+    """The scenarios in an order drawn at random: models come sorted by graph, and a program takes the first
+    of them.
+    """
+    return scenarios.some(
+        torch.randperm(len(scenarios.gains), generator=torch.Generator().manual_seed(seed)).to(
+            scenarios.gains.device
+        )
+    )
 
 
-def fresh(surrogate: ScenarioModel, situations: Sequence[Foresight], names: Sequence[str], count: int, seed: int) -> Scenarios:
+def fresh(
+    surrogate: ScenarioModel, situations: Sequence[Foresight], names: Sequence[str], count: int, seed: int
+) -> Scenarios:
     """Scenarios of an alteration that nothing has seen before, for B situations.
 
     Args:
@@ -128,4 +152,9 @@ def fresh(surrogate: ScenarioModel, situations: Sequence[Foresight], names: Sequ
         count: How many scenarios.
         seed: Decides them; it gives others than those of `SuccessProbabilities` with any seed from 0 on.
     """
-    return scenarios_of(surrogate, surrogate.sampled(count, STAGES * seed + STAGES - 1), surrogate.task.given(situations), names)
+    return scenarios_of(
+        surrogate,
+        surrogate.sampled(count, STAGES * seed + STAGES - 1),
+        surrogate.task.given(situations),
+        names,
+    )

@@ -1,8 +1,8 @@
 """Problems and worlds: where situations come from, and what becomes of decisions.
 
-A problem has observations to learn from, situations to decide in, and a score for a decision. A world also answers:
-it says what follows a decision, and knows the best achievable value. A data set is a problem (nobody answers an
-episode of the past); a simulator is a world.
+A problem has observations to learn from, situations to decide in, and a score for a decision. A world also
+answers: it says what follows a decision, and knows the best achievable value. A data set is a problem (nobody
+answers an episode of the past); a simulator is a world.
 
 Rehearsal problems: observations, contexts, and a task that says who plays which part.
 
@@ -31,8 +31,8 @@ class Problem(ABC):
     """Observations, situations and scores.
 
     Attributes:
-        kind: What is asked: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next, round by round) or
-            ``look_back`` (what should have been done in an episode).
+        kind: What is asked: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next,
+            round by round) or ``look_back`` (what should have been done in an episode).
     """
 
     kind: Kind = "look_back"
@@ -46,7 +46,9 @@ class Problem(ABC):
         """Observations for early stopping and held-out likelihoods; not used to fit."""
 
     def question(self) -> Question:
-        """What a surrogate must have been fitted for, to decide here; by default the columns of the observations."""
+        """What a surrogate must have been fitted for, to decide here; by default the columns of the
+        observations.
+        """
         return Columns(self.observations().names)
 
     @abstractmethod
@@ -67,7 +69,9 @@ class Problem(ABC):
 
     @abstractmethod
     def card(self) -> Mapping[str, Any]:
-        """A plain description for people and for `card.yaml`: sizes, ranges, missingness, source, fingerprint."""
+        """A plain description for people and for `card.yaml`: sizes, ranges, missingness, source,
+        fingerprint.
+        """
 
 
 class World(Problem, ABC):
@@ -87,7 +91,8 @@ class RehearsalProblem(Problem, ABC):
 
     Attributes:
         task: Who plays which part.
-        hypotheses: Graphs that a method is told of where it is not told the true one; empty where nothing is left open.
+        hypotheses: Graphs that a method is told of where it is not told the true one; empty where nothing is
+            left open.
     """
 
     kind: Kind = "rehearse"

@@ -20,18 +20,33 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The first cases, then each method summed up, for a terminal."""
-    shown = decision_table.cases(run.decisions, f"{len(run.decisions)} decisions in {run.path}; chances of a desired outcome: nothing altered -> as decided")
+    shown = decision_table.cases(
+        run.decisions,
+        f"{len(run.decisions)} decisions in {run.path}; chances of a desired outcome: nothing altered -> as "
+        "decided",
+    )
     lines = [shown, decision_table.methods(summaries(run), "Summed up")]
     for name, rows in learnt(run).items():
         one = online_summary(rows)
-        late = f"true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible {one.late + one.left:.3f}"
-        lines.append(f"{name} learnt from {one.rounds} rounds, of which {one.successes:.0f} succeeded; {late}")
+        late = (
+            f"true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
+            f"{one.late + one.left:.3f}"
+        )
+        lines.append(
+            f"{name} learnt from {one.rounds} rounds, of which {one.successes:.0f} succeeded; {late}"
+        )
     return "\n".join(lines)
 
 
 def written(run: Recorded) -> list[Path]:
-    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method; ``rounds.csv``, a row a round, where rounds were learnt from."""
-    lines = [line for name, decided in _groups(run).items() for line in decision_table.per_decision(decided, _dataset(run), name, _seed(run))]
+    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method; ``rounds.csv``, a row a
+    round, where rounds were learnt from.
+    """
+    lines = [
+        line
+        for name, decided in _groups(run).items()
+        for line in decision_table.per_decision(decided, _dataset(run), name, _seed(run))
+    ]
     sums = [
         {
             "method": name,
@@ -69,8 +84,17 @@ def figures(run: Recorded) -> dict[str, Figure]:
     if not scored:
         return {}
     found = {"probability": true_probability.draw(scored)}
-    rows = {name: [row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None] for name, decided in scored.items()}
-    claims = {name: some for name, some in rows.items() if any(each["estimate"] == each["estimate"] for each in some)}
+    rows = {
+        name: [
+            row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None
+        ]
+        for name, decided in scored.items()
+    }
+    claims = {
+        name: some
+        for name, some in rows.items()
+        if any(each["estimate"] == each["estimate"] for each in some)
+    }
     rounds = learnt(run)
     if rounds:
         found["rounds"] = online_panels.draw({_dataset(run): rounds})
@@ -80,7 +104,10 @@ def figures(run: Recorded) -> dict[str, Figure]:
 def summaries(run: Recorded) -> dict[str, MethodSummary]:
     """Method to what it came to."""
     return {
-        name: summed([row(_dataset(run), name, _seed(run), one) for one in decided], sum(one.get("alteration") is None for one in decided))
+        name: summed(
+            [row(_dataset(run), name, _seed(run), one) for one in decided],
+            sum(one.get("alteration") is None for one in decided),
+        )
         for name, decided in _groups(run).items()
     }
 
@@ -88,7 +115,10 @@ def summaries(run: Recorded) -> dict[str, MethodSummary]:
 def learnt(run: Recorded) -> dict[str, list[Row]]:
     """Method to the rows of its rounds, where rounds were learnt from."""
     tau = str(run.config.get("search", {}).get("tau", ""))
-    found = {name: [online_row(_dataset(run), name, tau, _seed(run), one) for one in decided if online(one)] for name, decided in _groups(run).items()}
+    found = {
+        name: [online_row(_dataset(run), name, tau, _seed(run), one) for one in decided if online(one)]
+        for name, decided in _groups(run).items()
+    }
     return {name: rows for name, rows in found.items() if rows}
 
 

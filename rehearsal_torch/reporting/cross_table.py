@@ -59,9 +59,14 @@ def markdown(found: Cells) -> list[str]:
 
 
 def shares(found: Cells) -> list[str]:
-    """The share of the possible gain that each method reached, as lines of Markdown; no action, by definition 0, is left out."""
+    """The share of the possible gain that each method reached, as lines of Markdown; no action, by definition
+    0, is left out.
+    """
     names = [name for name in _methods(found) if name != NO_ACTION]
-    body = [[dataset, *(percent(line[name].share) if name in line else "-" for name in names)] for dataset, line in found.items()]
+    body = [
+        [dataset, *(percent(line[name].share) if name in line else "-" for name in names)]
+        for dataset, line in found.items()
+    ]
     return as_markdown(["world", *names], body)
 
 
@@ -72,20 +77,35 @@ def draw(found: Cells) -> Figure:
     names = [name for name in _methods(found) if name != NO_ACTION]
     for place, line in enumerate(found.values()):
         some = list(line.values())
-        for height, dash, label in ((_shared(some, "oracle"), "-", "best possible"), (_shared(some, "no_action"), ":", "no action")):
+        for height, dash, label in (
+            (_shared(some, "oracle"), "-", "best possible"),
+            (_shared(some, "no_action"), ":", "no action"),
+        ):
             # A label that begins with an underscore stays out of the legend.
-            axes.hlines(height, place - 0.42, place + 0.42, color="black", linestyle=dash, linewidth=1.2, label=label if place == 0 else f"_{label}")
+            axes.hlines(
+                height,
+                place - 0.42,
+                place + 0.42,
+                color="black",
+                linestyle=dash,
+                linewidth=1.2,
+                label=label if place == 0 else f"_{label}",
+            )
     for index, name in enumerate(names):
         offset = (index - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
         known = [(place, line[name]) for place, line in enumerate(found.values()) if name in line]
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         bars = np.nan_to_num([one.deviation for _, one in known])
         x, y = [place + offset for place, _ in known], [one.auf.mean for _, one in known]
-        axes.errorbar(x, y, bars, linestyle="", color=colour, marker=marker, markersize=5, capsize=2, label=name)
+        axes.errorbar(
+            x, y, bars, linestyle="", color=colour, marker=marker, markersize=5, capsize=2, label=name
+        )
     axes.set_xticks(range(len(found)), list(found))
     axes.set(ylabel="True probability of a desired outcome", ylim=(0, 1.02))
     axes.grid(visible=False, axis="x")
-    figure_.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=max(2, min(5, int(width // 1.8))))
+    figure_.legend(
+        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=max(2, min(5, int(width // 1.8)))
+    )
     return figure_
 
 
@@ -105,7 +125,9 @@ def _table(found: Cells) -> tuple[list[str], list[list[str]]]:
     for dataset, line in found.items():
         some = list(line.values())
         ends = [figure(_shared(some, "no_action")), figure(_shared(some, "oracle"))]
-        body.append([dataset, ends[0], *(plus_minus(line[name]) if name in line else "-" for name in names), ends[1]])
+        body.append(
+            [dataset, ends[0], *(plus_minus(line[name]) if name in line else "-" for name in names), ends[1]]
+        )
     return ["world", "no action", *names, "oracle"], body
 
 
@@ -114,6 +136,8 @@ def _methods(found: Cells) -> list[str]:
 
 
 def _shared(some: Sequence[MethodSummary], which: str) -> float:
-    """A reference of a world, from the method that was tried in most contexts: methods share contexts, but one may have failed in some."""
+    """A reference of a world, from the method that was tried in most contexts: methods share contexts, but
+    one may have failed in some.
+    """
     most = max(some, key=lambda one: one.count)
     return most.oracle if which == "oracle" else most.no_action

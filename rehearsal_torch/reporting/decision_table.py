@@ -1,8 +1,8 @@
 """Decisions in foresight as tables a person can read: case by case, and summed up for each method.
 
-A line of a case gives what is known of it, what to set to what, how probable a desired outcome becomes by the method's own
-estimate (nothing altered -> altered, with the interval), where a world knows it the truth of both and the largest possible
-probability, and, in words, why nothing is recommended or what to beware of.
+A line of a case gives what is known of it, what to set to what, how probable a desired outcome becomes by the
+method's own estimate (nothing altered -> altered, with the interval), where a world knows it the truth of
+both and the largest possible probability, and, in words, why nothing is recommended or what to beware of.
 """
 
 import csv
@@ -53,8 +53,19 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
         ]
         if truth:
             score = one.get("score") or {}
-            line.append(f"{_from_to(score.get('no_action'), score.get('probability'))} ({figure(score.get('oracle'))})")
-        table.add_row(*(Text(cell) for cell in [*line, *(["; ".join(text for text in _sentences(one) if text not in shared)] if notes else [])]))
+            line.append(
+                f"{_from_to(score.get('no_action'), score.get('probability'))} "
+                f"({figure(score.get('oracle'))})"
+            )
+        table.add_row(
+            *(
+                Text(cell)
+                for cell in [
+                    *line,
+                    *(["; ".join(text for text in _sentences(one) if text not in shared)] if notes else []),
+                ]
+            )
+        )
     more = len(decisions) - len(some)
     below = [f"... and {more} more in table.csv"] if more > 0 else []
     below += [f"All cases: {text}" for text in shared]
@@ -62,8 +73,13 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
 
 
 def methods(found: Mapping[str, MethodSummary], title: str) -> str:
-    """Methods, a column each: how often they declined, what was reached and claimed, and whether the intervals hold."""
-    lines: list[tuple[str, Callable[[MethodSummary], str]]] = [("cases", lambda one: str(one.count)), ("nothing altered in", lambda one: str(one.idle))]
+    """Methods, a column each: how often they declined, what was reached and claimed, and whether the
+    intervals hold.
+    """
+    lines: list[tuple[str, Callable[[MethodSummary], str]]] = [
+        ("cases", lambda one: str(one.count)),
+        ("nothing altered in", lambda one: str(one.idle)),
+    ]
     if any(one.auf.count for one in found.values()):
         lines += [
             ("true probability of a desired outcome", lambda one: figure(one.auf.mean)),
@@ -74,9 +90,13 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
         ]
     lines.append(("probability claimed", lambda one: figure(one.claimed)))
     if any(one.intervals for one in found.values()):
-        lines.append(("  claimed intervals that hold", lambda one: f"{percent(one.covered)} of {one.intervals}"))
+        lines.append(
+            ("  claimed intervals that hold", lambda one: f"{percent(one.covered)} of {one.intervals}")
+        )
         lines.append(("  their mean width", lambda one: figure(one.width)))
-    lines.append(("median seconds a decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}"))
+    lines.append(
+        ("median seconds a decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
+    )
     table = Table(title=title, title_justify="left", title_style="")
     table.add_column("")
     for name in found:
@@ -93,7 +113,11 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
         base = row(dataset, method, seed, one)
         given = {f"given/{name}": value for name, value in one["given"].items()}
         setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
-        own = {"before": number(claim(one, of="baseline")), "share": number((one.get("score") or {}).get("share")), "support": number(effort(one, "support"))}
+        own = {
+            "before": number(claim(one, of="baseline")),
+            "share": number((one.get("score") or {}).get("share")),
+            "support": number(effort(one, "support")),
+        }
         lines.append(
             base
             | own
@@ -115,7 +139,10 @@ def with_all_columns(lines: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: "" if isinstance(value, float) and math.isnan(value) else value for key, value in line.items()} for line in lines)
+    writer.writerows(
+        {key: "" if isinstance(value, float) and math.isnan(value) else value for key, value in line.items()}
+        for line in lines
+    )
     return text.getvalue()
 
 
@@ -174,6 +201,9 @@ def _from_to(before: object, after: object) -> str:
 
 def _pairs(values: Mapping[str, Any], few: int) -> str:
     """Name and value of the first few; how many more there are."""
-    shown = [f"{name}={setting_text(value)}" if isinstance(value, float | int) else f"{name}={value}" for name, value in values.items()]
+    shown = [
+        f"{name}={setting_text(value)}" if isinstance(value, float | int) else f"{name}={value}"
+        for name, value in values.items()
+    ]
     more = [f"+{len(shown) - few} more"] if len(shown) > few + 1 else []
     return ", ".join([*(shown[:few] if more else shown), *more])

@@ -1,8 +1,9 @@
 """Reports: a run folder's numbers as a table and figures.
 
-What is drawn depends on what the folder holds: training curves where something was trained, distributions, outcomes,
-effort and one patient's course where the decisions are action sequences, claims against the truth where the problem
-scored them by it, and a table in any case. Decisions in foresight and trials have tables and figures of their own.
+What is drawn depends on what the folder holds: training curves where something was trained, distributions,
+outcomes, effort and one patient's course where the decisions are action sequences, claims against the truth
+where the problem scored them by it, and a table in any case. Decisions in foresight and trials have tables
+and figures of their own.
 """
 
 from pathlib import Path
@@ -13,7 +14,15 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.reporting import alteration_report as foresight_report
 from rehearsal_torch.reporting import trial_report
-from rehearsal_torch.reporting.figures import claimed_and_true, effort, improvement_distribution, outcomes, recovery_panels, training_curve, truth_errors
+from rehearsal_torch.reporting.figures import (
+    claimed_and_true,
+    effort,
+    improvement_distribution,
+    outcomes,
+    recovery_panels,
+    training_curve,
+    truth_errors,
+)
 from rehearsal_torch.reporting.figures import patient_trajectory as patient_course
 from rehearsal_torch.reporting.style import Wording, drawing, save, wording
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
@@ -47,13 +56,21 @@ def report(folder: str | Path) -> str:
         if rows:
             write(rows, run.path / "table.csv")
             written.append(run.path / "table.csv")
-        shown = as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}") if rows else f"No decisions in {run.path} yet."
+        shown = (
+            as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}")
+            if rows
+            else f"No decisions in {run.path} yet."
+        )
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)
     lines = [shown]
     also = " (figures as .svg, too)" if any(path.suffix == ".svg" for path in written) else ""
-    lines.append("Written: " + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg") + also)
+    lines.append(
+        "Written: "
+        + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg")
+        + also
+    )
     return "\n".join(lines if written else lines[:-1])
 
 
@@ -62,19 +79,32 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     found = {}
     parts = training_curve.trained_parts(run.metrics)
     for part in parts:
-        found["training" if len(parts) == 1 else f"training_{part.replace('/', '_')}"] = training_curve.draw(run.metrics, part)
+        found["training" if len(parts) == 1 else f"training_{part.replace('/', '_')}"] = training_curve.draw(
+            run.metrics, part
+        )
     if trial_report.concerns(run):
         return found | recovery_panels.figures(run.truth) | trial_report.figures(run)
     if foresight_report.concerns(run):
         return found | foresight_report.figures(run)
-    groups = {f"{search}, k = {changes}": decided for (search, changes), decided in run.groups().items() if changes is not None}
+    groups = {
+        f"{search}, k = {changes}": decided
+        for (search, changes), decided in run.groups().items()
+        if changes is not None
+    }
     if not groups:
         return found
     found["improvement"] = improvement_distribution.draw(
-        {label: finite([one["trajectory"]["improvement"] for one in decided]) for label, decided in groups.items()}
+        {
+            label: finite([one["trajectory"]["improvement"] for one in decided])
+            for label, decided in groups.items()
+        }
     )
     found["outcomes"] = outcomes.draw(groups, words)
-    if any(effort_of(one, "proven") and one.get("seconds") is not None for decided in groups.values() for one in decided):
+    if any(
+        effort_of(one, "proven") and one.get("seconds") is not None
+        for decided in groups.values()
+        for one in decided
+    ):
         found["effort"] = effort.draw(groups)
     found["patient"] = patient_course.draw(_telling(list(groups.values())[-1]), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}

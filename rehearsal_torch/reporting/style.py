@@ -1,14 +1,15 @@
 """Wording: what a run's numbers are called, and in which unit.
 
-A run's resolved configuration says what its reward is made of and which doses make up an action. A reward of minus
-one variable is shown as that variable, summed over the episode (less is better); any other reward is shown as the
-return itself (more is better).
+A run's resolved configuration says what its reward is made of and which doses make up an action. A reward of
+minus one variable is shown as that variable, summed over the episode (less is better); any other reward is
+shown as the return itself (more is better).
 
 Drawing: figures that are equal, byte for byte, whenever their numbers are.
 
-Figures are made with matplotlib's objects alone: no window, no current figure, and settings that hold only while
-something is drawn. SVG files keep their text as text, bear no date, and number their elements from a fixed salt.
-Colours are Okabe and Ito's eight, which stay apart for colour-blind readers; lines differ in dash or marker as well.
+Figures are made with matplotlib's objects alone: no window, no current figure, and settings that hold only
+while something is drawn. SVG files keep their text as text, bear no date, and number their elements from a
+fixed salt. Colours are Okabe and Ito's eight, which stay apart for colour-blind readers; lines differ in dash
+or marker as well.
 
 Source: Okabe and Ito (2008), Color Universal Design.
 """
@@ -23,10 +24,27 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000"
+BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#D55E00",
+    "#56B4E9",
+    "#F0E442",
+    "#000000",
+)
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
+DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
+    "-",
+    "--",
+    "-.",
+    ":",
+    (0, (5, 1)),
+    (0, (1, 1)),
+    (0, (3, 1, 1, 1)),
+)
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,
@@ -56,8 +74,12 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def panels(rows: int = 1, columns: int = 1, *, width: float = 5.2, height: float = 3.6) -> tuple[Figure, list[list[Axes]]]:
-    """An empty figure of rows x columns panels, each about width x height inches; to be called within `drawing`."""
+def panels(
+    rows: int = 1, columns: int = 1, *, width: float = 5.2, height: float = 3.6
+) -> tuple[Figure, list[list[Axes]]]:
+    """An empty figure of rows x columns panels, each about width x height inches; to be called within
+    `drawing`.
+    """
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, [list(line) for line in grid]
@@ -145,7 +167,14 @@ class Wording:
 
 def wording(config: Mapping[str, Any]) -> Wording:
     """Reads the wording off a resolved configuration; neutral words where it does not say."""
-    doses = next((tuple(_dose(str(name)) for name in found) for found in _find(config, "doses") if isinstance(found, list)), ())
+    doses = next(
+        (
+            tuple(_dose(str(name)) for name in found)
+            for found in _find(config, "doses")
+            if isinstance(found, list)
+        ),
+        (),
+    )
     weights = [found for found in _find(config, "weights") if isinstance(found, Mapping) and len(found) == 1]
     if not weights:
         return Wording(doses=doses)

@@ -1,8 +1,8 @@
 """Summaries: a run's decisions as one row for each search and each k.
 
-For sequence decisions a row gives the mean observed outcome (nothing changed), the mean and the median relative
-improvement, the share proven optimal, and the work; for any other decisions the mean value. Every numeric score that
-the problem gave follows, as its mean. Means over episodes bear a 95% bootstrap interval.
+For sequence decisions a row gives the mean observed outcome (nothing changed), the mean and the median
+relative improvement, the share proven optimal, and the work; for any other decisions the mean value. Every
+numeric score that the problem gave follows, as its mean. Means over episodes bear a 95% bootstrap interval.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement, effective branching factor).
 """
@@ -41,12 +41,20 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Writes rows as CSV, the union of their columns in order of appearance; numbers in full, cells without one left empty."""
+    """Writes rows as CSV, the union of their columns in order of appearance; numbers in full, cells without
+    one left empty.
+    """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, restval="")
         writer.writeheader()
-        writer.writerows({name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()} for row in rows)
+        writer.writerows(
+            {
+                name: "" if isinstance(value, float) and math.isnan(value) else value
+                for name, value in row.items()
+            }
+            for row in rows
+        )
 
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
@@ -86,18 +94,39 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
         parts.append(_table(title, heads, body))
     if others:
         lines = [
-            (str(row["search"]), str(row["decisions"]), str(row["refused"]), _number(row["value"]), _span(row, "value"), _number(row["seconds_median"]))
+            (
+                str(row["search"]),
+                str(row["decisions"]),
+                str(row["refused"]),
+                _number(row["value"]),
+                _span(row, "value"),
+                _number(row["seconds_median"]),
+            )
             for row in others
         ]
-        parts.append(_table(title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines))
+        parts.append(
+            _table(title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines)
+        )
     scored = [
-        (str(row["search"]), str(row.get("k", "")), name.partition("/")[2], _number(row[name]), _span(row, name))
+        (
+            str(row["search"]),
+            str(row.get("k", "")),
+            name.partition("/")[2],
+            _number(row[name]),
+            _span(row, name),
+        )
         for row in rows
         for name in row
         if name.startswith(("score/", "truth/")) and not name.endswith(("_low", "_high"))
     ]
     if scored:
-        parts.append(_table("Scores by the problem's own yardstick, means", ("search", "k", "score", "mean", "95% interval"), scored))
+        parts.append(
+            _table(
+                "Scores by the problem's own yardstick, means",
+                ("search", "k", "score", "mean", "95% interval"),
+                scored,
+            )
+        )
     return "\n".join(parts)
 
 
@@ -107,10 +136,16 @@ def finite(values: Sequence[object]) -> list[float]:
 
 
 def _truth(run: Recorded, words: Wording) -> Row:
-    """Means of what ``truth.csv`` says of the outcome's variable, the scores' numbers left out; the file does not tell searches apart."""
+    """Means of what ``truth.csv`` says of the outcome's variable, the scores' numbers left out; the file does
+    not tell searches apart.
+    """
     row: Row = {}
     for (sequence, quantity, feature, estimator), mean in truth_errors.means(run.truth).items():
-        if feature == words.variable and quantity != "improvement" and (quantity, estimator) not in (("return", "no action"), ("return", "true")):
+        if (
+            feature == words.variable
+            and quantity != "improvement"
+            and (quantity, estimator) not in (("return", "no action"), ("return", "true"))
+        ):
             name = f"truth/{quantity}, {estimator}" + ("" if sequence == "recommended" else f" ({sequence})")
             row |= {name: mean.mean, f"{name}_low": mean.low, f"{name}_high": mean.high}
     return row
@@ -130,7 +165,11 @@ def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Word
 
 
 def _plain(search: str, decided: Sequence[Decided]) -> Row:
-    row: Row = {"search": search, "decisions": len(decided), "refused": sum(one.get("status") == "refused" for one in decided)}
+    row: Row = {
+        "search": search,
+        "decisions": len(decided),
+        "refused": sum(one.get("status") == "refused" for one in decided),
+    }
     row |= _with_interval("value", finite([one.get("value") for one in decided]))
     row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
     return row

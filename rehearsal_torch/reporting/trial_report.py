@@ -26,25 +26,44 @@ def tables(run: Recorded) -> str:
     """The last rounds and the recommendation, for a terminal."""
     table = Table()
     judged = all(scored(one) for one in run.decisions)
-    heads = ("round", "tried", "reward", *(("expected", "best so far") if judged else ()), "predicted", "seconds")
+    heads = (
+        "round",
+        "tried",
+        "reward",
+        *(("expected", "best so far") if judged else ()),
+        "predicted",
+        "seconds",
+    )
     for head in heads:
         table.add_column(head, justify="left" if head == "tried" else "right", overflow="fold")
     rows = _rows(run) if judged else [{} for _ in run.decisions]
     for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
         true = (figure(row["expected"]), figure(row["best_expected"])) if judged else ()
         observed = "" if one.get("reward") is None else figure(one["reward"])
-        table.add_row(str(int(one["index"]) + 1), settings(one.get("alteration") or {}), observed, *true, figure(claim(one)), _seconds(one))
+        table.add_row(
+            str(int(one["index"]) + 1),
+            settings(one.get("alteration") or {}),
+            observed,
+            *true,
+            figure(claim(one)),
+            _seconds(one),
+        )
     last = run.decisions[-1]
     said = f"Recommended now: {settings(kept(last))}"
     if claim(last) is not None:
         said += f"; predicted reward {figure(claim(last))}"
-    lines = [f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:", printed(table), said]
+    lines = [
+        f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:",
+        printed(table),
+        said,
+    ]
     if judged:
         found = trial_summary(rows)
         reached, start = figure(rows[-1]["recommended_expected"]), figure(found.start)
         way = f"; {100 * (1 - found.normalised):.1f}% of the way" if found.normalised <= 1 else ""
         lines.append(
-            f"Its true expected reward: {reached} of {figure(found.optimum)} (best of the start design {start}{way}); "
+            f"Its true expected reward: {reached} of {figure(found.optimum)} (best of the start design "
+            f"{start}{way}); "
             f"best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
         )
     return "\n".join(lines)
@@ -53,12 +72,21 @@ def tables(run: Recorded) -> str:
 def written(run: Recorded) -> list[Path]:
     """Writes ``table.csv``, a row a round with all that was set."""
     lines: list[dict[str, Any]] = []
-    rows: Sequence[Mapping[str, Any]] = _rows(run) if all(scored(one) for one in run.decisions) else [{} for _ in run.decisions]
+    rows: Sequence[Mapping[str, Any]] = (
+        _rows(run) if all(scored(one) for one in run.decisions) else [{} for _ in run.decisions]
+    )
     for one, row in zip(run.decisions, rows, strict=True):
         setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
         advised = {f"recommended/{name}": value for name, value in kept(one).items()}
-        own = {"round": int(one["index"]) + 1, "reward": one.get("reward"), "predicted": claim(one), "seconds": one.get("seconds")}
-        lines.append({**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}})
+        own = {
+            "round": int(one["index"]) + 1,
+            "reward": one.get("reward"),
+            "predicted": claim(one),
+            "seconds": one.get("seconds"),
+        }
+        lines.append(
+            {**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}}
+        )
     path = run.path / "table.csv"
     path.write_text(with_all_columns(lines), encoding="utf-8")
     return [path]
@@ -87,7 +115,9 @@ def settings(setting: Mapping[str, float]) -> str:
 
 
 def _rows(run: Recorded) -> list[Row]:
-    return trial_rows(named(run, "dataset"), "", named(run, "decision"), int(run.config.get("seed", 0)), run.decisions)
+    return trial_rows(
+        named(run, "dataset"), "", named(run, "decision"), int(run.config.get("seed", 0)), run.decisions
+    )
 
 
 def _seconds(one: Decided) -> str:

@@ -1,7 +1,8 @@
-"""Problems by methods: what each method recommends in the end, beside the optimum, and the mean normalised regret.
+"""Problems by methods: what each method recommends in the end, beside the optimum, and the mean normalised
+regret.
 
-The mean normalised regret is over the problems that all methods of the table were tried on, and the seeds that all of them have there; its
-interval is over seeds.
+The mean normalised regret is over the problems that all methods of the table were tried on, and the seeds
+that all of them have there; its interval is over seeds.
 
 Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised regret is ours.
 """
@@ -35,11 +36,15 @@ def grouped_rows(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
 
 def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
     """Problem to method to summary, after a round; None for the last."""
-    return {problem: {method: trial_summary(some, round_) for method, some in line.items()} for problem, line in grouped_rows(rows).items()}
+    return {
+        problem: {method: trial_summary(some, round_) for method, some in line.items()}
+        for problem, line in grouped_rows(rows).items()
+    }
 
 
 def shared(rows: Sequence[Row]) -> list[Row]:
-    """The rows of problems that every method was tried on, with the seeds that all methods have on all of these problems.
+    """The rows of problems that every method was tried on, with the seeds that all methods have on all of
+    these problems.
 
     Where the problems have no seed in common, each keeps its own.
     """
@@ -51,20 +56,30 @@ def shared(rows: Sequence[Row]) -> list[Row]:
         if names == every:
             seeds.setdefault(problem, set()).add(seed)
     common = set.intersection(*seeds.values()) if seeds else set()
-    return [row for row in rows if int(row["seed"]) in (common or seeds.get(problem_of(row), set())) and problem_of(row) in seeds]
+    return [
+        row
+        for row in rows
+        if int(row["seed"]) in (common or seeds.get(problem_of(row), set())) and problem_of(row) in seeds
+    ]
 
 
 def regret(found: Cells, method: str) -> Interval:
-    """The mean normalised regret of a method over problems that all methods share, with an interval over seeds.
+    """The mean normalised regret of a method over problems that all methods share, with an interval over
+    seeds.
 
-    A seed's regret is divided by the problem's mean gap between optimum and start design. Where problems have different numbers of seeds, the mean
-    is over all of them and there is no interval: one over some seeds would not belong to it.
+    A seed's regret is divided by the problem's mean gap between optimum and start design. Where problems have
+    different numbers of seeds, the mean is over all of them and there is no interval: one over some seeds
+    would not belong to it.
 
     Args:
         found: Of `shared` rows, for an interval.
         method: Which.
     """
-    known = [(line[method], line[method].optimum - line[method].start) for line in found.values() if line[method].optimum > line[method].start]
+    known = [
+        (line[method], line[method].optimum - line[method].start)
+        for line in found.values()
+        if line[method].optimum > line[method].start
+    ]
     if not known:
         return mean_interval([])
     whole = mean([one.normalised for one, _ in known])
@@ -84,7 +99,11 @@ def methods(found: Cells) -> list[str]:
 def as_text(rows: Sequence[Row]) -> str:
     """For a terminal."""
     heads, body = _table(rows)
-    table = Table(title="Expected reward of the recommended action, mean over seeds", title_justify="left", title_style="")
+    table = Table(
+        title="Expected reward of the recommended action, mean over seeds",
+        title_justify="left",
+        title_style="",
+    )
     for place, head in enumerate(heads):
         table.add_column(head, justify="right" if place else "left", overflow="fold")
     for line in body:
@@ -107,9 +126,18 @@ def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     names, body = methods(found), []
     for problem, line in found.items():
         some = next(iter(line.values()))
-        body.append([problem, shown(some.start), *(_cell(line.get(name)) for name in names), shown(some.optimum)])
+        body.append(
+            [problem, shown(some.start), *(_cell(line.get(name)) for name in names), shown(some.optimum)]
+        )
     if fair:
-        body.append([f"mean normalised regret, {_counted(fair)}", "1", *(_interval(regret(fair, name)) for name in names), "0"])
+        body.append(
+            [
+                f"mean normalised regret, {_counted(fair)}",
+                "1",
+                *(_interval(regret(fair, name)) for name in names),
+                "0",
+            ]
+        )
     return ["problem", "start", *names, "optimum"], body
 
 

@@ -1,15 +1,17 @@
 """When the answer must be "no", or comes with a warning: one rule for every search.
 
-    refused     no directed path leads from what would be set to an outcome: by the graph, setting it does nothing
+    refused     no directed path leads from what would be set to an outcome: by the graph, setting it does
+                nothing
     no action   the method's own estimate is not above its estimate for doing nothing
-    warned      a context variable or an action lies beyond its observed range; the decision is farther from the observations than
-                99 % of them are from each other (`surrogates.overlap`); the observations contradict the graph
+    warned      a context variable or an action lies beyond its observed range; the decision is farther from
+                the observations than 99 % of them are from each other (`surrogates.overlap`); the
+                observations contradict the graph
 
-For an episode, what a sequence is worth is replayed by the objective: one that is no better than what was done is no action, and
-a claim that the replay does not bear out is warned of.
+For an episode, what a sequence is worth is replayed by the objective: one that is no better than what was
+done is no action, and a claim that the replay does not bear out is warned of.
 
-A search whose `declines` is False is only warned, where it would be refused or kept from acting: presets that reproduce a
-publication, and rounds that learn, where acting teaches something.
+A search whose `declines` is False is only warned, where it would be refused or kept from acting: presets that
+reproduce a publication, and rounds that learn, where acting teaches something.
 
 Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); the rules are ours.
 """
@@ -34,7 +36,10 @@ def guarded(objective: Alternatives, decisions: list[Decision], declines: bool =
     Returns:
         The decisions, in order.
     """
-    return [_worth_it(_linked(_within(objective, index, each), objective, declines), declines) for index, each in enumerate(decisions)]
+    return [
+        _worth_it(_linked(_within(objective, index, each), objective, declines), declines)
+        for index, each in enumerate(decisions)
+    ]
 
 
 def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declines: bool = True) -> Decision:
@@ -43,7 +48,8 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
     Args:
         objective: What was searched.
         decision: Its decision.
-        declines: Whether to keep from acting where the replay is no better than what was done; otherwise a warning says so.
+        declines: Whether to keep from acting where the replay is no better than what was done; otherwise a
+            warning says so.
 
     Raises:
         ValueError: if it changes more actions than are allowed, or one that is not open.
@@ -54,7 +60,9 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
     value = float(objective(sequence))
     found = list(objective.warnings())
     if abs(value - decision.value) > 1e-6 * max(1.0, abs(value), abs(outcome)):
-        found.append(f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}")
+        found.append(
+            f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}"
+        )
     if not value > outcome:
         said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
         if declines:
@@ -64,16 +72,28 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
 
 
 def linked(objective: Alternatives, names: tuple[str, ...]) -> bool:
-    """Whether setting variables can change an outcome by one of the surrogate's graphs; true where there is no surrogate to ask."""
+    """Whether setting variables can change an outcome by one of the surrogate's graphs; true where there is
+    no surrogate to ask.
+    """
     known = objective.surrogate
-    return known is None or not set(names) <= set(known.task.graph.names) or reaches(known.overlap.graphs, names, known.task.outcomes)
+    return (
+        known is None
+        or not set(names) <= set(known.task.graph.names)
+        or reaches(known.overlap.graphs, names, known.task.outcomes)
+    )
 
 
 def no_path(objective: Alternatives, names: tuple[str, ...]) -> str:
     """What is said of variables without a path to an outcome."""
     assert objective.surrogate is not None
-    where = f"by the graph nothing leads from {', '.join(names)} to {', '.join(objective.surrogate.task.outcomes)}"
-    return f"{where}: setting it changes no outcome; draw the arrow that is missing, or take it out of what may be set"
+    where = (
+        f"by the graph nothing leads from {', '.join(names)} to "
+        f"{', '.join(objective.surrogate.task.outcomes)}"
+    )
+    return (
+        f"{where}: setting it changes no outcome; draw the arrow that is missing, or take it out of what may "
+        "be set"
+    )
 
 
 def _linked(decision: Decision, objective: Alternatives, declines: bool) -> Decision:
@@ -105,18 +125,25 @@ def _within(objective: Alternatives, index: int, decision: Decision) -> Decision
         arrows = any(graph.descendants(names) & set(task.outcomes) for graph in known.overlap.graphs)
         if not arrows and reaches(known.overlap.graphs, names, task.outcomes):
             found.append(
-                f"graph: {', '.join(names)} leads to {', '.join(task.outcomes)} through bi-directional edges alone; "
+                f"graph: {', '.join(names)} leads to {', '.join(task.outcomes)} through bi-directional edges "
+                "alone; "
                 "if they stand for a hidden common cause, setting it changes nothing"
             )
         if names in task.candidates:
-            far, limit = float(known.overlap.distance(names, contexts, values.unsqueeze(0))[0]), known.overlap.limit(names)
+            far, limit = (
+                float(known.overlap.distance(names, contexts, values.unsqueeze(0))[0]),
+                known.overlap.limit(names),
+            )
             if far > limit + 1e-9:
                 found.append(
-                    f"support: the 5th nearest observation is {far:.2f} standard deviations away in context and action; "
+                    f"support: the 5th nearest observation is {far:.2f} standard deviations away in context "
+                    "and action; "
                     + (
-                        f"99 % of the observations have theirs within {limit:.2f}: the answer is an extrapolation"
+                        f"99 % of the observations have theirs within {limit:.2f}: the answer is an "
+                        "extrapolation"
                         if limit > 0
-                        else "observations repeat the same few values, and this is none of them: the answer lies between what was seen"
+                        else "observations repeat the same few values, and this is none of them: the answer "
+                        "lies between what was seen"
                     )
                 )
     return _warned(decision, found)

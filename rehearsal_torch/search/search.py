@@ -4,8 +4,8 @@ Given an objective, a search answers with a decision; it knows nothing of surrog
 
 Searches that answer for many situations at once.
 
-Starts and situations share one tensor; the answer for a situation does not depend on the others that it was computed
-with (up to the last bits of floating-point sums).
+Starts and situations share one tensor; the answer for a situation does not depend on the others that it was
+computed with (up to the last bits of floating-point sums).
 
 Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts.
 
@@ -35,8 +35,9 @@ class Search(ABC, Generic[Sought]):
     """A way to make an objective large.
 
     Attributes:
-        declines: Whether an answer may be "no" where its own estimate speaks against acting (`search.guard`); otherwise it bears a
-            warning. Random baselines, presets that reproduce a publication and rounds that learn set it to False.
+        declines: Whether an answer may be "no" where its own estimate speaks against acting (`search.guard`);
+            otherwise it bears a warning. Random baselines, presets that reproduce a publication and rounds
+            that learn set it to False.
     """
 
     declines: bool = True
@@ -79,11 +80,12 @@ def chosen(
     Args:
         objective: What was searched.
         actions: For each set its best actions, (B, k) each.
-        values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus infinity throughout refuses, and
-            so does one whose values are no numbers.
+        values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus
+            infinity throughout refuses, and so does one whose values are no numbers.
         name: The search's name, for the trace.
         began: `time.perf_counter()` at the start.
-        facts: More for the trace, one dictionary a situation; a sentence under ``refused`` takes the recommendation back.
+        facts: More for the trace, one dictionary a situation; a sentence under ``refused`` takes the
+            recommendation back.
         declines: See `Search`.
 
     Returns:
@@ -100,7 +102,12 @@ def chosen(
     decisions = []
     for index, which in enumerate(best):
         value, found = float(values[which, index]), said[which][index]
-        trace = {"search": name, "altered": list(sets[which].names), **found.trace, **(facts[index] if facts else {})}
+        trace = {
+            "search": name,
+            "altered": list(sets[which].names),
+            **found.trace,
+            **(facts[index] if facts else {}),
+        }
         refused = str(trace.pop("refused", "")) or found.refused
         if value == -math.inf and not refused:
             refused = "no candidate alteration qualifies"
@@ -139,6 +146,13 @@ class Refrain(ManySearch[Alternatives]):
         count = len(objective.situations)
         each = (time.perf_counter() - began) / max(count, 1)
         return [
-            Decision(None, 0.0, status="no_action", reason="nothing is altered by choice", trace={"search": "none", "altered": []}, seconds=each)
+            Decision(
+                None,
+                0.0,
+                status="no_action",
+                reason="nothing is altered by choice",
+                trace={"search": "none", "altered": []},
+                seconds=each,
+            )
             for _ in range(count)
         ]

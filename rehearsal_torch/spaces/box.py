@@ -39,14 +39,21 @@ class Alteration:
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         if len(set(self.names)) != len(self.names):
-            raise ValueError(f"an alteration names each variable once; got {self.names}: keep one of the repeated names")
+            raise ValueError(
+                f"an alteration names each variable once; got {self.names}: keep one of the repeated names"
+            )
         width = self.values.shape[-1] if self.values.ndim else None
         if width != len(self.names):
-            raise ValueError(f"expected values of shape (..., {len(self.names)}), one for each of {self.names}; got {tuple(self.values.shape)}")
+            raise ValueError(
+                f"expected values of shape (..., {len(self.names)}), one for each of {self.names}; got "
+                f"{tuple(self.values.shape)}"
+            )
 
 
 def setting_text(value: float, digits: int = 4) -> str:
-    """What a variable is set to, as text: so many significant digits, and of large values three decimals, so that an offset hides nothing."""
+    """What a variable is set to, as text: so many significant digits, and of large values three decimals, so
+    that an offset hides nothing.
+    """
     return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
@@ -60,7 +67,8 @@ class Box:
         upper: (k,), each in its variable's unit.
 
     Raises:
-        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, or a name stands twice.
+        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, or a name stands
+            twice.
     """
 
     names: tuple[str, ...]
@@ -72,12 +80,19 @@ class Box:
         for name in ("lower", "upper"):
             object.__setattr__(self, name, torch.as_tensor(getattr(self, name), dtype=torch.float64))
         if len(set(self.names)) != len(self.names):
-            raise ValueError(f"a box names each variable once; got {self.names}: keep one of the repeated names")
+            raise ValueError(
+                f"a box names each variable once; got {self.names}: keep one of the repeated names"
+            )
         if self.lower.shape != (len(self.names),) or self.upper.shape != (len(self.names),):
-            raise ValueError(f"expected a lower and an upper bound for each of {self.names}; got {tuple(self.lower.shape)} and {tuple(self.upper.shape)}")
+            raise ValueError(
+                f"expected a lower and an upper bound for each of {self.names}; got "
+                f"{tuple(self.lower.shape)} and {tuple(self.upper.shape)}"
+            )
         for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True):
             if not (abs(lower) < float("inf") and abs(upper) < float("inf")):
-                raise ValueError(f"{name}: expected finite bounds; got [{lower}, {upper}]: say how far it may be set")
+                raise ValueError(
+                    f"{name}: expected finite bounds; got [{lower}, {upper}]: say how far it may be set"
+                )
             if lower > upper:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
 
@@ -88,11 +103,16 @@ class Box:
         if wrong:
             raise ValueError(f"{wrong}: expected (lower, upper) for each variable")
         lower, upper = ([float(bound[side]) for bound in bounds.values()] for side in (0, 1))
-        return cls(tuple(bounds), torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64))
+        return cls(
+            tuple(bounds), torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64)
+        )
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Name to (lower, upper)."""
-        return {name: (lower, upper) for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True)}
+        return {
+            name: (lower, upper)
+            for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True)
+        }
 
     def only(self, names: Sequence[str]) -> "Box":
         """The box of some of the variables, in the order asked for.
@@ -131,6 +151,8 @@ class Box:
 
 
 def margin(lower: Tensor, upper: Tensor, share: float) -> Tensor:
-    """How far rounding may carry a value beyond its bounds: `share` of the interval, and four units in the last place of the bounds."""
+    """How far rounding may carry a value beyond its bounds: `share` of the interval, and four units in the
+    last place of the bounds.
+    """
     size = torch.maximum(lower.abs(), upper.abs())
     return share * (upper - lower) + 4 * torch.finfo(size.dtype).eps * size

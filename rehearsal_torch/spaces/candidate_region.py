@@ -1,8 +1,9 @@
 """Where candidates may lie: a box, and linear limits on the actions.
 
-Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); a limit m'a <= d is then (m * width)'z <= d - m'lower.
-Points are spread over the region by a scrambled Sobol sequence, of which those within the limits are kept; where the limits leave so
-little room that too few are left, a random walk within them fills up.
+Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); a limit m'a <= d is then (m *
+width)'z <= d - m'lower. Points are spread over the region by a scrambled Sobol sequence, of which those
+within the limits are kept; where the limits leave so little room that too few are left, a random walk within
+them fills up.
 
 Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run).
 """
@@ -39,7 +40,9 @@ class CandidateRegion:
 
     @classmethod
     def within(cls, lower: Tensor, upper: Tensor, limits: Polytope | None) -> "CandidateRegion":
-        """The region between bounds (d,), in the actions' units, and within limits on the first coordinates."""
+        """The region between bounds (d,), in the actions' units, and within limits on the first
+        coordinates.
+        """
         size, width = len(lower), upper - lower
         if limits is None:
             return cls(lower, width, lower.new_zeros(0, size), lower.new_zeros(0))
@@ -88,5 +91,7 @@ class CandidateRegion:
         if len(found) == count:
             return found
         bounds = torch.stack([torch.zeros_like(self.lower), torch.ones_like(self.lower)])
-        walk = HitAndRunPolytopeSampler((self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed)
+        walk = HitAndRunPolytopeSampler(
+            (self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed
+        )
         return torch.cat([found, self.into(walk.draw(count - len(found)).to(self.lower))])

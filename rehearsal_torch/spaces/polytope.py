@@ -1,13 +1,13 @@
 """Desired regions.
 
-An outcome y is desired when it lies in a convex polytope S = {y : M y <= d}. Its indicator has no useful gradient,
-so searches climb the Probit surrogate
+An outcome y is desired when it lies in a convex polytope S = {y : M y <= d}. Its indicator has no useful
+gradient, so searches climb the Probit surrogate
 
     w(y) = prod_k Phi(eta (d_k - m_k' y)),
 
-which tends to the indicator as eta grows, at rate sqrt(ln eta) / eta. What eta means depends on units: measured in
-standardised outcomes z = (y - location) / scale, with rows of unit length, eta (d_k - m_k' z) is a distance to the
-face in standard deviations, times eta.
+which tends to the indicator as eta grows, at rate sqrt(ln eta) / eta. What eta means depends on units:
+measured in standardised outcomes z = (y - location) / scale, with rows of unit length, eta (d_k - m_k' z) is
+a distance to the face in standard deviations, times eta.
 
 Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); the standardisation is ours.
 """
@@ -31,7 +31,8 @@ class Polytope:
         offsets: The faces' offsets d, (l,), in the units of the outcomes.
 
     Raises:
-        ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all faces.
+        ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all
+            faces.
     """
 
     names: tuple[str, ...]
@@ -45,7 +46,8 @@ class Polytope:
         faces = len(self.offsets) if self.offsets.ndim == 1 else -1
         if faces < 1 or self.normals.shape != (faces, len(self.names)):
             raise ValueError(
-                f"expected normals (l, {len(self.names)}) and offsets (l,) with at least one face; got {tuple(self.normals.shape)}, {tuple(self.offsets.shape)}"
+                f"expected normals (l, {len(self.names)}) and offsets (l,) with at least one face; got "
+                f"{tuple(self.normals.shape)}, {tuple(self.offsets.shape)}"
             )
         if not (self.normals.isfinite().all() and self.offsets.isfinite().all()):
             raise ValueError("expected finite normals and offsets: leave a side that is unbounded out")
@@ -64,7 +66,9 @@ class Polytope:
         """
         names, normals, offsets = tuple(bounds), [], []
         for place, (name, pair) in enumerate(bounds.items()):
-            lower, upper = (None if side is None or abs(float(side)) == float("inf") else float(side) for side in pair)
+            lower, upper = (
+                None if side is None or abs(float(side)) == float("inf") else float(side) for side in pair
+            )
             if lower is not None and upper is not None and lower > upper:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
             for sign, bound in ((1.0, upper), (-1.0, lower)):
@@ -73,7 +77,9 @@ class Polytope:
                     offsets.append(sign * bound)
         if not offsets:
             raise ValueError(f"expected at least one bound for {list(names)}; all are open")
-        return cls(names, torch.tensor(normals, dtype=torch.float64), torch.tensor(offsets, dtype=torch.float64))
+        return cls(
+            names, torch.tensor(normals, dtype=torch.float64), torch.tensor(offsets, dtype=torch.float64)
+        )
 
     def slack(self, outcomes: Tensor) -> Tensor:
         """Room to each face, negative where violated, (..., |Y|) -> (..., l)."""
@@ -97,7 +103,8 @@ class Polytope:
         return Polytope(self.names, normals / length.unsqueeze(-1), offsets / length)
 
     def chebyshev(self) -> tuple[Tensor | None, float]:
-        """Centre (|Y|,) and radius of the largest ball inside; radius inf where a region is open enough for any ball, centre None where it is empty.
+        """Centre (|Y|,) and radius of the largest ball inside; radius inf where a region is open enough for
+        any ball, centre None where it is empty.
 
         Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         """
@@ -105,9 +112,13 @@ class Polytope:
         faces = np.hstack([normals, np.linalg.norm(normals, axis=1, keepdims=True)])
         width = normals.shape[1]
         bounds = [(None, None)] * width + [(None, None)]
-        found = linprog(np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=offsets, bounds=bounds, method="highs")
+        found = linprog(
+            np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=offsets, bounds=bounds, method="highs"
+        )
         if found.status == 3:  # any radius fits: take the centre of a ball of radius one
-            inner = linprog(np.zeros(width), A_ub=normals, b_ub=offsets - faces[:, -1], bounds=bounds[:-1], method="highs")
+            inner = linprog(
+                np.zeros(width), A_ub=normals, b_ub=offsets - faces[:, -1], bounds=bounds[:-1], method="highs"
+            )
             return torch.from_numpy(inner.x), float("inf")
         if not found.success:
             return None, -float("inf")

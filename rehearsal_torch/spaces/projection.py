@@ -4,9 +4,9 @@ Given points p, sought are the nearest points of {z : G z <= h},
 
     min_z sum_i w_i (z_i - p_i)^2    subject to    G z <= h,
 
-a strictly convex quadratic program. Many small ones are solved together by a primal-dual interior-point method
-(Mehrotra's predictor and corrector): one Cholesky factor of k x k a step, for all of them at once. Whether a point was
-found is judged by the constraints themselves, not by the method's own progress.
+a strictly convex quadratic program. Many small ones are solved together by a primal-dual interior-point
+method (Mehrotra's predictor and corrector): one Cholesky factor of k x k a step, for all of them at once.
+Whether a point was found is judged by the constraints themselves, not by the method's own progress.
 
 Source: Mehrotra (1992); Nocedal and Wright (2006), Alg. 16.4; the program is that of Du et al. (2024), Eq. 9.
 """
@@ -25,14 +25,22 @@ class Projected:
 
     Attributes:
         points: (B, k).
-        feasible: (B,) bool; false where no point was found that satisfies every constraint, and `points` means nothing.
+        feasible: (B,) bool; false where no point was found that satisfies every constraint, and `points`
+            means nothing.
     """
 
     points: Tensor
     feasible: Tensor
 
 
-def project(points: Tensor, weights: Tensor, normals: Tensor, offsets: Tensor, steps: int = 60, tolerance: float = 1e-7) -> Projected:
+def project(
+    points: Tensor,
+    weights: Tensor,
+    normals: Tensor,
+    offsets: Tensor,
+    steps: int = 60,
+    tolerance: float = 1e-7,
+) -> Projected:
     """Solves B projections together.
 
     Args:
@@ -47,7 +55,9 @@ def project(points: Tensor, weights: Tensor, normals: Tensor, offsets: Tensor, s
         ValueError: if a weight is not positive.
     """
     if not bool((weights > 0).all()):
-        raise ValueError(f"expected positive weights; got {weights.min():g}: what costs nothing has no nearest point")
+        raise ValueError(
+            f"expected positive weights; got {weights.min():g}: what costs nothing has no nearest point"
+        )
     count, width = points.shape
     scale = weights.expand(count, width).rsqrt()
     # In units of cost, and around p: min |x|^2 / 2 subject to G x <= h, every row of length one.
@@ -56,12 +66,18 @@ def project(points: Tensor, weights: Tensor, normals: Tensor, offsets: Tensor, s
     length = rows.norm(dim=-1)
     empty = length <= 1e-12 * (1 + length.amax(-1, keepdim=True))
     length = torch.where(empty, torch.ones_like(length), length)
-    rows, room = torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1)), room / length
-    # Tolerances are meant for distances of the order of one; the problem is brought there where all are far smaller, or what is missed is far larger.
+    rows, room = (
+        torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1)),
+        room / length,
+    )
+    # Tolerances are meant for distances of the order of one; the problem is brought there where all are far
+    # smaller, or what is missed is far larger.
     unit = room.new_ones(count, 1)
     if rows.shape[-2]:
         size, missing = room.abs().amax(-1, keepdim=True), (-room).amax(-1, keepdim=True)
-        unit = torch.where((size > 0) & (size * ORDINARY < 1), size, torch.where(missing > ORDINARY, missing, unit))
+        unit = torch.where(
+            (size > 0) & (size * ORDINARY < 1), size, torch.where(missing > ORDINARY, missing, unit)
+        )
     room = room / unit
     moved = torch.zeros_like(points)
     # Where the point itself qualifies nothing has to be solved.
@@ -70,7 +86,9 @@ def project(points: Tensor, weights: Tensor, normals: Tensor, offsets: Tensor, s
         moved[open_] = _interior(rows[open_], room[open_], steps)
     missed = ((rows @ moved.unsqueeze(-1)).squeeze(-1) - room) / (1 + room.abs())
     feasible = (
-        moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance) if rows.shape[-2] else torch.ones_like(points[:, 0], dtype=torch.bool)
+        moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance)
+        if rows.shape[-2]
+        else torch.ones_like(points[:, 0], dtype=torch.bool)
     )
     return Projected(points + moved.nan_to_num() * unit * scale, feasible)
 
@@ -87,7 +105,11 @@ def _interior(rows: Tensor, room: Tensor, steps: int) -> Tensor:
         primal = _times(rows, x) + slack - room
         gap = (slack * price).mean(-1)
         size = 1 + room.abs().amax(-1)
-        done = (dual.abs().amax(-1) < 1e-11 * size) & (primal.abs().amax(-1) < 1e-11 * size) & (gap < 1e-15 * size.square())
+        done = (
+            (dual.abs().amax(-1) < 1e-11 * size)
+            & (primal.abs().amax(-1) < 1e-11 * size)
+            & (gap < 1e-15 * size.square())
+        )
         # Prices without bound are how infeasibility shows.
         done = done | (price.amax(-1) > 1e13) | ~x.isfinite().all(-1)
         if done.any():
@@ -112,7 +134,9 @@ def _interior(rows: Tensor, room: Tensor, steps: int) -> Tensor:
     return answer
 
 
-def _step(rows: Tensor, factor: Tensor, ratio: Tensor, slack: Tensor, dual: Tensor, primal: Tensor, towards: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _step(
+    rows: Tensor, factor: Tensor, ratio: Tensor, slack: Tensor, dual: Tensor, primal: Tensor, towards: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """One Newton step for x, slack and price that brings slack * price down by `towards`."""
     right = -dual - _times(rows.mT, ratio * primal - towards / slack)
     dx = torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)

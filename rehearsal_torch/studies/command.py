@@ -1,7 +1,9 @@
-"""What the commands that reproduce a paper share: ending with a code, names that must be known, the note of what was typed.
+"""What the commands that reproduce a paper share: ending with a code, names that must be known, the note of
+what was typed.
 
-``run.json`` in a study's folder lists every command that added to it, with versions and commit, and the settings that all its
-rows share. Nothing here imports anything heavy, so that help and slips are answered at once.
+``run.json`` in a study's folder lists every command that added to it, with versions and commit, and the
+settings that all its rows share. Nothing here imports anything heavy, so that help and slips are answered at
+once.
 """
 
 import argparse
@@ -24,8 +26,11 @@ from rehearsal_torch.run_folder import RunFolder
 Asked = TypeVar("Asked", bound=argparse.Namespace)
 
 
-def study_parser(told: str | None, stages: Sequence[str], out: str, unit: str, example: str) -> argparse.ArgumentParser:
-    """A parser with the options that the commands share: stages, budget, workers, where results go, overrides.
+def study_parser(
+    told: str | None, stages: Sequence[str], out: str, unit: str, example: str
+) -> argparse.ArgumentParser:
+    """A parser with the options that the commands share: stages, budget, workers, where results go,
+    overrides.
 
     Args:
         told: The command's description.
@@ -35,13 +40,33 @@ def study_parser(told: str | None, stages: Sequence[str], out: str, unit: str, e
         example: An override.
     """
     prog = spoken(f"reproduce_{Path(out).name}")
-    parser = argparse.ArgumentParser(prog=prog, description=told, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stages", nargs="+", choices=stages, default=list(stages), metavar="STAGE", help=f"any of {' '.join(stages)} (default: all)")
-    parser.add_argument("--budget-minutes", type=float, default=None, help=f"no new {unit} begins after so many minutes (default: no limit)")
+    parser = argparse.ArgumentParser(
+        prog=prog, description=told, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--stages",
+        nargs="+",
+        choices=stages,
+        default=list(stages),
+        metavar="STAGE",
+        help=f"any of {' '.join(stages)} (default: all)",
+    )
+    parser.add_argument(
+        "--budget-minutes",
+        type=float,
+        default=None,
+        help=f"no new {unit} begins after so many minutes (default: no limit)",
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
     parser.add_argument("--out", type=Path, default=Path(out), help=f"where results go (default: {out})")
     parser.add_argument("--conf", type=Path, default=conf_folder(), help=argparse.SUPPRESS)
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help=f"overrides of all {unit}s, such as {example}")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"overrides of all {unit}s, such as {example}",
+    )
     return parser
 
 
@@ -68,9 +93,15 @@ def own(out: Path) -> RunFolder:
     if out.exists() and not out.is_dir():
         raise UserError("expected a folder; this is a file", f"--out {out}", "Choose another --out")
     folder = RunFolder(out)
-    others = sorted(path.name for path in out.iterdir() if not path.name.startswith(LOCK)) if out.is_dir() else []
+    others = (
+        sorted(path.name for path in out.iterdir() if not path.name.startswith(LOCK)) if out.is_dir() else []
+    )
     if others and "commands" not in folder.read_json("run.json"):
-        raise UserError(f"the folder is not empty and holds no study ({', '.join(others[:3])})", f"--out {out}", "Choose another --out")
+        raise UserError(
+            f"the folder is not empty and holds no study ({', '.join(others[:3])})",
+            f"--out {out}",
+            "Choose another --out",
+        )
     return folder
 
 
@@ -106,16 +137,26 @@ def agree(out: RunFolder, settings: Mapping[str, object], extra: Sequence[str]) 
     before = out.read_json("run.json")
     wanted = {**settings, "extra": list(extra)}
     if set(wanted) <= set(before) and any(before[key] != value for key, value in wanted.items()):
-        told = " ".join(f"--{key} {before[key]}" for key in settings) + (f" --set {shlex.join(before['extra'])}" if before["extra"] else "")
-        raise UserError(f"the rows there were made with {told}", str(out.path), "Choose another --out, or move the folder away")
+        told = " ".join(f"--{key} {before[key]}" for key in settings) + (
+            f" --set {shlex.join(before['extra'])}" if before["extra"] else ""
+        )
+        raise UserError(
+            f"the rows there were made with {told}",
+            str(out.path),
+            "Choose another --out, or move the folder away",
+        )
 
 
-def note(out: RunFolder, script: str, typed: Sequence[str], told: Mapping[str, object], seed: int = 0) -> None:
+def note(
+    out: RunFolder, script: str, typed: Sequence[str], told: Mapping[str, object], seed: int = 0
+) -> None:
     """Adds what was typed to run.json; what it said before and is not said again stays."""
     before = out.read_json("run.json")
     command = " ".join([spoken(script), shlex.join(typed)]).strip()
     commands = list(dict.fromkeys([*before.get("commands", []), command]))
-    out.write_json("run.json", before | provenance(script, [], seed) | {"command": command, "commands": commands, **told})
+    out.write_json(
+        "run.json", before | provenance(script, [], seed) | {"command": command, "commands": commands, **told}
+    )
 
 
 def origin(run: Mapping[str, Any], jobs: Iterable[Mapping[str, str]]) -> str:
@@ -126,7 +167,9 @@ def origin(run: Mapping[str, Any], jobs: Iterable[Mapping[str, str]]) -> str:
         jobs: The lines of its jobs.csv.
     """
     lines = list(jobs)
-    commits = Counter(line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "") for line in lines)
+    commits = Counter(
+        line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "") for line in lines
+    )
     told = ", ".join(f"{name or 'unknown'} ({count} repeats)" for name, count in commits.items())
     commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
     versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)

@@ -26,7 +26,9 @@ def configured(conf: Path, overrides: Sequence[str]) -> DictConfig:
         return compose("config", ["+experiment=sepsis", *overrides])
 
 
-def models(conf: Path, cache: Path, problem: "Problem", constants: Sequence[float], overrides: Sequence[str]) -> dict[float, TransitionModel]:
+def models(
+    conf: Path, cache: Path, problem: "Problem", constants: Sequence[float], overrides: Sequence[str]
+) -> dict[float, TransitionModel]:
     """L_h to the fitted model, as ``scripts/train.py +experiment=sepsis`` fits it.
 
     Args:
@@ -47,7 +49,11 @@ def models(conf: Path, cache: Path, problem: "Problem", constants: Sequence[floa
         with folder.lock():
             kept = folder.read_yaml("config.yaml")
             if kept and kept != asked:
-                raise UserError("a kept model was fitted under another configuration", str(folder.path), "Delete the folder, and the rows that came from it")
+                raise UserError(
+                    "a kept model was fitted under another configuration",
+                    str(folder.path),
+                    "Delete the folder, and the rows that came from it",
+                )
             folder.write_yaml("config.yaml", asked)
             model = fitted(config, folder, problem)
         assert isinstance(model, TransitionModel)
@@ -57,4 +63,7 @@ def models(conf: Path, cache: Path, problem: "Problem", constants: Sequence[floa
 
 def fingerprints(cache: Path, constants: Sequence[float]) -> dict[str, str]:
     """L_h to the SHA-256 of the kept model's weights."""
-    return {f"{constant:g}": str(card(cache / f"L_h={constant:g}" / "checkpoint")["weights_sha256"]) for constant in constants}
+    return {
+        f"{constant:g}": str(card(cache / f"L_h={constant:g}" / "checkpoint")["weights_sha256"])
+        for constant in constants
+    }

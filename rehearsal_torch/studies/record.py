@@ -1,8 +1,8 @@
 """The record of a study: which jobs are done, and the rows they gave.
 
-``jobs.csv`` has a line a job; the rows of a stage stand in a file of their own. A job's rows are written first and its line
-after them, so a job without a line is not done, and whatever rows it left behind are dropped when the record is taken up
-again. Jobs that failed are dropped likewise, to be tried again.
+``jobs.csv`` has a line a job; the rows of a stage stand in a file of their own. A job's rows are written
+first and its line after them, so a job without a line is not done, and whatever rows it left behind are
+dropped when the record is taken up again. Jobs that failed are dropped likewise, to be tried again.
 """
 
 import math
@@ -76,7 +76,9 @@ class StudyRecord:
         self.folder, self.files, self.plain = folder, dict(files), tuple(plain)
         lines = read_rows(folder / "jobs.csv", LINE, ("fit_seconds", *COUNTS), ("seed",))
         raws = {stage: self._lines(stage) for stage in self.files}
-        self.jobs: dict[Key, dict[str, str]] = {tuple(line[name] for name in KEY): line for line in lines if line.get("state") == "ok"}
+        self.jobs: dict[Key, dict[str, str]] = {
+            tuple(line[name] for name in KEY): line for line in lines if line.get("state") == "ok"
+        }
         if len(self.jobs) != len(lines) or torn(folder / "jobs.csv"):
             replace(folder / "jobs.csv", written(list(self.jobs.values()), LINE))
         for stage in self.files:
@@ -94,7 +96,9 @@ class StudyRecord:
         job = outcome.job
         line = dict(zip(KEY, job.key, strict=True)) | dict(outcome.line)
         if outcome.rows:
-            rows = [row if job.stage in self.plain else {**row, "setting": job.setting} for row in outcome.rows]
+            rows = [
+                row if job.stage in self.plain else {**row, "setting": job.setting} for row in outcome.rows
+            ]
             append(self._file(job.stage), rows, self._columns(job.stage))
         append(self.folder / "jobs.csv", [line], LINE)
         if line["state"] == "ok":
@@ -128,7 +132,13 @@ class StudyRecord:
         return COLUMNS if stage in self.plain else (*COLUMNS[:2], "setting", *COLUMNS[2:])
 
     def _key(self, stage: str, line: Mapping[str, object]) -> Key:
-        return (stage, str(line["dataset"]), str(line["method"]), str(line.get("setting", "")), str(line["seed"]))
+        return (
+            stage,
+            str(line["dataset"]),
+            str(line["method"]),
+            str(line.get("setting", "")),
+            str(line["seed"]),
+        )
 
 
 def _count(text: str) -> int:

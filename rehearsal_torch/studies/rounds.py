@@ -1,7 +1,8 @@
-"""Rounds that learn from each other, played for a study: what ``scripts/decide.py`` does with a configuration, without a run folder.
+"""Rounds that learn from each other, played for a study: what ``scripts/decide.py`` does with a
+configuration, without a run folder.
 
-A study is a list of repeats. Those that are not done are shared among processes; each is written as it comes, and one that failed
-leaves its message and lets the others go on.
+A study is a list of repeats. Those that are not done are shared among processes; each is written as it comes,
+and one that failed leaves its message and lets the others go on.
 """
 
 import json
@@ -55,7 +56,11 @@ def outcome(repeat: Each, rows_of: Callable[[], Iterable[Row]], commit: str) -> 
     except Exception as error:
         rows, state, message = [], "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
     spent = time.process_time() - began
-    return Outcome(repeat, rows, {"state": state, "rounds": len(rows), "seconds": spent, "commit": commit, "message": message})
+    return Outcome(
+        repeat,
+        rows,
+        {"state": state, "rounds": len(rows), "seconds": spent, "commit": commit, "message": message},
+    )
 
 
 def carried_out(
@@ -90,12 +95,20 @@ def carried_out(
         record.add(each.repeat, each.rows, each.line)
         named = f"{number}/{len(todo)}  {' '.join(text for text in each.repeat.key if text)}"
         good = each.line["state"] == "ok"
-        say(began, f"{named}: {told(each)}, {each.line['seconds']:.1f} s" if good else f"{named} FAILED: {each.line['message']}")
+        say(
+            began,
+            f"{named}: {told(each)}, {each.line['seconds']:.1f} s"
+            if good
+            else f"{named} FAILED: {each.line['message']}",
+        )
     return len(record.todo(planned))
 
 
-def played(config: DictConfig, seed: int, prepare: Callable[[Problem], None] | None = None) -> Iterator[dict[str, Any]]:
-    """The line of each round, as it is made, with the processor's seconds of everything since the line before.
+def played(
+    config: DictConfig, seed: int, prepare: Callable[[Problem], None] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The line of each round, as it is made, with the processor's seconds of everything since the line
+    before.
 
     Args:
         config: The whole configuration.
@@ -110,7 +123,16 @@ def played(config: DictConfig, seed: int, prepare: Callable[[Problem], None] | N
     with TemporaryDirectory() as folder:
         fit(surrogate, problem.observations(), trainer_of(config, Path(folder)))
     settle(seed)
-    made = rounds(problem, surrogate, method.objective, method.search, learn=True, trainer=again(config), certify=method.certify, seed=seed)
+    made = rounds(
+        problem,
+        surrogate,
+        method.objective,
+        method.search,
+        learn=True,
+        trainer=again(config),
+        certify=method.certify,
+        seed=seed,
+    )
     before = time.process_time()
     for each in made:
         now = time.process_time()

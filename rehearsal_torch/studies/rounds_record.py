@@ -1,9 +1,10 @@
 """The record of a study of rounds: which repeats are done, and their rows.
 
-One file holds a row a round (``rounds.csv`` or ``traces.csv``), ``jobs.csv`` a line a repeat. A repeat's rows are written first and its line
-after them, so that a repeat without a line is not done: whatever rows it left behind are dropped when the record is taken up again (`mend`), and
-it begins anew. Repeats that failed are dropped likewise, to be tried again. Reading alone changes nothing, so that it may be done while a study
-is running.
+One file holds a row a round (``rounds.csv`` or ``traces.csv``), ``jobs.csv`` a line a repeat. A repeat's rows
+are written first and its line after them, so that a repeat without a line is not done: whatever rows it left
+behind are dropped when the record is taken up again (`mend`), and it begins anew. Repeats that failed are
+dropped likewise, to be tried again. Reading alone changes nothing, so that it may be done while a study is
+running.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,8 +47,22 @@ class Layout:
         return (*self.key, "state", "rounds", "seconds", "commit", "message")
 
 
-ONLINE = Layout("rounds.csv", online_rows.KEY, online_rows.COLUMNS, online_rows.NUMBERS, online_rows.WHOLE, online_rows.online_typed)
-TRIALS = Layout("traces.csv", trial_rows.KEY, trial_rows.COLUMNS, trial_rows.NUMBERS, trial_rows.WHOLE, trial_rows.trial_typed)
+ONLINE = Layout(
+    "rounds.csv",
+    online_rows.KEY,
+    online_rows.COLUMNS,
+    online_rows.NUMBERS,
+    online_rows.WHOLE,
+    online_rows.online_typed,
+)
+TRIALS = Layout(
+    "traces.csv",
+    trial_rows.KEY,
+    trial_rows.COLUMNS,
+    trial_rows.NUMBERS,
+    trial_rows.WHOLE,
+    trial_rows.trial_typed,
+)
 
 
 class Keyed(Protocol):
@@ -98,10 +113,14 @@ class RoundsRecord:
 
     def __init__(self, folder: Path, layout: Layout = ONLINE) -> None:
         self.layout, self.rows_file, self.jobs_file = layout, folder / layout.rows, folder / "jobs.csv"
-        self.jobs: dict[Key, dict[str, str]] = {self._key(line): line for line in self._lines() if line.get("state") == "ok"}
+        self.jobs: dict[Key, dict[str, str]] = {
+            self._key(line): line for line in self._lines() if line.get("state") == "ok"
+        }
 
     def mend(self) -> None:
-        """Drops what failed and what was left behind; to be called by whoever is going to add, before anything is added."""
+        """Drops what failed and what was left behind; to be called by whoever is going to add, before
+        anything is added.
+        """
         lines, raw = self._lines(), self._raw()
         if len(self.jobs) != len(lines) or torn(self.jobs_file):
             replace(self.jobs_file, written(list(self.jobs.values()), self.layout.line))

@@ -1,7 +1,7 @@
 """Processes that share a study, each with one thread.
 
-What all tasks need travels to each process once; a task is a pair of small arguments. Results come as they are
-finished, in any order, so they must say what they are of. No new task is handed out after the deadline.
+What all tasks need travels to each process once; a task is a pair of small arguments. Results come as they
+are finished, in any order, so they must say what they are of. No new task is handed out after the deadline.
 """
 
 import os
@@ -19,7 +19,13 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-def shared(work: Callable[[Shared, Task], Result], common: Shared, tasks: Iterable[Task], workers: int, deadline: float | None = None) -> Iterator[Result]:
+def shared(
+    work: Callable[[Shared, Task], Result],
+    common: Shared,
+    tasks: Iterable[Task],
+    workers: int,
+    deadline: float | None = None,
+) -> Iterator[Result]:
     """The results of work(common, task), in the order in which they come.
 
     Args:
@@ -37,14 +43,26 @@ def shared(work: Callable[[Shared, Task], Result], common: Shared, tasks: Iterab
 
     # The token keeps joblib from taking up processes again that hold something else.
     start = {"initializer": _receive, "initargs": (work, common, uuid4().hex, os.getpid())}
-    share = Parallel(n_jobs=workers, backend="loky", return_as="generator_unordered", pre_dispatch=f"{2 * workers}", batch_size=1, **start)
+    share = Parallel(
+        n_jobs=workers,
+        backend="loky",
+        return_as="generator_unordered",
+        pre_dispatch=f"{2 * workers}",
+        batch_size=1,
+        **start,
+    )
     yield from share(delayed(_carry_out)(task) for task in due)
 
 
 _received: list[Any] = []
 
 
-def _receive(work: Callable[[Shared, Task], Result], common: Shared, token: str, parent: int) -> None:  # noqa: ARG001
+def _receive(
+    work: Callable[[Shared, Task], Result],
+    common: Shared,
+    token: str,  # noqa: ARG001
+    parent: int,
+) -> None:
     end_with(parent)
     torch.set_num_threads(1)
     _received[:] = [work, common]

@@ -1,19 +1,19 @@
 """Overlap: whether a decision lies where observations lie.
 
-A model answers everywhere; the observations speak of some places only. With every context variable and action in units of its
-standard deviation over the n rows,
+A model answers everywhere; the observations speak of some places only. With every context variable and action
+in units of its standard deviation over the n rows,
 
     d_5(x, a) = distance from (x, a) to its 5th nearest row,
 
-a decision is an extrapolation where d_5 exceeds the 99th percentile of the rows' own d_5 (each row without itself). The
-distance is Euclidean in all coordinates alike: under a metric that was fitted to the outcome, a coordinate that the fit
-dropped would never count as far.
+a decision is an extrapolation where d_5 exceeds the 99th percentile of the rows' own d_5 (each row without
+itself). The distance is Euclidean in all coordinates alike: under a metric that was fitted to the outcome, a
+coordinate that the fit dropped would never count as far.
 
-Beside it stand the observed range of each variable, and, for actions that by the graph cannot change any outcome, whether
-the observations contradict the graph.
+Beside it stand the observed range of each variable, and, for actions that by the graph cannot change any
+outcome, whether the observations contradict the graph.
 
-Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Ramaswamy et al. (2000) (distance to the k-th
-neighbour as a score of outliers).
+Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Ramaswamy et al. (2000) (distance
+to the k-th neighbour as a score of outliers).
 """
 
 from collections.abc import Sequence
@@ -41,14 +41,17 @@ class Overlap(Solved):
         most: At most so many rows are kept, evenly spread.
     """
 
-    # A model that was written down instead of fitted has seen no rows: it answers, and nothing is said of how far they lie.
+    # A model that was written down instead of fitted has seen no rows: it answers, and nothing is said of how
+    # far they lie.
     needed = False
 
     def __init__(self, task: RehearsalTask, graphs: Sequence[RehearsalGraph], most: int = 2000) -> None:
         super().__init__()
         self.task, self.graphs, self.most = task, tuple(graphs), most
         self.names = (*task.context, *task.box.names)
-        self.unlinked = tuple(name for name in task.box.names if not reaches(self.graphs, (name,), task.outcomes))
+        self.unlinked = tuple(
+            name for name in task.box.names if not reaches(self.graphs, (name,), task.outcomes)
+        )
         self.register_fitted("location", "scale", "lowest", "highest", "rows", "p_values")
         # Infinite where there were too few rows.
         self.register_fitted("limits", finite=False)
@@ -73,24 +76,35 @@ class Overlap(Solved):
         """Learns from every variable (n, d), in the graph's order and in units."""
         table = Table.observed(self.task.graph.names, examples[0].detach().to(torch.float64))
         values = table.columns(self.names)
-        self.p_values = values.new_tensor([dependence_given(table, self.task, name) for name in self.unlinked])
+        self.p_values = values.new_tensor(
+            [dependence_given(table, self.task, name) for name in self.unlinked]
+        )
         spread = values.std(0, correction=0)
         self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
         self.lowest, self.highest = values.amin(0), values.amax(0)
-        every = torch.linspace(0, len(values) - 1, min(self.most, len(values)), dtype=torch.float64, device=values.device)
+        every = torch.linspace(
+            0, len(values) - 1, min(self.most, len(values)), dtype=torch.float64, device=values.device
+        )
         self.rows = ((values - self.location) / self.scale)[every.round().long()]
         self._limit()
 
     def sizes(self) -> Sizes:
         """n rows of d context variables and actions; a limit for each candidate set."""
         ends = dict.fromkeys(("location", "scale", "lowest", "highest"), (len(self.names),))
-        return {**ends, "rows": ("n", len(self.names)), "limits": (len(self.task.candidates),), "p_values": (len(self.unlinked),)}
+        return {
+            **ends,
+            "rows": ("n", len(self.names)),
+            "limits": (len(self.task.candidates),),
+            "p_values": (len(self.unlinked),),
+        }
 
     def faults(self) -> list[str]:
         """Sizes, and limits that are no distances; infinite ones stand for too few rows alone."""
         found = super().faults()
         wrong = self.limits.isnan() | (self.limits < 0) | (self.limits.isinf() & self.known)
-        return found or ([f"limits: expected distances; got {self.limits.tolist()}"] if bool(wrong.any()) else [])
+        return found or (
+            [f"limits: expected distances; got {self.limits.tolist()}"] if bool(wrong.any()) else []
+        )
 
     def take(self, task: RehearsalTask) -> None:
         """Takes a task with other candidate sets, bounds or region, over the same variables."""
@@ -103,7 +117,10 @@ class Overlap(Solved):
         if not self.known:
             self.limits = self.rows.new_full((len(self.task.candidates),), torch.inf)
             return
-        own = [self._fifth(self.rows[:, self._places(names)], names, NEIGHBOURS + 1) for names in self.task.candidates]
+        own = [
+            self._fifth(self.rows[:, self._places(names)], names, NEIGHBOURS + 1)
+            for names in self.task.candidates
+        ]
         self.limits = torch.stack([torch.quantile(each, SHARE) for each in own])
 
     def distance(self, names: Sequence[str], contexts: Tensor, actions: Tensor) -> Tensor:
@@ -125,13 +142,22 @@ class Overlap(Solved):
             slack = 1e-9 * max(abs(low), abs(high), high - low)
             if not low - slack <= value <= high + slack:
                 what = "is set to" if name in self.task.box.names else "is"
-                found.append(f"range: {name} {what} {setting_text(value, 6)}; the observations lie between {setting_text(low, 6)} and {setting_text(high, 6)}")
+                found.append(
+                    f"range: {name} {what} {setting_text(value, 6)}; the observations lie between "
+                    f"{setting_text(low, 6)} and {setting_text(high, 6)}"
+                )
         return found
 
     def contradictions(self) -> list[str]:
-        """A sentence for each action without a path to an outcome on which the outcomes depend all the same."""
+        """A sentence for each action without a path to an outcome on which the outcomes depend all the
+        same.
+        """
         p_values = self.p_values.tolist() or [1.0] * len(self.unlinked)
-        return [contradiction(self.task, name, p) for name, p in zip(self.unlinked, p_values, strict=True) if p < SIGNIFICANT / len(self.unlinked)]
+        return [
+            contradiction(self.task, name, p)
+            for name, p in zip(self.unlinked, p_values, strict=True)
+            if p < SIGNIFICANT / len(self.unlinked)
+        ]
 
     def _places(self, names: Sequence[str]) -> list[int]:
         return [self.names.index(name) for name in (*self.task.context, *names)]

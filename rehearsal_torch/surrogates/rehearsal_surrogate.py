@@ -1,7 +1,7 @@
 """Rehearsal surrogates: what every model of a rehearsal task has in common.
 
-It was fitted to the rows of a task, and remembers, beside its own parts, where those rows lie (`Overlap`): only so can an
-answer say that it leaves them.
+It was fitted to the rows of a task, and remembers, beside its own parts, where those rows lie (`Overlap`):
+only so can an answer say that it leaves them.
 
 Source: Du et al. (2026), Sec. 2.1; Qin et al. (2023), Sec. 2 (the task).
 """
@@ -27,7 +27,9 @@ class RehearsalSurrogate(Surrogate, ABC):
         graphs: The graphs that may be true; None for the task's own.
     """
 
-    def __init__(self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None) -> None:
+    def __init__(
+        self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None
+    ) -> None:
         super().__init__()
         self.task = RehearsalTask.of(task)
         self.overlap = Overlap(self.task, (self.task.graph,) if graphs is None else graphs)
@@ -37,7 +39,9 @@ class RehearsalSurrogate(Surrogate, ABC):
         return self.task
 
     def used(self) -> tuple[str, ...]:
-        """Neither the region nor the candidate sets enter the fit of a structural model: they are looked up when deciding."""
+        """Neither the region nor the candidate sets enter the fit of a structural model: they are looked up
+        when deciding.
+        """
         return ("graph", "actions", "context", "outcomes")
 
     def _take(self, question: Question) -> None:

@@ -1,8 +1,8 @@
 """Surrogates: what a method has learnt of the world.
 
-A surrogate is made of parts that can be fitted by themselves, each with its examples. It says nothing of how good
-an action is; that is the objective's business. It does say what it was fitted for (`question`), and which fields of
-that the fit used (`used`), so that it never answers another question in silence.
+A surrogate is made of parts that can be fitted by themselves, each with its examples. It says nothing of how
+good an action is; that is the objective's business. It does say what it was fitted for (`question`), and
+which fields of that the fit used (`used`), so that it never answers another question in silence.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +24,8 @@ class Surrogate(nn.Module, ABC):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts to fit, in order, each with its examples (n, ...).
 
-        An iterator, so that a later part's examples may use what an earlier part has just learnt (a scaler, say).
+        An iterator, so that a later part's examples may use what an earlier part has just learnt (a scaler,
+        say).
         """
 
     def require_fitted(self) -> None:
@@ -40,11 +41,15 @@ class Surrogate(nn.Module, ABC):
             raise NotFittedError(f"this {type(self).__name__} has learnt nothing yet ({shown}): {remedy}")
 
     def question(self) -> Question | None:
-        """What it was built and fitted for; None where it does not say, and then it can be asked nothing else."""
+        """What it was built and fitted for; None where it does not say, and then it can be asked nothing
+        else.
+        """
         return None
 
     def used(self) -> tuple[str, ...]:
-        """The fields of the question (`data.question.fields`) that the fit used; the others may change after it."""
+        """The fields of the question (`data.question.fields`) that the fit used; the others may change after
+        it.
+        """
         return ()
 
     def adopt(self, question: object) -> None:
@@ -58,16 +63,23 @@ class Surrogate(nn.Module, ABC):
         """
         own = self.question()
         if own is None:
-            raise OtherQuestionError(f"{type(self).__name__} does not say what it was fitted for (`question`): it cannot be compared with what is asked")
+            raise OtherQuestionError(
+                f"{type(self).__name__} does not say what it was fitted for (`question`): it cannot be "
+                "compared with what is asked"
+            )
         asked = like(own, question)
         found = differences(own, asked, self.used())
         if found:
             remedy = "Fit again for this question, or ask the one that was fitted for"
-            raise OtherQuestionError(f"what was learnt answers another question. {'. '.join(found)}. {remedy}")
+            raise OtherQuestionError(
+                f"what was learnt answers another question. {'. '.join(found)}. {remedy}"
+            )
         self._take(taken(own, asked, self.used()))
 
     def faults(self) -> list[str]:
-        """Everything that is wrong with the state: numbers that are not finite, sizes that do not belong together; empty where nothing is."""
+        """Everything that is wrong with the state: numbers that are not finite, sizes that do not belong
+        together; empty where nothing is.
+        """
         return [f"{name}: nothing was learnt" for name in unfitted_parts(self)] + state_faults(self)
 
     def _take(self, question: Question) -> None:
@@ -75,7 +87,9 @@ class Surrogate(nn.Module, ABC):
 
 
 class EpisodeSurrogate(Surrogate, ABC):
-    """A surrogate that can replay one observed episode under other actions: a learnt transition, or a known truth."""
+    """A surrogate that can replay one observed episode under other actions: a learnt transition, or a known
+    truth.
+    """
 
     @property
     @abstractmethod
@@ -92,17 +106,23 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def slope(self) -> Tensor:
-        """(D,), the most that a variable moves, in its unit, for one step in its coordinate; infinite where nothing is known."""
+        """(D,), the most that a variable moves, in its unit, for one step in its coordinate; infinite where
+        nothing is known.
+        """
 
     @abstractmethod
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to what is given, (...) -> (..., p), in the doses' units."""
 
     def outside(self, episode: Episode) -> tuple[str, ...]:  # noqa: ARG002
-        """A sentence for each variable of an episode that leaves the range of the observations; none where no range is known."""
+        """A sentence for each variable of an episode that leaves the range of the observations; none where no
+        range is known.
+        """
         return ()
 
     @property
     def selectable(self) -> Tensor | None:
-        """Which actions a search may select, (A,) bool; None for all. Observed actions may be kept, whichever they are."""
+        """Which actions a search may select, (A,) bool; None for all. Observed actions may be kept, whichever
+        they are.
+        """
         return None

@@ -8,9 +8,9 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.1.
 
 How steep a learnt transition is, beside what is promised of it.
 
-A location-scale mechanism promises |g(s, a, u) - g(s', a, u)| <= K_u |s - s'| with K_u = L_h + L_phi max_i |u_i|. The
-Jacobian of g in the smooth parents says how much of that promise is used: its spectral norm never exceeds K_u, and
-the further below it stays, the looser are all searches that live on K_u.
+A location-scale mechanism promises |g(s, a, u) - g(s', a, u)| <= K_u |s - s'| with K_u = L_h + L_phi max_i
+|u_i|. The Jacobian of g in the smooth parents says how much of that promise is used: its spectral norm never
+exceeds K_u, and the further below it stays, the looser are all searches that live on K_u.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1 and Sec. 5.
 """
@@ -38,8 +38,8 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 class TransitionModel(EpisodeSurrogate):
     """Next state from state, static and contextual features, and doses.
 
-    The mechanism's parents are, in this order: varying and static features (smooth), contextual features and dose
-    levels (free). Everything is scaled to [-1/2, 1/2] by ranges learnt from the training table.
+    The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
+    dose levels (free). Everything is scaled to [-1/2, 1/2] by ranges learnt from the training table.
 
     Args:
         varying: The D features that the mechanism moves, in the order of the course's states.
@@ -71,7 +71,11 @@ class TransitionModel(EpisodeSurrogate):
             raise ValueError(f"each column has one role; got {features} and doses {tuple(doses)}")
         self.rescale = Rescale(features, logarithms)
         self.levels = DoseLevels(doses, levels)
-        self.mechanism = mechanism(smooth=len(self.varying) + len(self.static), free=len(self.contextual) + len(doses), outputs=len(self.varying))
+        self.mechanism = mechanism(
+            smooth=len(self.varying) + len(self.static),
+            free=len(self.contextual) + len(doses),
+            outputs=len(self.varying),
+        )
 
     @classmethod
     def from_tensors(
@@ -92,7 +96,8 @@ class TransitionModel(EpisodeSurrogate):
             contextual: Features whose observed values are kept.
             mechanism: With weights of one's own, see `LocationScale.from_tensors`.
             ranges: Feature to its (lower, upper), in its unit: what is scaled to -1/2 and 1/2.
-            levels: Dose column to its doses, rising from 0, in its unit; the largest number of them is every drug's number of levels.
+            levels: Dose column to its doses, rising from 0, in its unit; the largest number of them is every
+                drug's number of levels.
             logarithms: Features that are replaced by their logarithm, log(v + 1), before they are scaled.
 
         Raises:
@@ -102,7 +107,8 @@ class TransitionModel(EpisodeSurrogate):
         found = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
         if found != (smooth, free, len(varying)):
             raise ValueError(
-                f"expected a mechanism with {smooth} smooth parents (varying, then static features), {free} free ones (contextual features, then "
+                f"expected a mechanism with {smooth} smooth parents (varying, then static features), {free} "
+                "free ones (contextual features, then "
                 f"doses) and {len(varying)} outputs; got {found[0]}, {found[1]} and {found[2]}"
             )
         count = max((len(doses) for doses in levels.values()), default=0)
@@ -120,10 +126,14 @@ class TransitionModel(EpisodeSurrogate):
         """The ranges, the dose levels, then the mechanism on scaled transitions.
 
         Args:
-            table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical units.
+            table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical
+                units.
         """
         features = self.rescale.names
-        yield self.rescale, (torch.cat([table.columns(features), table.columns([next_name(name) for name in features])]),)
+        yield (
+            self.rescale,
+            (torch.cat([table.columns(features), table.columns([next_name(name) for name in features])]),),
+        )
         yield self.levels, (table.columns(self.levels.names),)
         yield self.mechanism, self.examples(table)
 
@@ -153,7 +163,8 @@ class TransitionModel(EpisodeSurrogate):
 
     @torch.no_grad()
     def course(self, episode: Episode) -> Course:
-        """The episode's counterfactual steps; states are the scaled varying features, actions the dose levels.
+        """The episode's counterfactual steps; states are the scaled varying features, actions the dose
+        levels.
 
         Raises:
             NotFittedError: if the model has been neither fitted nor loaded.
@@ -175,10 +186,16 @@ class TransitionModel(EpisodeSurrogate):
         boxed, slack = self.rescale.scale(columns), 1e-9
         for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
             if bool((scaled.abs() > 0.5 + slack).any()):
-                ends = self.rescale.unscale(torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)]))
+                ends = self.rescale.unscale(
+                    torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)])
+                )
                 low, high = ends[:, self.rescale.names.index(name)].tolist()
-                least, most, low, high = (setting_text(float(end), 6) for end in (values.min(), values.max(), low, high))
-                found.append(f"range: {name} lies between {least} and {most}; the observations, {low} and {high}")
+                least, most, low, high = (
+                    setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
+                )
+                found.append(
+                    f"range: {name} lies between {least} and {most}; the observations, {low} and {high}"
+                )
         return tuple(found)
 
     def units(self, states: Tensor) -> Tensor:
@@ -252,7 +269,17 @@ def steepness(surrogate: TransitionModel, table: Table, rows: int = 1000) -> Ste
         location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))
         return (location + scale * u)[0]
 
-    jacobians = torch.func.vmap(torch.func.jacrev(moved))(parents[:, :smooth], parents[:, smooth:], noise).detach()
+    jacobians = torch.func.vmap(torch.func.jacrev(moved))(
+        parents[:, :smooth], parents[:, smooth:], noise
+    ).detach()
     norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
     location, scale = mechanism.networks.lipschitz().tolist()
-    return Steepness(location, scale, float(bounds.mean()), float(bounds.max()), float(norms.mean()), float(norms.max()), float((norms / bounds).max()))
+    return Steepness(
+        location,
+        scale,
+        float(bounds.mean()),
+        float(bounds.max()),
+        float(norms.mean()),
+        float(norms.max()),
+        float((norms / bounds).max()),
+    )

@@ -2,8 +2,8 @@
 
 Loggers: where Lightning writes losses besides the history.
 
-Each takes the folder of one part's training and makes a logger that writes there. Lightning is imported when a
-logger is made, not when a configuration is read.
+Each takes the folder of one part's training and makes a logger that writes there. Lightning is imported when
+a logger is made, not when a configuration is read.
 """
 
 import math
@@ -39,14 +39,18 @@ def tensorboard(folder: Path) -> "Logger":
     from lightning.pytorch.loggers import TensorBoardLogger
 
     if find_spec("tensorboard") is None:
-        raise ModuleNotFoundError("expected the package tensorboard; it is not installed: pip install 'rehearsal-torch[tensorboard]' or choose logger=csv")
+        raise ModuleNotFoundError(
+            "expected the package tensorboard; it is not installed: pip install "
+            "'rehearsal-torch[tensorboard]' or choose logger=csv"
+        )
     return TensorBoardLogger(folder, name="", version="tensorboard")
 
 
 class BestWeights(Callback):
     """The weights of the epoch with the least held-out loss.
 
-    They are part of the callback's state, hence of ``last.ckpt``: a resumed training knows them, wherever its folder has been moved to.
+    They are part of the callback's state, hence of ``last.ckpt``: a resumed training knows them, wherever its
+    folder has been moved to.
     """
 
     def __init__(self) -> None:
@@ -56,7 +60,10 @@ class BestWeights(Callback):
         """Keeps the weights where they are the best so far."""
         score = float(trainer.callback_metrics[HELD_OUT])
         if score < self.score:
-            self.score, self.weights = score, {name: value.detach().clone() for name, value in pl_module.state_dict().items()}
+            self.score, self.weights = (
+                score,
+                {name: value.detach().clone() for name, value in pl_module.state_dict().items()},
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """For ``last.ckpt``."""
@@ -73,9 +80,11 @@ class BestWeights(Callback):
 
 
 class LastState(Checkpoint):
-    """Writes ``last.ckpt`` at the end of every training epoch, when all that the epoch learnt is known, the readings and the other callbacks' states included.
+    """Writes ``last.ckpt`` at the end of every training epoch, when all that the epoch learnt is known, the
+    readings and the other callbacks' states included.
 
-    Lightning's own checkpoint callback saves its last state only beside a best one, and forgets both when the folder is moved.
+    Lightning's own checkpoint callback saves its last state only beside a best one, and forgets both when the
+    folder is moved.
 
     Args:
         folder: Where to; made if missing.
@@ -92,11 +101,16 @@ class LastState(Checkpoint):
 
 
 class Ended(Callback):
-    """Keeps a training that early stopping had ended from running on when it is resumed (Lightning forgets that it had stopped)."""
+    """Keeps a training that early stopping had ended from running on when it is resumed (Lightning forgets
+    that it had stopped).
+    """
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Stops at once where patience had run out."""
-        trainer.should_stop = any(isinstance(stop, EarlyStopping) and stop.wait_count >= stop.patience for stop in trainer.early_stopping_callbacks)
+        trainer.should_stop = any(
+            isinstance(stop, EarlyStopping) and stop.wait_count >= stop.patience
+            for stop in trainer.early_stopping_callbacks
+        )
 
 
 class Finite(Callback):
@@ -117,7 +131,10 @@ class Finite(Callback):
             raise ValueError(self._sentence(trainer, f"{name} is {value}"))
 
     def _sentence(self, trainer: Trainer, what: str) -> str:
-        return f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set clip, or look for extreme rows in the data"
+        return (
+            f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set "
+            "clip, or look for extreme rows in the data"
+        )
 
 
 class PlainLines(Callback):
@@ -143,4 +160,8 @@ class PlainLines(Callback):
     def _say(self, trainer: Trainer, module: LightningModule, done: int) -> None:
         assert isinstance(module, TrainingModule)
         values = {name: value for epoch, name, value in module.readings if epoch == done - 1}
-        print(f"{self.name}: epoch {done} of {trainer.max_epochs}  " + "  ".join(f"{name} {value:.4f}" for name, value in sorted(values.items())), flush=True)
+        print(
+            f"{self.name}: epoch {done} of {trainer.max_epochs}  "
+            + "  ".join(f"{name} {value:.4f}" for name, value in sorted(values.items())),
+            flush=True,
+        )

@@ -1,21 +1,21 @@
 """Cross-validation of transition models: held-out log-likelihood per transition.
 
-Each fold refits everything, ranges and dose levels included, on its training rows, and so has coordinates of its
-own, in which densities cannot be compared between folds. They can in the variables' units: with the scaled value
-x = (v - lower) / width,
+Each fold refits everything, ranges and dose levels included, on its training rows, and so has coordinates of
+its own, in which densities cannot be compared between folds. They can in the variables' units: with the
+scaled value x = (v - lower) / width,
 
     log p(v) = log p(x) - sum_i log width_i,
 
-and one more term, -log(v_i + 1), for each variable behind a logarithm. A constant model-independent shift remains
-(the choice of the units), which percentages of a log-likelihood depend on; so `scaled`, in the coordinates of one
-fixed set of ranges, is given beside it for the percentages of the paper's Fig. 6.
+and one more term, -log(v_i + 1), for each variable behind a logarithm. A constant model-independent shift
+remains (the choice of the units), which percentages of a log-likelihood depend on; so `scaled`, in the
+coordinates of one fixed set of ranges, is given beside it for the percentages of the paper's Fig. 6.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 
 Folds: which rows are held out in turn.
 
-Rows of one patient resemble each other: with folds of single transitions a patient's neighbouring steps stand on
-both sides, and held-out likelihoods flatter. Folds by patient hold out whole patients.
+Rows of one patient resemble each other: with folds of single transitions a patient's neighbouring steps stand
+on both sides, and held-out likelihoods flatter. Folds by patient hold out whole patients.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition).
 """
@@ -53,7 +53,8 @@ class Fold:
 def patient_folds(identities: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold]:
     """Folds that keep each patient's rows together.
 
-    Patients, not rows, are dealt out evenly, in an order that depends on the seed and on the set of identities but not on how the rows are sorted.
+    Patients, not rows, are dealt out evenly, in an order that depends on the seed and on the set of
+    identities but not on how the rows are sorted.
 
     Args:
         identities: Whose row it is, one a row.
@@ -84,14 +85,20 @@ def transition_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
 
 def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
     if count < 2 or items < count:
-        raise ValueError(f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: take fewer folds or more data")
+        raise ValueError(
+            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: take fewer "
+            "folds or more data"
+        )
     dealt = torch.empty(items, dtype=torch.long)
     dealt[torch.randperm(items, generator=torch.Generator().manual_seed(seed))] = torch.arange(items) % count
     return dealt
 
 
 def _folds(place: Tensor, count: int) -> list[Fold]:
-    return [Fold(index, (place != index).nonzero()[:, 0], (place == index).nonzero()[:, 0]) for index in range(count)]
+    return [
+        Fold(index, (place != index).nonzero()[:, 0], (place == index).nonzero()[:, 0])
+        for index in range(count)
+    ]
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,8 @@ class FoldScore:
         train: Transitions that the model was fitted to.
         held_out: Transitions that it was judged on.
         clinical: Mean log-likelihood of a held-out transition, density in the variables' units.
-        scaled: The same with the density in one fixed box: the varying variables scaled by the ranges of the whole table.
+        scaled: The same with the density in one fixed box: the varying variables scaled by the ranges of the
+            whole table.
         train_scaled: `scaled`, of the rows that were fitted.
     """
 
@@ -144,7 +152,12 @@ class CrossValidation:
 
 
 def cross_validate(
-    episodes: Sequence[Episode], surrogate: Callable[[], TransitionModel], trainer: Callable[[], Descent], count: int = 5, seed: int = 0, by: str = "patient"
+    episodes: Sequence[Episode],
+    surrogate: Callable[[], TransitionModel],
+    trainer: Callable[[], Descent],
+    count: int = 5,
+    seed: int = 0,
+    by: str = "patient",
 ) -> CrossValidation:
     """Held-out log-likelihood per transition of episodes, fold by fold; see `cross_validate_rows`."""
     identities = [episode.identity for episode in episodes for _ in range(episode.horizon - 1)]
@@ -162,12 +175,15 @@ def cross_validate_rows(
 ) -> CrossValidation:
     """Held-out log-likelihood per transition, fold by fold.
 
-    Every fold trains for all of the trainer's epochs: the held-out rows judge, and so must not choose when to stop.
+    Every fold trains for all of the trainer's epochs: the held-out rows judge, and so must not choose when to
+    stop.
 
     Args:
         table: Transitions, in the variables' units.
-        identities: Whose transition it is, one a row; in folds by patient, rows of one identity stay together.
-        surrogate: Makes an unfitted model; its initial weights depend on seed and fold alone, so that equal calls give equal results.
+        identities: Whose transition it is, one a row; in folds by patient, rows of one identity stay
+            together.
+        surrogate: Makes an unfitted model; its initial weights depend on seed and fold alone, so that equal
+            calls give equal results.
         trainer: Makes a trainer, once a fold; without a folder, or with another one for each fold.
         count: How many folds.
         seed: Decides the folds and, with the fold's number, the initial weights.
@@ -191,7 +207,8 @@ def cross_validate_rows(
 
 
 def percentage_decrease(constrained: float, unconstrained: float) -> float:
-    """How much lower a log-likelihood is than the unconstrained model's, in percent of the latter's size; negative where it is higher.
+    """How much lower a log-likelihood is than the unconstrained model's, in percent of the latter's size;
+    negative where it is higher.
 
     Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 6.
 
@@ -199,34 +216,61 @@ def percentage_decrease(constrained: float, unconstrained: float) -> float:
         ValueError: if the unconstrained log-likelihood is zero, of which nothing is a percentage.
     """
     if unconstrained == 0:
-        raise ValueError("expected a log-likelihood other than zero to take percentages of; report the difference instead")
+        raise ValueError(
+            "expected a log-likelihood other than zero to take percentages of; report the difference instead"
+        )
     return 100.0 * (unconstrained - constrained) / abs(unconstrained)
 
 
 def clinical_log_likelihood(model: TransitionModel, table: Table) -> Tensor:
     """Log-likelihood of each transition, density in the variables' units, (n,) float64."""
     with torch.no_grad():
-        return model.log_likelihood(table).to(torch.float64) - _log_volume(model.rescale, model.varying, table)
+        return model.log_likelihood(table).to(torch.float64) - _log_volume(
+            model.rescale, model.varying, table
+        )
 
 
 def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tensor:
     """log |dv / dx| of each row's next state, (n,)."""
     width = len(varying)
     after = table.columns([next_name(name) for name in varying]).to(torch.float64)
-    logged = torch.where(rescale.logged[:width], torch.log1p(after.clamp_min(-1 + 1e-12)), torch.zeros_like(after))
+    logged = torch.where(
+        rescale.logged[:width], torch.log1p(after.clamp_min(-1 + 1e-12)), torch.zeros_like(after)
+    )
     return rescale.width[:width].log().sum() + logged.sum(-1)
 
 
-def _score(table: Table, fold: Fold, surrogate: Callable[[], TransitionModel], trainer: Callable[[], Descent], seed: int) -> FoldScore:
-    inside, outside = (Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out))
+def _score(
+    table: Table,
+    fold: Fold,
+    surrogate: Callable[[], TransitionModel],
+    trainer: Callable[[], Descent],
+    seed: int,
+) -> FoldScore:
+    inside, outside = (
+        Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
+    )
     with torch.random.fork_rng():
         torch.manual_seed(seed + fold.index)
         model = surrogate()
     fit(model, inside, trainer())
-    # The box of the whole table is a unit of measurement, the same for every fold and model; no model sees it.
+    # The box of the whole table is a unit of measurement, the same for every fold and model; no model sees
+    # it.
     names = model.rescale.names
-    box = Rescale(names, [name for name, logged in zip(names, model.rescale.logged.tolist(), strict=True) if logged])
+    box = Rescale(
+        names, [name for name, logged in zip(names, model.rescale.logged.tolist(), strict=True) if logged]
+    )
     box.solve(torch.cat([table.columns(names), table.columns([next_name(name) for name in names])]))
     clinical = clinical_log_likelihood(model, outside)
-    scaled, trained = (clinical_log_likelihood(model, rows) + _log_volume(box, model.varying, rows) for rows in (outside, inside))
-    return FoldScore(fold.index, len(inside), len(outside), float(clinical.mean()), float(scaled.mean()), float(trained.mean()))
+    scaled, trained = (
+        clinical_log_likelihood(model, rows) + _log_volume(box, model.varying, rows)
+        for rows in (outside, inside)
+    )
+    return FoldScore(
+        fold.index,
+        len(inside),
+        len(outside),
+        float(clinical.mean()),
+        float(scaled.mean()),
+        float(trained.mean()),
+    )

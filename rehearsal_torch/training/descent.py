@@ -2,11 +2,12 @@
 
 Given a part's loss and its examples, Adam makes the mean loss small,
 
-    theta <- theta - alpha m / (sqrt(v) + epsilon),      m, v: running means of the gradient and of its square,
+    theta <- theta - alpha m / (sqrt(v) + epsilon),
+    m, v: running means of the gradient and of its square,
 
-over batches in a fresh order each epoch. With held-out examples the weights of the epoch with the least held-out
-loss are kept, and training ends when `patience` epochs in a row brought no better one. A folder lets a killed
-training go on: what follows is equal, to the last bit, to what an uninterrupted training gives.
+over batches in a fresh order each epoch. With held-out examples the weights of the epoch with the least
+held-out loss are kept, and training ends when `patience` epochs in a row brought no better one. A folder lets
+a killed training go on: what follows is equal, to the last bit, to what an uninterrupted training gives.
 
 Source: Kingma and Ba (2015), Alg. 1; defaults as in Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
 """
@@ -31,21 +32,25 @@ class Descent:
         max_epochs: At most how often the examples are gone through.
         batch_size: Rows in a batch.
         learning_rate: Adam's alpha.
-        patience: Epochs without a better held-out loss after which training ends; None never ends early. Without held-out examples it plays no part.
+        patience: Epochs without a better held-out loss after which training ends; None never ends early.
+            Without held-out examples it plays no part.
         accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU where there is one.
         devices: 1, or a list with the number of one GPU. The models are small: one device is the fastest.
         precision: "32-true" trains a part as it is, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
-        loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's training.
-        folder: Keeps ``<part>/last.ckpt`` (the last and the best weights, and all it takes to go on), and what the loggers write; None keeps nothing.
+        loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's
+            training.
+        folder: Keeps ``<part>/last.ckpt`` (the last and the best weights, and all it takes to go on), and
+            what the loggers write; None keeps nothing.
         seed: Decides the order of the examples.
         clip: Largest gradient norm; None does not clip.
-        threads: CPU threads while training. Batches of a few hundred rows keep one busy; more only wait for each other, and sums come out in another
-            order. None leaves torch's own number.
+        threads: CPU threads while training. Batches of a few hundred rows keep one busy; more only wait for
+            each other, and sums come out in another order. None leaves torch's own number.
         callbacks: Factories of further Lightning callbacks.
 
     Attributes:
-        history: (epoch, name, value) of all trainings so far, plain values; names are ``<part>/train_loss`` and ``<part>/held_out_loss``.
+        history: (epoch, name, value) of all trainings so far, plain values; names are ``<part>/train_loss``
+            and ``<part>/held_out_loss``.
 
     Raises:
         ValueError: if a number is out of range, or there are loggers and no folder.
@@ -68,30 +73,57 @@ class Descent:
         threads: int | None = 1,
         callbacks: Mapping[str, Callable[[], "Callback"]] | None = None,
     ) -> None:
-        if min(max_epochs, batch_size, 1 if patience is None else patience) < 1 or learning_rate <= 0 or (clip is not None and clip <= 0):
-            given = f"max_epochs={max_epochs}, batch_size={batch_size}, learning_rate={learning_rate}, patience={patience}, clip={clip}"
+        if (
+            min(max_epochs, batch_size, 1 if patience is None else patience) < 1
+            or learning_rate <= 0
+            or (clip is not None and clip <= 0)
+        ):
+            given = (
+                f"max_epochs={max_epochs}, batch_size={batch_size}, learning_rate={learning_rate}, "
+                f"patience={patience}, clip={clip}"
+            )
             raise ValueError(f"expected numbers above zero; got {given}")
         if threads is not None and threads < 1:
             raise ValueError(f"expected at least one thread, or null for torch's own number; got {threads}")
         if accelerator not in ("cpu", "gpu", "auto"):
             raise ValueError(f"expected accelerator cpu, gpu or auto; got {accelerator!r}")
         if precision not in ("32-true", "64-true"):
-            raise ValueError(f"expected precision 32-true or 64-true (the spectral norms are exact, which lower precisions are not); got {precision!r}")
+            raise ValueError(
+                "expected precision 32-true or 64-true (the spectral norms are exact, which lower "
+                f"precisions are not); got {precision!r}"
+            )
         if devices != 1 and not (isinstance(devices, list | tuple) and len(devices) == 1):
             raise ValueError(
-                f"expected devices=1, or a list with the number of one GPU; got {devices!r}: these models are small, several devices only slow them"
+                f"expected devices=1, or a list with the number of one GPU; got {devices!r}: these models "
+                "are small, several devices only slow them"
             )
         if loggers and folder is None:
-            raise ValueError(f"loggers {sorted(loggers)} need a place to write to: set `folder`, or choose logger=none")
-        self.max_epochs, self.batch_size, self.learning_rate, self.patience = max_epochs, batch_size, learning_rate, patience
-        self.accelerator, self.devices, self.precision, self.progress = accelerator, devices, precision, progress
+            raise ValueError(
+                f"loggers {sorted(loggers)} need a place to write to: set `folder`, or choose logger=none"
+            )
+        self.max_epochs, self.batch_size, self.learning_rate, self.patience = (
+            max_epochs,
+            batch_size,
+            learning_rate,
+            patience,
+        )
+        self.accelerator, self.devices, self.precision, self.progress = (
+            accelerator,
+            devices,
+            precision,
+            progress,
+        )
         self.loggers, self.callbacks = dict(loggers or {}), dict(callbacks or {})
         self.folder = None if folder is None else Path(folder)
         self.seed, self.clip, self.threads = seed, clip, threads
         self.history: list[tuple[int, str, float]] = []
 
     def train(
-        self, part: Trained, examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None = None, name: str = "part"
+        self,
+        part: Trained,
+        examples: tuple[Tensor, ...],
+        held_out: tuple[Tensor, ...] | None = None,
+        name: str = "part",
     ) -> list[tuple[int, str, float]]:
         """Trains a part in place, restores its best weights, and finishes it.
 
@@ -105,11 +137,15 @@ class Descent:
             This training's (epoch, name, value), which `history` gains as well.
 
         Raises:
-            ValueError: if the folder holds a training of other data or under other settings, or a loss is not finite.
+            ValueError: if the folder holds a training of other data or under other settings, or a loss is not
+                finite.
             RuntimeError: if a GPU is asked for and there is none.
         """
         from rehearsal_torch.training.harness import run  # Lightning takes seconds to import
 
-        readings = [(epoch, f"{name}/{what}", value) for epoch, what, value in run(self, part, examples, held_out, name)]
+        readings = [
+            (epoch, f"{name}/{what}", value)
+            for epoch, what, value in run(self, part, examples, held_out, name)
+        ]
         self.history.extend(readings)
         return readings

@@ -1,7 +1,8 @@
 """One training under Lightning.
 
-Builds the trainer that a `Descent` describes, resumes where a folder holds an unfinished training of the same data
-under the same settings, and gives the part back with its best weights, on its device and in its precision.
+Builds the trainer that a `Descent` describes, resumes where a folder holds an unfinished training of the same
+data under the same settings, and gives the part back with its best weights, on its device and in its
+precision.
 """
 
 import hashlib
@@ -26,11 +27,21 @@ if TYPE_CHECKING:
     from rehearsal_torch.training.descent import Descent
 
 
-def run(how: "Descent", part: Trained, examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None, name: str) -> list[tuple[int, str, float]]:
+def run(
+    how: "Descent",
+    part: Trained,
+    examples: tuple[Tensor, ...],
+    held_out: tuple[Tensor, ...] | None,
+    name: str,
+) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
-    # Apple's GPUs have neither float64 nor the eigenvalues that exact norms need: a GPU is one that CUDA (or ROCm) serves.
+    # Apple's GPUs have neither float64 nor the eigenvalues that exact norms need: a GPU is one that CUDA (or
+    # ROCm) serves.
     if how.accelerator == "gpu" and not torch.cuda.is_available():
-        raise RuntimeError("expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install the CUDA build of torch")
+        raise RuntimeError(
+            "expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install the "
+            "CUDA build of torch"
+        )
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
     settings = _settings(how, examples, held_out)
     folder = None if how.folder is None else how.folder / name
@@ -39,7 +50,9 @@ def run(how: "Descent", part: Trained, examples: tuple[Tensor, ...], held_out: t
     if resumed is not None:
         _agree(resumed, settings)
     module, best = TrainingModule(part.train(), settings), BestWeights()
-    data = ExampleModule(_cast(how, examples), None if held_out is None else _cast(how, held_out), how.batch_size, how.seed)
+    data = ExampleModule(
+        _cast(how, examples), None if held_out is None else _cast(how, held_out), how.batch_size, how.seed
+    )
     with _quiet(), _threads(how.threads), torch.random.fork_rng():
         trainer = Trainer(
             max_epochs=how.max_epochs,
@@ -54,14 +67,16 @@ def run(how: "Descent", part: Trained, examples: tuple[Tensor, ...], held_out: t
             enable_model_summary=False,
             num_sanity_val_steps=0,
             limit_val_batches=None if held_out is not None else 0,
-            # Losses are logged by epoch; Lightning warns where this interval, which plays no part then, is longer than an epoch.
+            # Losses are logged by epoch; Lightning warns where this interval, which plays no part then, is
+            # longer than an epoch.
             log_every_n_steps=1,
             default_root_dir=folder,
         )
         try:
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
         except SystemExit as error:
-            # Lightning ends the process with code 1 when it is interrupted; what called it must know that it was.
+            # Lightning ends the process with code 1 when it is interrupted; what called it must know that it
+            # was.
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise error.__context__ from None
             raise
@@ -74,10 +89,16 @@ def run(how: "Descent", part: Trained, examples: tuple[Tensor, ...], held_out: t
     return module.readings
 
 
-def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: bool, name: str) -> list[Callback]:
+def _callbacks(
+    how: "Descent", best: BestWeights, folder: Path | None, checked: bool, name: str
+) -> list[Callback]:
     found: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
     if checked and how.patience is not None:
-        found.append(EarlyStopping(HELD_OUT, patience=how.patience, check_on_train_epoch_end=True, log_rank_zero_only=True))
+        found.append(
+            EarlyStopping(
+                HELD_OUT, patience=how.patience, check_on_train_epoch_end=True, log_rank_zero_only=True
+            )
+        )
     if folder is not None:
         found.append(LastState(folder))
     if how.progress:
@@ -85,9 +106,19 @@ def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: 
     return found + [make() for make in how.callbacks.values()]
 
 
-def _settings(how: "Descent", examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None) -> dict[str, Any]:
-    """What decides a training's numbers, as plain values: Lightning's checkpoints must be readable without unpickling."""
-    decisive = {"batch_size": how.batch_size, "learning_rate": how.learning_rate, "patience": how.patience, "precision": how.precision, "seed": how.seed}
+def _settings(
+    how: "Descent", examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None
+) -> dict[str, Any]:
+    """What decides a training's numbers, as plain values: Lightning's checkpoints must be readable without
+    unpickling.
+    """
+    decisive = {
+        "batch_size": how.batch_size,
+        "learning_rate": how.learning_rate,
+        "patience": how.patience,
+        "precision": how.precision,
+        "seed": how.seed,
+    }
     return {**decisive, "clip": how.clip, "examples": _digest(examples), "held_out": _digest(held_out or ())}
 
 
@@ -96,7 +127,10 @@ def _agree(path: Path, settings: dict[str, Any]) -> None:
     odd = [key for key in settings if before.get(key) != settings[key]]
     if odd:
         told = ", ".join(f"{key}: {before.get(key)!r} there, {settings[key]!r} here" for key in odd)
-        raise ValueError(f"{path} belongs to another training ({told}): choose another folder, or delete the file to begin anew")
+        raise ValueError(
+            f"{path} belongs to another training ({told}): choose another folder, or delete the file to "
+            "begin anew"
+        )
 
 
 def _digest(examples: tuple[Tensor, ...]) -> str:
@@ -110,7 +144,10 @@ def _digest(examples: tuple[Tensor, ...]) -> str:
 def _cast(how: "Descent", examples: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Examples without gradients, in the precision of the training, so that no batch needs a conversion."""
     double = how.precision == "64-true"
-    return tuple(example.detach().double() if double and example.is_floating_point() else example.detach() for example in examples)
+    return tuple(
+        example.detach().double() if double and example.is_floating_point() else example.detach()
+        for example in examples
+    )
 
 
 def _tensors(part: Trained) -> list[tuple[str, Tensor]]:

@@ -1,15 +1,15 @@
 """The harness around a part while it is trained.
 
-Given a part with a loss l(examples), Adam descends the mean of l over batches. The harness keeps, for every epoch,
-the mean training loss (over the epoch's batches, while the weights move) and the mean held-out loss (after the
-epoch); for a mechanism both are negative log-likelihoods per transition. It is a harness only: what is saved as a
-model is the part.
+Given a part with a loss l(examples), Adam descends the mean of l over batches. The harness keeps, for every
+epoch, the mean training loss (over the epoch's batches, while the weights move) and the mean held-out loss
+(after the epoch); for a mechanism both are negative log-likelihoods per transition. It is a harness only:
+what is saved as a model is the part.
 
 Batches that stay on the device.
 
-All examples are put on the device once. Every epoch shuffles them by a permutation drawn from (seed, epoch) alone,
-gathers them once and hands out slices, so that a step costs no indexing, no copy and no worker, and a resumed
-training sees the batches that the uninterrupted one would have seen, without any saved random state.
+All examples are put on the device once. Every epoch shuffles them by a permutation drawn from (seed, epoch)
+alone, gathers them once and hands out slices, so that a step costs no indexing, no copy and no worker, and a
+resumed training sees the batches that the uninterrupted one would have seen, without any saved random state.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,10 +35,15 @@ class Batches:
         ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
     """
 
-    def __init__(self, examples: tuple[Tensor, ...], size: int, seed: int = 0, epoch: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, examples: tuple[Tensor, ...], size: int, seed: int = 0, epoch: Callable[[], int] | None = None
+    ) -> None:
         counts = {len(example) for example in examples}
         if len(counts) != 1 or 0 in counts or size < 1:
-            raise ValueError(f"expected examples with one positive number of rows and a batch size of at least 1; got rows {sorted(counts)}, size {size}")
+            raise ValueError(
+                "expected examples with one positive number of rows and a batch size of at least 1; got "
+                f"rows {sorted(counts)}, size {size}"
+            )
         self.examples, self.size, self.seed, self.epoch = examples, size, seed, epoch
         self.rows = counts.pop()
 
@@ -48,12 +53,19 @@ class Batches:
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """The epoch's batches."""
-        # A generator runs from its first `next` on, so the epoch is asked for when the epoch begins and not when the loop is set up.
-        rows = self.examples if self.epoch is None else tuple(example[self.order(self.epoch()).to(example.device)] for example in self.examples)
+        # A generator runs from its first `next` on, so the epoch is asked for when the epoch begins and not
+        # when the loop is set up.
+        rows = (
+            self.examples
+            if self.epoch is None
+            else tuple(example[self.order(self.epoch()).to(example.device)] for example in self.examples)
+        )
         yield from zip(*(example.split(self.size) for example in rows), strict=True)
 
     def order(self, epoch: int) -> Tensor:
-        """The rows' order in an epoch, (n,) long; drawn on the CPU, so that it is the same on every device."""
+        """The rows' order in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
+        device.
+        """
         return torch.randperm(self.rows, generator=torch.Generator().manual_seed(mixed(self.seed, epoch)))
 
 
@@ -67,7 +79,9 @@ class ExampleModule(LightningDataModule):
         seed: Decides the orders.
     """
 
-    def __init__(self, examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None, size: int, seed: int) -> None:
+    def __init__(
+        self, examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None, size: int, seed: int
+    ) -> None:
         super().__init__()
         self.examples, self.held_out, self.size, self.seed = examples, held_out, size, seed
 
@@ -75,12 +89,15 @@ class ExampleModule(LightningDataModule):
         """Refuses several processes.
 
         Raises:
-            RuntimeError: if the trainer runs in more than one process: each would go through all the examples.
+            RuntimeError: if the trainer runs in more than one process: each would go through all the
+                examples.
         """
         if self._trainer.world_size > 1:
             raise RuntimeError(
-                f"expected one process for each training; got {self._trainer.world_size}. Examples are not divided among processes yet: each of them "
-                "would go through all the rows, in the same order, and a step would be one batch taken several times. "
+                f"expected one process for each training; got {self._trainer.world_size}. Examples are not "
+                "divided among processes yet: each of them "
+                "would go through all the rows, in the same order, and a step would be one batch taken "
+                "several times. "
                 "Set devices=1 and num_nodes=1, and train several models in several runs"
             )
 
@@ -89,10 +106,17 @@ class ExampleModule(LightningDataModule):
         return Batches(self._placed(self.examples), self.size, self.seed, lambda: self._trainer.current_epoch)
 
     def val_dataloader(self) -> Batches | list[Batches]:
-        """The held-out examples in their order, in batches large enough to be quick and small enough to fit; none without them."""
+        """The held-out examples in their order, in batches large enough to be quick and small enough to fit;
+        none without them.
+        """
         return [] if self.held_out is None else Batches(self._placed(self.held_out), max(self.size, 8192))
 
-    def transfer_batch_to_device(self, batch: tuple[Tensor, ...], device: torch.device, dataloader_idx: int) -> tuple[Tensor, ...]:  # noqa: ARG002
+    def transfer_batch_to_device(
+        self,
+        batch: tuple[Tensor, ...],
+        device: torch.device,  # noqa: ARG002
+        dataloader_idx: int,  # noqa: ARG002
+    ) -> tuple[Tensor, ...]:
         """The batch as it is: it lies on the device already."""
         return batch
 
@@ -121,7 +145,8 @@ class TrainingModule(LightningModule):
 
     Args:
         part: What is trained, in place.
-        settings: Plain numbers and texts that decide the result; `learning_rate` and `seed` are read here, all are kept in Lightning's checkpoints.
+        settings: Plain numbers and texts that decide the result; `learning_rate` and `seed` are read here,
+            all are kept in Lightning's checkpoints.
     """
 
     def __init__(self, part: Trained, settings: dict[str, Any]) -> None:
@@ -168,7 +193,9 @@ class TrainingModule(LightningModule):
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Takes the readings up again."""
-        self.readings[:] = [(int(epoch), str(name), float(value)) for epoch, name, value in checkpoint["readings"]]
+        self.readings[:] = [
+            (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint["readings"]
+        ]
 
     def _note(self, name: str, mean: "Mean") -> None:
         value = mean.value()

@@ -19,21 +19,30 @@ def test_noise_is_that_of_experiments():
     assert not torch.equal(first, function(actions))
     assert abs(float(first.mean()) - world.optimal_value) < 5 * float(first.std()) / 4000**0.5
     # Two modes upstream, bent by the wave: not a normal error of one deviation everywhere.
-    assert abs(float(first.std()) - float(function(torch.full((4000, 2), 0.9, dtype=torch.float64)).std())) > 0.05
+    assert (
+        abs(float(first.std()) - float(function(torch.full((4000, 2), 0.9, dtype=torch.float64)).std()))
+        > 0.05
+    )
 
 
 def test_turned_over_it_is_made_small():
     function = WorldFunction(Rosenbrock(means=(-0.2, 0.4)), negate=True)
     assert function.is_minimization_problem
     assert abs(function.optimal_value + 0.4) < 1e-12
-    torch.testing.assert_close(function(function.optimizers, noise=False)[0], torch.tensor(-0.4, dtype=torch.float64))
+    torch.testing.assert_close(
+        function(function.optimizers, noise=False)[0], torch.tensor(-0.4, dtype=torch.float64)
+    )
 
 
 def test_botorch_runs_on_it():
     function = WorldFunction(Dropwave())
     torch.manual_seed(0)
-    actions = function.bounds[0] + (function.bounds[1] - function.bounds[0]) * torch.rand(8, 2, dtype=torch.float64)
+    actions = function.bounds[0] + (function.bounds[1] - function.bounds[0]) * torch.rand(
+        8, 2, dtype=torch.float64
+    )
     rewards = function.evaluate_true(actions)
     model = SingleTaskGP(actions, rewards[:, None])
-    found, _ = optimize_acqf(LogExpectedImprovement(model, rewards.max()), function.bounds, q=1, num_restarts=2, raw_samples=16)
+    found, _ = optimize_acqf(
+        LogExpectedImprovement(model, rewards.max()), function.bounds, q=1, num_restarts=2, raw_samples=16
+    )
     assert function.evaluate_true(found).shape == (1,)

@@ -10,7 +10,9 @@ from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.spaces.box import Alteration
 
-gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'")
+gymnasium = pytest.importorskip(
+    "gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'"
+)
 
 from rehearsal_torch.adapters.gymnasium import RehearsalEnvironment  # noqa: E402
 
@@ -56,9 +58,14 @@ def test_rewards_have_the_true_probability():
         made.reset()
         rewards.append(made.step(point)[1])
         given = world.given([world.situation(index)])
-        chances.append(float(world.probability(given, ("recommend",), torch.tensor([[-1.0]], dtype=torch.float64))))
+        chances.append(
+            float(world.probability(given, ("recommend",), torch.tensor([[-1.0]], dtype=torch.float64)))
+        )
     # Four standard errors.
-    assert abs(np.mean(rewards) - np.mean(chances)) < 4 * (np.mean(chances) * (1 - np.mean(chances)) / 400) ** 0.5
+    assert (
+        abs(np.mean(rewards) - np.mean(chances))
+        < 4 * (np.mean(chances) * (1 - np.mean(chances)) / 400) ** 0.5
+    )
 
 
 def test_a_changing_world_changes_here_too():
@@ -71,7 +78,9 @@ def test_a_changing_world_changes_here_too():
     assert chances[0] != pytest.approx(chances[1], abs=0.05)
 
 
-@pytest.mark.parametrize("world", [RideHailing(rows=10, contexts=6), TwoStores(change=3, contexts=6)], ids=["constant", "changing"])
+@pytest.mark.parametrize(
+    "world", [RideHailing(rows=10, contexts=6), TwoStores(change=3, contexts=6)], ids=["constant", "changing"]
+)
 def test_the_seed_of_a_reset_decides_the_stream(world):
     def played(made, rounds, seed=None):
         found = []

@@ -6,7 +6,9 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 
-gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'")
+gymnasium = pytest.importorskip(
+    "gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'"
+)
 
 from rehearsal_torch.adapters.gymnasium import (  # noqa: E402
     RecordedEnvironment,
@@ -21,7 +23,14 @@ def recorded(world, rounds):
     return environment
 
 
-@pytest.mark.parametrize("world", [RideHailing(rows=10, contexts=12), Bermuda("qwz23", rows=10, contexts=12), RideHailing(True, rows=10, contexts=12)])
+@pytest.mark.parametrize(
+    "world",
+    [
+        RideHailing(rows=10, contexts=12),
+        Bermuda("qwz23", rows=10, contexts=12),
+        RideHailing(True, rows=10, contexts=12),
+    ],
+)
 def test_all_at_once_the_world_says_what_it_says_one_by_one(world):
     environment = recorded(world, 12)
     for _ in range(12):
@@ -55,5 +64,6 @@ def test_what_the_agent_does_between_rounds_counts_and_the_world_does_not():
         for _ in range(2):
             environment.reset()
             environment.step(environment.action_space.sample())
-    # The clock is read when the environment is entered and left: one tick for the agent before each reset and before each step.
+    # The clock is read when the environment is entered and left: one tick for the agent before each reset and
+    # before each step.
     assert [each.seconds for each in environment.played] == [2, 2]

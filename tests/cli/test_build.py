@@ -7,7 +7,9 @@ from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 
 
-@pytest.mark.parametrize(("dataset", "count"), [("ride_hailing", 3), ("bermuda", 5), ("two_stores", 3), ("manage", 0)])
+@pytest.mark.parametrize(
+    ("dataset", "count"), [("ride_hailing", 3), ("bermuda", 5), ("two_stores", 3), ("manage", 0)]
+)
 def test_graphs_that_may_be_true_are_told(dataset, count):
     config, _ = composed(CONF, [f"dataset={dataset}", "surrogate=structural_posterior"], multirun=False)
     problem = problem_of(config)
@@ -17,6 +19,8 @@ def test_graphs_that_may_be_true_are_told(dataset, count):
 
 
 def test_a_graph_that_is_chosen_stays():
-    config, _ = composed(CONF, ["dataset=bermuda", "surrogate=structural_posterior", "surrogate.hypotheses=[]"], multirun=False)
+    config, _ = composed(
+        CONF, ["dataset=bermuda", "surrogate=structural_posterior", "surrogate.hypotheses=[]"], multirun=False
+    )
     problem = problem_of(config)
     assert [each.graph for each in surrogate_of(config, problem).hypotheses] == [problem.task.graph]

@@ -1,4 +1,5 @@
-"""A run folder that was damaged: resuming it ends well, or with a paragraph that names file and remedy; nothing that was computed is lost."""
+"""A run folder that was damaged: resuming it ends well, or with a paragraph that names file and remedy;
+nothing that was computed is lost."""
 
 import json
 import shutil
@@ -14,7 +15,10 @@ BOMB = (
     "a: &a ["
     + ", ".join(["x"] * 100)
     + "]\n"
-    + "".join(f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]\n" for other, name in zip("abcdef", "bcdefg", strict=True))
+    + "".join(
+        f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]\n"
+        for other, name in zip("abcdef", "bcdefg", strict=True)
+    )
 )
 NOT_JSON = {
     "empty": b"",
@@ -76,8 +80,11 @@ LINES = {
     "a score that is a list": b'{"index": 1, "status": "no_action", "score": [1]}',
     "an alteration that is a list": b'{"index": 1, "status": "no_action", "alteration": [1]}',
     "an answer without rows": b'{"index": 1, "status": "no_action", "answer": {"altered": []}}',
-    "an answer with columns of different lengths": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1], "b": [1, 2]}, "altered": []}}',
-    "an answer with a cell outside": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1]}, "altered": [[0, 7]]}}',
+    "an answer with columns of different "
+    "lengths": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1], "b": [1, 2]}, "altered": '
+    b"[]}}",
+    "an answer with a cell "
+    "outside": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1]}, "altered": [[0, 7]]}}',
     "deep": b'{"index": ' + b"[" * 50_000,
 }
 ROWS = {
@@ -122,7 +129,10 @@ def test_a_record_of_another_form(run, resume, name):
 @pytest.mark.parametrize("name", NOT_YAML)
 def test_a_configuration_that_cannot_be_read(run, resume, name):
     (run / "config.yaml").write_bytes(NOT_YAML[name])
-    told(resume, "config.yaml" if name not in ("empty", "groups that are lists", "keys that are no texts") else "run")
+    told(
+        resume,
+        "config.yaml" if name not in ("empty", "groups that are lists", "keys that are no texts") else "run",
+    )
     assert (run / "config.yaml").read_bytes() == NOT_YAML[name]
     assert not (run.parent / "attacked").exists()
 
@@ -132,7 +142,13 @@ def test_a_corrupt_line_is_named_and_nothing_is_lost(run, resume, name):
     lines = (run / "decisions.jsonl").read_bytes().splitlines()
     damaged = b"\n".join([lines[0], LINES[name], lines[1], b""])
     (run / "decisions.jsonl").write_bytes(damaged)
-    said = told(resume, "decisions.jsonl, line 2:", "Nothing was changed", "delete line 2 and all behind it", "the 1 before it stay")
+    said = told(
+        resume,
+        "decisions.jsonl, line 2:",
+        "Nothing was changed",
+        "delete line 2 and all behind it",
+        "the 1 before it stay",
+    )
     assert len(said) < 600
     assert (run / "decisions.jsonl").read_bytes() == damaged
 
@@ -146,7 +162,9 @@ def test_a_corrupt_row_of_the_metrics_is_named(run, resume, name):
     assert (run / "metrics.csv").read_bytes() == damaged
 
 
-@pytest.mark.parametrize("tail", [b'{"index": 1, "ident', b"\0" * 500, b"\xff", b'{"index": 5, "status": "no_action"}'])
+@pytest.mark.parametrize(
+    "tail", [b'{"index": 1, "ident', b"\0" * 500, b"\xff", b'{"index": 5, "status": "no_action"}']
+)
 def test_a_torn_last_line_is_decided_again(run, resume, tail):
     lines = (run / "decisions.jsonl").read_bytes().splitlines(keepends=True)
     (run / "decisions.jsonl").write_bytes(lines[0] + tail)
@@ -156,7 +174,9 @@ def test_a_torn_last_line_is_decided_again(run, resume, tail):
     assert (run / "decisions.jsonl").read_bytes() == b"".join(lines)
 
 
-@pytest.mark.parametrize("name", ["decisions.jsonl", "metrics.csv", "status.json", "data.yaml", "table.csv", "checkpoint"])
+@pytest.mark.parametrize(
+    "name", ["decisions.jsonl", "metrics.csv", "status.json", "data.yaml", "table.csv", "checkpoint"]
+)
 def test_what_is_missing_is_made_again(run, resume, name):
     lines = (run / "decisions.jsonl").read_bytes()
     shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
@@ -172,7 +192,10 @@ def test_without_its_record_a_folder_is_nobodys(run, resume, name):
     assert (run / "decisions.jsonl").is_file()
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "run.json", "status.json", "data.yaml", "decisions.jsonl", "metrics.csv", "table.csv"])
+@pytest.mark.parametrize(
+    "name",
+    ["config.yaml", "run.json", "status.json", "data.yaml", "decisions.jsonl", "metrics.csv", "table.csv"],
+)
 def test_a_folder_in_the_place_of_a_file(run, resume, name):
     (run / name).unlink()
     (run / name).mkdir()
@@ -194,7 +217,9 @@ def test_a_file_in_the_place_of_a_folder(run, resume, monkeypatch, name):
 CHECKPOINTS = {
     "no configuration": lambda path: (path / "config.yaml").unlink(),
     "no weights": lambda path: (path / "weights.safetensors").unlink(),
-    "weights cut off": lambda path: (path / "weights.safetensors").write_bytes((path / "weights.safetensors").read_bytes()[:40]),
+    "weights cut off": lambda path: (path / "weights.safetensors").write_bytes(
+        (path / "weights.safetensors").read_bytes()[:40]
+    ),
     "no YAML": lambda path: (path / "config.yaml").write_text("a: [1"),
     "nothing in it": lambda path: [each.unlink() for each in path.iterdir()],
     "another class": lambda path: (path / "config.yaml").write_text("_target_: os.mkdir\npath: attacked\n"),

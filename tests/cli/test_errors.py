@@ -41,7 +41,10 @@ def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, run,
     (tmp_path / name).write_text("{}")
     assert run(typed) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"table.csv": "a,b\n1,2\n", name: "{}"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "table.csv": "a,b\n1,2\n",
+        name: "{}",
+    }
 
 
 def test_a_study_goes_on_in_its_own_folder_and_nobody_else_beside_it(tmp_path, capsys):

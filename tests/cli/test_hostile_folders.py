@@ -1,4 +1,5 @@
-"""A folder that somebody else wrote: resuming it runs nothing of theirs, writes nowhere else, and says why in a paragraph."""
+"""A folder that somebody else wrote: resuming it runs nothing of theirs, writes nowhere else, and says why in
+a paragraph."""
 
 import json
 import os
@@ -32,13 +33,19 @@ def poisoned(run, overrides, **config):
     record, content = folder.read_json("run.json"), folder.read_yaml("config.yaml")
     folder.write_json("run.json", record | {"overrides": [*record["overrides"], *overrides]})
     for group, values in config.items():
-        content[group] = {**content[group], **values} if isinstance(values, dict) and isinstance(content.get(group), dict) else values
+        content[group] = (
+            {**content[group], **values}
+            if isinstance(values, dict) and isinstance(content.get(group), dict)
+            else values
+        )
     folder.write_yaml("config.yaml", content)
 
 
 def refused(capsys, run, *words, arguments=()):
     """Resuming ends with code 2 and a paragraph; nothing has appeared or changed."""
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "status.json"}
+    before = {
+        path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != "status.json"
+    }
     around = set(run.parent.iterdir())
     assert main(decide, [f"resume={run.name}", *arguments]) == 2
     told = capsys.readouterr().err.strip()
@@ -63,7 +70,9 @@ def written(tmp_path):
     """A folder with a record of these overrides."""
 
     def write(name, *overrides):
-        RunFolder(tmp_path / "run").write_json(name, {"script": "decide", "overrides": list(overrides), "decisive": list(overrides)})
+        RunFolder(tmp_path / "run").write_json(
+            name, {"script": "decide", "overrides": list(overrides), "decisive": list(overrides)}
+        )
         return tmp_path / "run"
 
     return write
@@ -74,9 +83,19 @@ def called(target, **arguments):
 
 
 TYPED = {
-    "a pickle": ["++certificate._target_=pandas.read_pickle", "++certificate.filepath_or_buffer=run/bomb.pkl"],
-    "a copy": ["++certificate._target_=shutil.copyfile", "++certificate.src=run/run.json", f"++certificate.dst={MARKER}"],
-    "a path by way of ours": ["++certificate._target_=rehearsal_torch.run_folder.Path.touch", f"++certificate.self={MARKER}"],
+    "a pickle": [
+        "++certificate._target_=pandas.read_pickle",
+        "++certificate.filepath_or_buffer=run/bomb.pkl",
+    ],
+    "a copy": [
+        "++certificate._target_=shutil.copyfile",
+        "++certificate.src=run/run.json",
+        f"++certificate.dst={MARKER}",
+    ],
+    "a path by way of ours": [
+        "++certificate._target_=rehearsal_torch.run_folder.Path.touch",
+        f"++certificate.self={MARKER}",
+    ],
     "something nested": [f"++search.inner={{deep: [{{_target_: os.mkdir, path: {MARKER}}}]}}"],
 }
 LED_TO = {
@@ -111,7 +130,10 @@ HYDRA = [
 @pytest.mark.parametrize("override", HYDRA)
 @pytest.mark.parametrize("name", ["run.json", SWEEP])
 def test_hydras_own_settings_are_never_taken_from_a_folder(written, name, override):
-    screened(written(name, "+experiment=auf", override), f"{name}: the run was started with {override}; Hydra's own settings are never taken")
+    screened(
+        written(name, "+experiment=auf", override),
+        f"{name}: the run was started with {override}; Hydra's own settings are never taken",
+    )
 
 
 def test_a_run_stays_in_its_folder(run, capsys):
@@ -119,7 +141,10 @@ def test_a_run_stays_in_its_folder(run, capsys):
     refused(capsys, run, "Hydra's own settings are never taken from a folder", "run/run.json")
 
 
-@pytest.mark.parametrize("override", ["out=elsewhere", "resume=elsewhere", "trusted=[os]", "+trusted=[os]", "trainer.folder=/tmp/elsewhere"])
+@pytest.mark.parametrize(
+    "override",
+    ["out=elsewhere", "resume=elsewhere", "trusted=[os]", "+trusted=[os]", "trainer.folder=/tmp/elsewhere"],
+)
 @pytest.mark.parametrize("name", ["run.json", SWEEP])
 def test_a_folder_does_not_say_where_to_write_or_whom_to_trust(written, name, override):
     screened(written(name, override), "never taken from a folder")
@@ -158,7 +183,10 @@ def test_record_and_configuration_must_agree(run, capsys):
     refused(capsys, run, "another configuration", "seed (7 there, 3 now)")
 
 
-@pytest.mark.parametrize("override", ["x=" + "[" * 3000, "x=" + "a" * 30_000, "seed=[1", "", "seed=range(1000000000)", "seed=interval(0,1)"])
+@pytest.mark.parametrize(
+    "override",
+    ["x=" + "[" * 3000, "x=" + "a" * 30_000, "seed=[1", "", "seed=range(1000000000)", "seed=interval(0,1)"],
+)
 def test_overrides_that_cannot_be_read_are_a_sentence(written, override):
     screened(written(SWEEP, override), "")
 
@@ -203,7 +231,9 @@ def test_a_class_of_ones_own_is_built_again_where_it_is_trusted(run, lab, capsys
 def test_the_configuration_folder_that_is_typed_names_its_classes(run, lab, capsys):
     poisoned(run, ["++certificate._target_=my_lab.Mine"], certificate=called("my_lab.Mine"))
     (lab / "conf/certificate").mkdir(parents=True)
-    (lab / "conf/certificate/mine.yaml").write_text("_target_: my_lab.Mine\ninner: {_target_: rehearsal_torch.run_folder.RunFolder}\n")
+    (lab / "conf/certificate/mine.yaml").write_text(
+        "_target_: my_lab.Mine\ninner: {_target_: rehearsal_torch.run_folder.RunFolder}\n"
+    )
     assert named_in(lab / "conf") == ["my_lab.Mine"]
     assert main(decide, ["--config-dir", "conf", "resume=run"]) == 0
     assert capsys.readouterr().err == ""
@@ -211,7 +241,15 @@ def test_the_configuration_folder_that_is_typed_names_its_classes(run, lab, caps
 
 def test_trust_is_in_what_a_module_defines(lab):
     check_allowed(called("my_lab.Mine"), "certificate", ["my_lab"])
-    for target in ("my_lab.Path", "my_lab.os.mkdir", "my_lab.PacBound", "my_lab_too.Mine", "my_lab._private", 3, None):
+    for target in (
+        "my_lab.Path",
+        "my_lab.os.mkdir",
+        "my_lab.PacBound",
+        "my_lab_too.Mine",
+        "my_lab._private",
+        3,
+        None,
+    ):
         with pytest.raises(UserError, match="nothing was built"):
             check_allowed(called(target), "certificate", ["my_lab"])
 
@@ -240,7 +278,9 @@ def test_what_writes_or_fetches_is_not_built_though_it_is_ours(group, target):
 
 def test_every_group_is_looked_at_before_anything_is_built():
     groups = {key: {} for key in ROOMS} | {"trainer": called("shutil.copyfile")}
-    with pytest.raises(UserError, match=r"trainer: the folder asks to build 'shutil\.copyfile'.*nothing was built"):
+    with pytest.raises(
+        UserError, match=r"trainer: the folder asks to build 'shutil\.copyfile'.*nothing was built"
+    ):
         screen(OmegaConf.create(groups | {"trusted": []}))
     screen(OmegaConf.create(groups | {"trusted": None}))  # typed on this command line
 

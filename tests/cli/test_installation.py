@@ -1,4 +1,5 @@
-"""Where the configuration lies: beside the package in a checkout, inside of it where a wheel was installed."""
+"""Where the configuration lies: beside the package in a checkout, inside of it where a wheel was
+installed."""
 
 import pytest
 

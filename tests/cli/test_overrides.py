@@ -10,7 +10,17 @@ from rehearsal_torch.cli.overrides import composed
 
 
 def test_jobs_are_numbered_as_hydra_numbers_them():
-    config, jobs = composed(CONF, ["+experiment=sepsis", "seed=0,1", "decision=astar,greedy", "'shard=range(2)'".strip("'"), "shards=2"], multirun=True)
+    config, jobs = composed(
+        CONF,
+        [
+            "+experiment=sepsis",
+            "seed=0,1",
+            "decision=astar,greedy",
+            "'shard=range(2)'".strip("'"),
+            "shards=2",
+        ],
+        multirun=True,
+    )
     assert config.name == "sepsis"
     assert len(jobs) == 8
     assert [job[1:4] for job in jobs[:3]] == [

@@ -1,4 +1,5 @@
-"""Where a run may write: out= deletes nothing, a folder is one process's at a time, and a disk that refuses is a sentence."""
+"""Where a run may write: out= deletes nothing, a folder is one process's at a time, and a disk that refuses
+is a sentence."""
 
 import errno
 import os
@@ -20,10 +21,21 @@ def empty(run):
 
 
 def content(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
-@pytest.mark.parametrize("names", [("config.yaml", "data.yaml"), ("run.json",), ("error.txt", "status.json"), ("thesis.tex",), ("config.yaml", "thesis.tex")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("config.yaml", "data.yaml"),
+        ("run.json",),
+        ("error.txt", "status.json"),
+        ("thesis.tex",),
+        ("config.yaml", "thesis.tex"),
+    ],
+)
 def test_files_of_others_stay(empty, resume, names):
     empty.mkdir()
     for name in names:

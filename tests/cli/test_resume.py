@@ -7,7 +7,13 @@ from rehearsal_torch.cli.resume import SWEEP, agree, cleared, recorded
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 
-CONFIG = {"seed": 0, "out": "a", "workers": None, "trainer": {"max_epochs": 3, "progress": True}, "dataset": {}}
+CONFIG = {
+    "seed": 0,
+    "out": "a",
+    "workers": None,
+    "trainer": {"max_epochs": 3, "progress": True},
+    "dataset": {},
+}
 
 
 @pytest.fixture
@@ -15,7 +21,10 @@ def begun(tmp_path):
     folder = RunFolder(tmp_path / "run")
     folder.write_metrics([])
     folder.write_yaml("config.yaml", CONFIG)
-    folder.write_json("run.json", {"script": "train", "overrides": ["+experiment=sepsis", "seed=0"], "choices": {"decision": "astar"}})
+    folder.write_json(
+        "run.json",
+        {"script": "train", "overrides": ["+experiment=sepsis", "seed=0"], "choices": {"decision": "astar"}},
+    )
     return folder
 
 
@@ -48,12 +57,21 @@ def test_a_run_that_was_killed_while_it_began_is_begun_anew(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "names", [["config.yaml"], ["config.yaml", "data.yaml"], ["run.json"], ["status.json", "error.txt"], ["data.yaml", ".run.json.7.part"]]
+    "names",
+    [
+        ["config.yaml"],
+        ["config.yaml", "data.yaml"],
+        ["run.json"],
+        ["status.json", "error.txt"],
+        ["data.yaml", ".run.json.7.part"],
+    ],
 )
 def test_files_of_others_are_theirs_whatever_they_are_called(tmp_path, names):
     for name in names:
         (tmp_path / name).write_text('{"seed": 1}')
-    with pytest.raises((UserError, PlainFileError), match=r"holds no run|expected the keys script, overrides"):
+    with pytest.raises(
+        (UserError, PlainFileError), match=r"holds no run|expected the keys script, overrides"
+    ):
         agree(RunFolder(tmp_path), CONFIG)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(names, '{"seed": 1}')
 
@@ -69,8 +87,15 @@ def test_a_run_that_was_refused_before_it_made_anything_leaves_its_folder_to_the
 
 def test_what_was_recorded_is_what_goes_on(begun):
     assert recorded(str(begun.path), [], "train") == (["+experiment=sepsis", "seed=0"], False)
-    assert recorded(str(begun.path), ["seed=0", "decision=astar", "trainer.max_epochs=3"], "train") == (["+experiment=sepsis", "seed=0"], False)
-    assert recorded(str(begun.path), ["workers=2"], "train")[0] == ["+experiment=sepsis", "seed=0", "workers=2"]
+    assert recorded(str(begun.path), ["seed=0", "decision=astar", "trainer.max_epochs=3"], "train") == (
+        ["+experiment=sepsis", "seed=0"],
+        False,
+    )
+    assert recorded(str(begun.path), ["workers=2"], "train")[0] == [
+        "+experiment=sepsis",
+        "seed=0",
+        "workers=2",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +112,13 @@ def test_contradictions_are_refused(begun, typed, words):
 
 
 def test_sweeps_go_on_as_sweeps(tmp_path):
-    RunFolder(tmp_path).write_json(SWEEP, {"script": "decide", "overrides": ["seed=0,1"], "decisive": ["seed=0,1"]})
-    assert recorded(str(tmp_path), ["hydra/launcher=joblib"], "decide") == (["seed=0,1", "hydra/launcher=joblib"], True)
+    RunFolder(tmp_path).write_json(
+        SWEEP, {"script": "decide", "overrides": ["seed=0,1"], "decisive": ["seed=0,1"]}
+    )
+    assert recorded(str(tmp_path), ["hydra/launcher=joblib"], "decide") == (
+        ["seed=0,1", "hydra/launcher=joblib"],
+        True,
+    )
     with pytest.raises(UserError, match="seed=3 contradicts seed=0,1"):
         recorded(str(tmp_path), ["seed=3"], "decide")
     with pytest.raises(UserError, match=r"made by python scripts/decide\.py"):

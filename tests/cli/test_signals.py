@@ -20,7 +20,11 @@ def test_a_command_that_is_asked_to_end_says_so(capsys, name, code):
 
     assert exit_code(run, "Interrupted; type the same again.") == code
     told = capsys.readouterr().err
-    assert told == ("Interrupted; type the same again.\n" if name == "SIGINT" else f"Interrupted by {name}; type the same again.\n")
+    assert told == (
+        "Interrupted; type the same again.\n"
+        if name == "SIGINT"
+        else f"Interrupted by {name}; type the same again.\n"
+    )
     assert signal.getsignal(getattr(signal, name)) == before
 
 

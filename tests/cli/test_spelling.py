@@ -1,4 +1,5 @@
-"""What people are told to type: the script where they typed a script, the console command where they typed that."""
+"""What people are told to type: the script where they typed a script, the console command where they typed
+that."""
 
 import sys
 

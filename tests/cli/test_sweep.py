@@ -13,9 +13,17 @@ from rehearsal_torch.run_folder import SECONDS, RunFolder
 
 def shard(sweep, job, number, indices, shards=2, state="ok", **config):
     folder = RunFolder(sweep / str(job))
-    folder.write_yaml("config.yaml", {"name": "toy", "shard": number, "shards": shards, "out": str(job), **config})
-    folder.write_json("run.json", {"seconds": 1.5, "overrides": [f"shard={number}", f"shards={shards}", "seed=0"], "script": "decide"})
-    folder.write("decisions.jsonl", "".join(f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in indices))
+    folder.write_yaml(
+        "config.yaml", {"name": "toy", "shard": number, "shards": shards, "out": str(job), **config}
+    )
+    folder.write_json(
+        "run.json",
+        {"seconds": 1.5, "overrides": [f"shard={number}", f"shards={shards}", "seed=0"], "script": "decide"},
+    )
+    folder.write(
+        "decisions.jsonl",
+        "".join(f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in indices),
+    )
     folder.write_metrics([(index, SECONDS, 0.1) for index in indices])
     folder.close(state, "", [], 1.5)
 
@@ -25,9 +33,16 @@ def test_lines_are_merged_as_they_are_in_the_order_of_their_indices(tmp_path):
     shard(tmp_path, 1, 0, [0, 2, 4])
     (merged,) = collect(tmp_path)
     assert merged.path == tmp_path
-    assert (tmp_path / "decisions.jsonl").read_text() == "".join(f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in range(5))
+    assert (tmp_path / "decisions.jsonl").read_text() == "".join(
+        f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in range(5)
+    )
     assert [step for step, _, _ in merged.metrics()] == list(range(5))
-    assert merged.read_json("run.json") == {"seconds": 3.0, "overrides": ["seed=0"], "script": "decide", "merged_from": 2}
+    assert merged.read_json("run.json") == {
+        "seconds": 3.0,
+        "overrides": ["seed=0"],
+        "script": "decide",
+        "merged_from": 2,
+    }
     assert merged.read_yaml("config.yaml") == {"name": "toy", "shard": 0, "shards": 1, "out": str(tmp_path)}
 
 
@@ -72,7 +87,11 @@ def test_a_sweeps_folder_is_its_own(tmp_path):
     begin(tmp_path / "new", "decide", ["seed=0,1", "workers=1"])
     begin(tmp_path / "new", "decide", ["seed=0,1", "hydra/launcher=joblib"])
     kept = ["seed=0,1", "workers=1"]
-    assert RunFolder(tmp_path / "new").read_json("sweep.json") == {"script": "decide", "overrides": kept, "decisive": ["seed=0,1"]}
+    assert RunFolder(tmp_path / "new").read_json("sweep.json") == {
+        "script": "decide",
+        "overrides": kept,
+        "decisive": ["seed=0,1"],
+    }
     with pytest.raises(UserError, match="another sweep"):
         begin(tmp_path / "new", "decide", ["seed=0,2"])
     with pytest.raises(UserError, match="holds no sweep"):

@@ -12,11 +12,19 @@ def job(sweep, number, overrides, auf=0.6, scored=True):
     names = dict(text.lstrip("+").partition("=")[::2] for text in overrides)
     folder = RunFolder(sweep / str(number))
     folder.write_yaml("config.yaml", {"seed": int(names.get("seed", 0))})
-    folder.write_json("run.json", {"choices": {key: names[key] for key in ("dataset", "decision")}, "overrides": overrides})
+    folder.write_json(
+        "run.json", {"choices": {key: names[key] for key in ("dataset", "decision")}, "overrides": overrides}
+    )
     folder.write_metrics([(0, SECONDS, 0.1)])
     one = {"index": 0, "kind": "rehearse", "identity": "0", "status": "recommended", "alteration": {"a": 1.0}}
-    one |= {"estimate": {"point": 0.7, "of": "chance", "lower": 0.5, "upper": 0.9, "level": 0.95}, "baseline": {"point": 0.1, "of": "chance"}}
-    one |= {"given": {"x": 0.0}, "score": {"probability": auf, "no_action": 0.2, "oracle": 0.8} if scored else {}}
+    one |= {
+        "estimate": {"point": 0.7, "of": "chance", "lower": 0.5, "upper": 0.9, "level": 0.95},
+        "baseline": {"point": 0.1, "of": "chance"},
+    }
+    one |= {
+        "given": {"x": 0.0},
+        "score": {"probability": auf, "no_action": 0.2, "oracle": 0.8} if scored else {},
+    }
     folder.write("decisions.jsonl", json.dumps(one) + "\n")
     folder.close("ok", "decided for 1 situations", overrides, 1.0)
     return overrides
@@ -27,15 +35,27 @@ def told(sweep, number, overrides, state="ok"):
 
 
 def test_the_cross_table_is_the_last_thing_a_sweep_prints(tmp_path, capsys):
-    combinations = [(world, method, seed) for world in ("bank", "reef") for method in ("none", "cme") for seed in (0, 1)]
+    combinations = [
+        (world, method, seed) for world in ("bank", "reef") for method in ("none", "cme") for seed in (0, 1)
+    ]
     jobs = [
-        job(tmp_path, number, ["+experiment=auf", f"dataset={world}", f"decision={method}", f"seed={seed}"], 0.2 if method == "none" else 0.5 + 0.1 * seed)
+        job(
+            tmp_path,
+            number,
+            ["+experiment=auf", f"dataset={world}", f"decision={method}", f"seed={seed}"],
+            0.2 if method == "none" else 0.5 + 0.1 * seed,
+        )
         for number, (world, method, seed) in enumerate(combinations)
     ]
     assert finish(tmp_path, jobs, ["python", "scripts/decide.py"]) == 0
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[-1].startswith("└")
-    assert [cell.strip() for cell in lines[-2].strip("│").split("│")] == ["reef", "0.200", "0.550 ± 0.071", "0.800"]
+    assert [cell.strip() for cell in lines[-2].strip("│").split("│")] == [
+        "reef",
+        "0.200",
+        "0.550 ± 0.071",
+        "0.800",
+    ]
     with (tmp_path / "table1.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 8
@@ -58,11 +78,19 @@ def test_the_cross_table_is_the_last_thing_a_sweep_prints(tmp_path, capsys):
 
 def test_whatever_else_varies_names_the_method_or_the_world(tmp_path):
     shared = ["+experiment=auf", "dataset=bank", "decision=cme", "objective.level=0.9"]
-    own = [["surrogate.sharpness=3", "dataset.rows=200"], ["surrogate.sharpness=9", "dataset.rows=200"], ["surrogate.sharpness=3", "dataset.rows=500"]]
-    jobs = [told(tmp_path, number, job(tmp_path, number, [*shared, *each])) for number, each in enumerate(own)]
+    own = [
+        ["surrogate.sharpness=3", "dataset.rows=200"],
+        ["surrogate.sharpness=9", "dataset.rows=200"],
+        ["surrogate.sharpness=3", "dataset.rows=500"],
+    ]
+    jobs = [
+        told(tmp_path, number, job(tmp_path, number, [*shared, *each])) for number, each in enumerate(own)
+    ]
     crossed(tmp_path, jobs)
     lines = (tmp_path / "table1.md").read_text().splitlines()
-    assert lines[0] == "| world | no action | cme surrogate.sharpness=3 | cme surrogate.sharpness=9 | oracle |"
+    assert (
+        lines[0] == "| world | no action | cme surrogate.sharpness=3 | cme surrogate.sharpness=9 | oracle |"
+    )
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| bank rows=200", "| bank rows=500"]
 
 

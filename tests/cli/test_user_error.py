@@ -7,7 +7,10 @@ from rehearsal_torch.cli.errors import UserError, did_you_mean, mendable, told
 
 
 def test_an_error_is_one_paragraph():
-    assert str(UserError("there is no key", "seeed", "Did you mean seed?")) == "seeed: there is no key. Did you mean seed?"
+    assert (
+        str(UserError("there is no key", "seeed", "Did you mean seed?"))
+        == "seeed: there is no key. Did you mean seed?"
+    )
     assert str(UserError("expected a folder", remedy="Give one")) == "expected a folder. Give one."
 
 
@@ -31,7 +34,15 @@ def test_refusals_in_words_are_for_people(error):
         raise error
 
 
-@pytest.mark.parametrize("error", [AssertionError("1 == 2"), TypeError("f() takes no arguments"), KeyError("x"), IndexError("out of range")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        AssertionError("1 == 2"),
+        TypeError("f() takes no arguments"),
+        KeyError("x"),
+        IndexError("out of range"),
+    ],
+)
 def test_faults_of_ours_stay_faults(error):
     with pytest.raises(type(error)), told("dataset"):
         raise error
@@ -47,4 +58,8 @@ def test_what_hydra_wraps_is_unwrapped():
 def test_a_worker_that_was_killed_is_told():
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    assert "was killed" in str(mendable(TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated.")))
+    assert "was killed" in str(
+        mendable(
+            TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated.")
+        )
+    )

@@ -50,7 +50,9 @@ def test_files_parse_say_what_they_are_and_build_what_exists(path):
         made = found(node["_target_"])
         names = inspect.signature(made).parameters
         given = {key for key in node if not key.startswith("_")}
-        assert given <= set(names), f"{where}: {sorted(given - set(names))} are no arguments of {node['_target_']}"
+        assert given <= set(names), (
+            f"{where}: {sorted(given - set(names))} are no arguments of {node['_target_']}"
+        )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CONF)))
@@ -67,11 +69,16 @@ def test_experiment_is_not_in_the_defaults_list():
 
 
 def composed(experiment, decision, *more):
-    return compose("config", [f"+experiment={experiment}", f"decision={decision}", "path=somewhere.csv", *more], return_hydra_config=True)
+    return compose(
+        "config",
+        [f"+experiment={experiment}", f"decision={decision}", "path=somewhere.csv", *more],
+        return_hydra_config=True,
+    )
 
 
 def family(decision):
-    """What a decision is for: rehearsal problems or trials, whose surrogates are told the task, or episodes."""
+    """What a decision is for: rehearsal problems or trials, whose surrogates are told the task, or
+    episodes."""
     entries = yaml.safe_load((CONF / "decision" / f"{decision}.yaml").read_text(encoding="utf-8"))["defaults"]
     (surrogate,) = (entry["override /surrogate"] for entry in entries if "override /surrogate" in entry)
     text = (CONF / "surrogate" / f"{surrogate}.yaml").read_text(encoding="utf-8")
@@ -129,7 +136,9 @@ def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, 
     assert callable(instantiate(config.objective))
     del config.hydra
     OmegaConf.resolve(config)
-    assert set(inspect.signature(found(config.dataset._target_)).parameters) >= {key for key in config.dataset if not key.startswith("_")}
+    assert set(inspect.signature(found(config.dataset._target_)).parameters) >= {
+        key for key in config.dataset if not key.startswith("_")
+    }
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
@@ -143,9 +152,17 @@ def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
         return
     few = ["dataset.patients=20"] if dataset == "sepsis_simulated" else []
     config = compose("config", [f"dataset={dataset}", f"decision={decision}", *few])
-    has = {"bank": "decision=cme or decision=care", "dropwave": "decision=excbo or decision=ucb", "sepsis_simulated": "decision=branch_and_bound"}
+    has = {
+        "bank": "decision=cme or decision=care",
+        "dropwave": "decision=excbo or decision=ucb",
+        "sepsis_simulated": "decision=branch_and_bound",
+    }
     # A decision with settings for the dataset is refused by the dataset, which has no such setting.
-    message = "unexpected keyword" if "validation" in config.dataset and dataset != "bank" else f"decision: this decides for .*{has[dataset]}"
+    message = (
+        "unexpected keyword"
+        if "validation" in config.dataset and dataset != "bank"
+        else f"decision: this decides for .*{has[dataset]}"
+    )
     with pytest.raises(UserError, match=message):
         surrogate_of(config, problem_of(config))
 
@@ -153,8 +170,16 @@ def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
 @pytest.mark.parametrize(
     ("overrides", "key", "value"),
     [
-        (["+experiment=sepsis", "decision=greedy"], "search._target_", "rehearsal_torch.search.sequences.baselines.GreedyChanges"),
-        (["+experiment=sepsis", "decision=greedy", "search=top_k"], "search._target_", "rehearsal_torch.search.sequences.baselines.TopK"),
+        (
+            ["+experiment=sepsis", "decision=greedy"],
+            "search._target_",
+            "rehearsal_torch.search.sequences.baselines.GreedyChanges",
+        ),
+        (
+            ["+experiment=sepsis", "decision=greedy", "search=top_k"],
+            "search._target_",
+            "rehearsal_torch.search.sequences.baselines.TopK",
+        ),
         (["+experiment=sepsis", "surrogate=unconstrained"], "surrogate.mechanism.location_constant", None),
         (["dataset=mimic", "path=table.csv"], "dataset.path", "table.csv"),
         (["objective.changes=2"], "objective.changes", 2),

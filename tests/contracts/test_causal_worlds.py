@@ -1,4 +1,5 @@
-"""What every causal world promises: the same at every call, expectations that agree with experiments, an optimum that nothing beats."""
+"""What every causal world promises: the same at every call, expectations that agree with experiments, an
+optimum that nothing beats."""
 
 import json
 from importlib import import_module
@@ -21,9 +22,15 @@ CHANGED = {
     "dropwave, three modes, std": ("dropwave", {"modes": 3, "reading": "std", "scale": 2.0}),
     "dropwave, one mode": ("dropwave", {"modes": 1, "sigma": 0.3}),
     "alpine2, bounded": ("alpine2", {"mechanism": "dgm_bounded", "scale": 1.0, "sigma": 0.4}),
-    "alpine2, anm, noise with a mean": ("alpine2_unit", {"modes": 2, "means": [-0.2, 0.4], "factors": [1.4, 1.0]}),
+    "alpine2, anm, noise with a mean": (
+        "alpine2_unit",
+        {"modes": 2, "means": [-0.2, 0.4], "factors": [1.4, 1.0]},
+    ),
     "alpine2, non-dgm, three modes": ("alpine2_non_dgm", {"modes": 3, "scale": 0.5}),
-    "rosenbrock, noise with a mean": ("rosenbrock", {"means": [-0.2, 0.4], "factors": [1.4, 1.0], "scale": 2.0}),
+    "rosenbrock, noise with a mean": (
+        "rosenbrock",
+        {"means": [-0.2, 0.4], "factors": [1.4, 1.0], "scale": 2.0},
+    ),
     "epidemic, 13, row, sum": ("epidemic", {"actions": 13, "inputs": "row", "total": True, "sigma": 0.3}),
     "pooled testing, whole": ("pooled_testing", {"whole": True, "sigma": 0.4}),
     "pooled testing, no noise": ("pooled_testing", {"noise_scale": 0.0}),
@@ -43,7 +50,11 @@ def made(name, seed=0):
     return world(**{**config, **({"path": None} if "path" in config else {}), **changes, "seed": seed})
 
 
-WORLDS = [path.stem for path in sorted(DATASETS.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], CausalWorld)]
+WORLDS = [
+    path.stem
+    for path in sorted(DATASETS.glob("*.yaml"))
+    if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], CausalWorld)
+]
 every = pytest.mark.parametrize("name", [*WORLDS, *CHANGED])
 
 
@@ -54,7 +65,11 @@ def worlds():
 
 
 def chosen(world, action, keep=None):
-    return Decision(Alteration(world.task.actions, action), 0.0, recommendation=None if keep is None else Alteration(world.task.actions, keep))
+    return Decision(
+        Alteration(world.task.actions, action),
+        0.0,
+        recommendation=None if keep is None else Alteration(world.task.actions, keep),
+    )
 
 
 def tried(world):
@@ -63,7 +78,9 @@ def tried(world):
 
 
 def test_the_worlds_of_the_papers_are_there():
-    assert {"dropwave", "alpine2", "rosenbrock", "ackley", "epidemic", "pooled_testing", "chemostat"} <= set(WORLDS)
+    assert {"dropwave", "alpine2", "rosenbrock", "ackley", "epidemic", "pooled_testing", "chemostat"} <= set(
+        WORLDS
+    )
 
 
 @every
@@ -84,9 +101,13 @@ def test_the_start_design_depends_on_the_seed_alone(worlds, name):
 def test_expectations_agree_with_experiments(worlds, name):
     world, count = worlds(name), 2000
     actions = tried(world)
-    rewards = world.rewards(world.simulate(actions[:, None], world.noise_rows(count, np.random.default_rng(5))))
+    rewards = world.rewards(
+        world.simulate(actions[:, None], world.noise_rows(count, np.random.default_rng(5)))
+    )
     error = rewards.std(-1) / count**0.5
-    assert ((rewards.mean(-1) - world.expected(actions)).abs() <= 5 * error + 1e-9 * rewards.abs().amax(-1)).all()
+    assert (
+        (rewards.mean(-1) - world.expected(actions)).abs() <= 5 * error + 1e-9 * rewards.abs().amax(-1)
+    ).all()
 
 
 @every
@@ -121,10 +142,15 @@ def test_nothing_beats_the_optimum(worlds, name):
     assert float(world.expected(best)) == pytest.approx(world.optimal_value, abs=slack)
     box, count = world.task.box, 100
     stream = torch.Generator().manual_seed(0)
-    steps = torch.randn(count, len(best), generator=stream, dtype=torch.float64) * torch.logspace(-4, -0.5, count, dtype=torch.float64)[:, None]
+    steps = (
+        torch.randn(count, len(best), generator=stream, dtype=torch.float64)
+        * torch.logspace(-4, -0.5, count, dtype=torch.float64)[:, None]
+    )
     others = torch.cat([box.sobol(count, seed=7), box.project(best + steps * box.width)])
     # What is searched for is found to 1e-4 of its size; what is known exactly is exceeded by rounding alone.
-    assert float(world.expected(others).max()) <= world.optimal_value + 1e-4 * max(1e-3, abs(world.optimal_value))
+    assert float(world.expected(others).max()) <= world.optimal_value + 1e-4 * max(
+        1e-3, abs(world.optimal_value)
+    )
 
 
 @every
@@ -148,7 +174,10 @@ def test_each_node_follows_from_its_inputs_alone(worlds, name):
     for place, node in enumerate(world.task.nodes):
         inputs = world.task.inputs(node)
         # Actions that are no inputs of the node are changed; what it follows from is kept.
-        actions = {action: (first if action in inputs else second)[where] for where, action in enumerate(world.task.actions)}
+        actions = {
+            action: (first if action in inputs else second)[where]
+            for where, action in enumerate(world.task.actions)
+        }
         value = world.equation(node, {each: {**actions, **known}[each] for each in inputs}, noise[place])
         torch.testing.assert_close(value, known[node], rtol=1e-12, atol=1e-12)
 
@@ -183,7 +212,9 @@ def test_the_card_and_the_task_are_plain(worlds, name):
     assert card["optimum"] == world.optimal_value
     again = CausalTask.of({key: card[key] for key in ("graph", "actions", "reward", "limits")})
     assert again.nodes == world.task.nodes
-    assert {node: again.inputs(node) for node in again.nodes} == {node: world.task.inputs(node) for node in world.task.nodes}
+    assert {node: again.inputs(node) for node in again.nodes} == {
+        node: world.task.inputs(node) for node in world.task.nodes
+    }
 
 
 @every
@@ -195,6 +226,8 @@ def test_a_world_is_a_test_function(worlds, name):
     torch.testing.assert_close(function.bounds, world.bounds)
     torch.testing.assert_close(function.evaluate_true(actions), world.evaluate_true(actions))
     torch.testing.assert_close(function(actions, noise=False), world.expected(actions))
-    assert float(function.evaluate_true(function.optimizers)[0]) == pytest.approx(function.optimal_value, abs=1e-9 * max(1, abs(world.optimal_value)))
+    assert float(function.evaluate_true(function.optimizers)[0]) == pytest.approx(
+        function.optimal_value, abs=1e-9 * max(1, abs(world.optimal_value))
+    )
     assert function(actions.reshape(7, 1, -1)).shape == (7, 1)
     assert not function.is_minimization_problem

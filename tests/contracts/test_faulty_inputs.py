@@ -1,4 +1,5 @@
-"""What goes wrong before or while deciding under a posterior of rehearsal models: told by name, refused, or borne."""
+"""What goes wrong before or while deciding under a posterior of rehearsal models: told by name, refused, or
+borne."""
 
 import math
 
@@ -31,7 +32,9 @@ def changed(name, values):
 
 def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, situation=None, search=None):
     model = fit(StructuralPosterior(STORES.task, hypotheses, regression=regression), table)
-    objective = SuccessProbabilities(model, [situation or STORES.situation(0)], seek=300, choose=300, judge=200, teach=40)
+    objective = SuccessProbabilities(
+        model, [situation or STORES.situation(0)], seek=300, choose=300, judge=200, teach=40
+    )
     decision = (search or Informative(0.3, iterations=1))(objective)
     return decision, PacBound(200)(model, objective, decision)
 
@@ -41,7 +44,10 @@ def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, situati
     [
         (changed("advert", 1.0), "advert: all 40 values are 1: a constant says nothing"),
         (changed("season", 0.0), "season: all 40 values are 0: a constant says nothing"),
-        (changed("rival", [float("nan"), *TABLE.columns(["rival"])[1:, 0]]), "rival: 1 of 40 values are missing or infinite"),
+        (
+            changed("rival", [float("nan"), *TABLE.columns(["rival"])[1:, 0]]),
+            "rival: 1 of 40 values are missing or infinite",
+        ),
         (Table(TABLE.names, TABLE.values[:9], TABLE.altered[:9]), "at least 10 rows; got 9"),
     ],
 )
@@ -52,7 +58,9 @@ def test_columns_that_teach_nothing_are_refused_by_name(table, message):
 
 SINGULAR = {
     "a cause that copies another": changed("rival", TABLE.columns(["price"])[:, 0]),
-    "an outcome without noise": changed("customers", 2 * TABLE.columns(["price"])[:, 0] + TABLE.columns(["advert"])[:, 0]),
+    "an outcome without noise": changed(
+        "customers", 2 * TABLE.columns(["price"])[:, 0] + TABLE.columns(["advert"])[:, 0]
+    ),
     "units far apart": changed("advert", 1e9 * TABLE.columns(["advert"])[:, 0]),
     "two rows again and again": Table(TABLE.names, TABLE.values[:2].repeat(10, 1), TABLE.altered[:20]),
     "no more rows than parameters": Table(TABLE.names, TABLE.values[:10], TABLE.altered[:10]),
@@ -79,7 +87,11 @@ def test_rows_that_copy_each_other_are_told_before_a_graph_is_learnt():
     with pytest.raises(ValueError, match=r"rival is a linear function of \['price'\]"):
         learn(SINGULAR["a cause that copies another"].values, TABLE.names)
     with pytest.raises(ValueError, match=r"\['advert'\] are constant"):
-        learn(changed("advert", 1.0).values, TABLE.names, background=Background.roles(TABLE.names, ("season",), ("customers",)))
+        learn(
+            changed("advert", 1.0).values,
+            TABLE.names,
+            background=Background.roles(TABLE.names, ("season",), ("customers",)),
+        )
 
 
 PLAIN = STORES.hypotheses[1].to_plain()
@@ -90,7 +102,13 @@ PLAIN = STORES.hypotheses[1].to_plain()
     [
         ({**PLAIN, "edges": [*PLAIN["edges"], ["rival", "price"]]}, "the edges run in a circle"),
         ({**PLAIN, "edges": [*PLAIN["edges"], ["mood", "price"]]}, "mood -> price: unknown variable"),
-        ({"cliques": [["season"], ["price", "rival"], ["advert"], ["customers"]], "edges": [["advert", "price"]]}, "reaches only part of the clique"),
+        (
+            {
+                "cliques": [["season"], ["price", "rival"], ["advert"], ["customers"]],
+                "edges": [["advert", "price"]],
+            },
+            "reaches only part of the clique",
+        ),
         ({"edges": PLAIN["edges"]}, r"graph\.cliques: missing"),
         ("price -> rival", "or {cliques: "),
     ],
@@ -110,7 +128,11 @@ def setting(name, value):
     return Decision(Alteration((name,), torch.tensor([value], dtype=torch.float64)), 0.0)
 
 
-@pytest.mark.parametrize("world", [STORES, TwoStores(contexts=2, rows=10), RideHailing(rows=10, contexts=2)], ids=["stores", "changing", "route"])
+@pytest.mark.parametrize(
+    "world",
+    [STORES, TwoStores(contexts=2, rows=10), RideHailing(rows=10, contexts=2)],
+    ids=["stores", "changing", "route"],
+)
 def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
     name, (lower, upper) = next(iter(world.task.box.bounds().items()))
     situation, outcome = world.situation(1), world.task.outcomes[0]
@@ -118,11 +140,21 @@ def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
     objective = SuccessProbabilities(model, [situation], seek=20, choose=20, judge=20, teach=5)
 
     def asked():
-        return lambda d: world.respond(situation, d), lambda d: world.score(situation, d), lambda d: PacBound(20)(model, objective, d)
+        return (
+            lambda d: world.respond(situation, d),
+            lambda d: world.score(situation, d),
+            lambda d: PacBound(20)(model, objective, d),
+        )
 
-    wrong = [(setting(name, upper + 0.1), "may be set within"), (setting(name, lower - 0.1), "may be set within")]
+    wrong = [
+        (setting(name, upper + 0.1), "may be set within"),
+        (setting(name, lower - 0.1), "may be set within"),
+    ]
     # An outcome that could be set would always be as desired.
-    wrong += [(setting(outcome, 1.0), f"{outcome} may not be set"), (setting("nobody", 1.0), "nobody may not be set")]
+    wrong += [
+        (setting(outcome, 1.0), f"{outcome} may not be set"),
+        (setting("nobody", 1.0), "nobody may not be set"),
+    ]
     with pytest.raises(ValueError, match="expected finite numbers"):
         setting(name, float("nan"))
     for ask in asked():
@@ -147,6 +179,10 @@ def test_a_tau_that_nothing_reaches_is_refused_with_what_comes_nearest(regressio
     decision, bound = decided(TABLE, regression, search=Informative(1.0))
     nearest, share = max(decision.trace["most_probable"].items(), key=lambda item: item[1])
     assert decision.alteration is None
-    assert decision.reason == f"nothing found reaches tau=1; the most probable, {nearest}, reaches {share:.3f}: lower tau if that is enough"
+    assert (
+        decision.reason
+        == f"nothing found reaches tau=1; the most probable, {nearest}, reaches {share:.3f}: lower tau if "
+        "that is enough"
+    )
     assert list(decision.trace["would_set"]) == [nearest]
     assert bound["share"] == pytest.approx(decision.baseline.point, abs=0.1)

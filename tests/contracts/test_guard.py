@@ -1,4 +1,5 @@
-"""One contract over every pair of objective and search: when the answer must be "no", or comes with a warning."""
+"""One contract over every pair of objective and search: when the answer must be "no", or comes with a
+warning."""
 
 from dataclasses import replace
 
@@ -40,7 +41,10 @@ def models():
 
 
 def decide(model, pair, cases, declines=None):
-    objective, search = (instantiate(configuration(group, option), _convert_="all") for group, option in zip(("objective", "search"), pair, strict=True))
+    objective, search = (
+        instantiate(configuration(group, option), _convert_="all")
+        for group, option in zip(("objective", "search"), pair, strict=True)
+    )
     if declines is not None:
         search.declines = declines
     return search.many(objective(model, cases))
@@ -48,7 +52,9 @@ def decide(model, pair, cases, declines=None):
 
 def test_presets_that_reproduce_a_publication_warn_and_no_others():
     assert {search for _, search in PUBLISHED} == {"informative_published", "projection_newton_published"}
-    assert choices("cme_published")[2] == "projected_ascent"  # its own file sets declines to false, see tests/conf
+    assert (
+        choices("cme_published")[2] == "projected_ascent"
+    )  # its own file sets declines to false, see tests/conf
 
 
 @every
@@ -79,7 +85,10 @@ def test_rounds_that_learn_and_published_presets_are_only_warned(pair, models):
 @every
 def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
     # Whatever is set lies at one end of its range, where success is rarer than with nothing altered.
-    stuck = [Foresight(each.identity, each.given, {"a": (-0.999, -0.99), "m": (-0.999, -0.99)}) for each in WORLD.situations(4)]
+    stuck = [
+        Foresight(each.identity, each.given, {"a": (-0.999, -0.99), "m": (-0.999, -0.99)})
+        for each in WORLD.situations(4)
+    ]
     for decision in decide(models(ACTING[pair], WORLD.task), pair, stuck, declines=True):
         assert decision.status in ("no_action", "refused")
         assert decision.reason
@@ -90,18 +99,30 @@ def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
 
 @every
 def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
-    far = [Foresight("far", {"x": torch.tensor(40.0, dtype=torch.float64)}, {"a": (30.0, 31.0), "m": (30.0, 31.0)})]
+    far = [
+        Foresight(
+            "far", {"x": torch.tensor(40.0, dtype=torch.float64)}, {"a": (30.0, 31.0), "m": (30.0, 31.0)}
+        )
+    ]
     for declines in (True, False):
         for decision in decide(models(ACTING[pair], WORLD.task), pair, far, declines=declines):
-            assert any(text.startswith("range: x is 40; the observations lie between") for text in decision.warnings)
+            assert any(
+                text.startswith("range: x is 40; the observations lie between") for text in decision.warnings
+            )
             if decision.alteration is not None:
-                assert any(f"range: {decision.alteration.names[0]} is set to 3" in text for text in decision.warnings)
-                assert any(text.startswith("support: the 5th nearest observation") for text in decision.warnings)
+                assert any(
+                    f"range: {decision.alteration.names[0]} is set to 3" in text for text in decision.warnings
+                )
+                assert any(
+                    text.startswith("support: the 5th nearest observation") for text in decision.warnings
+                )
 
 
 def test_a_decision_among_the_observations_bears_no_warning_of_leaving_them(models):
     pair = ("gaussian_success", "projection_newton")
-    near = [Foresight("near", {"x": torch.tensor(0.0, dtype=torch.float64)}, {"a": (-0.1, 0.1), "m": (-0.1, 0.1)})]
+    near = [
+        Foresight("near", {"x": torch.tensor(0.0, dtype=torch.float64)}, {"a": (-0.1, 0.1), "m": (-0.1, 0.1)})
+    ]
     (decision,) = decide(models(ACTING[pair], WORLD.task), pair, near, declines=False)
     assert not [text for text in decision.warnings if text.startswith(("range:", "support:", "graph:"))]
 
@@ -146,7 +167,10 @@ def test_the_loop_asks_for_searches_that_do_not(models):
     assert each.decision.status == "refused"
 
 
-@pytest.mark.parametrize(("name", "value", "words"), [("y", 1.5, "y may not be set"), ("x", 0.0, "x may not be set"), ("a", 7.0, "may be set within")])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [("y", 1.5, "y may not be set"), ("x", 0.0, "x may not be set"), ("a", 7.0, "may be set within")],
+)
 def test_the_loop_takes_nothing_that_may_not_be_set(models, name, value, words):
     objective = instantiate(configuration("objective", "gaussian_success"), _convert_="all")
     with pytest.raises(ValueError, match=words):
@@ -165,7 +189,9 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     kept = guarded_sequence(objective, good, declines)
     assert kept.alteration == good.alteration
     assert any("replayed by the model" in text for text in kept.warnings)
-    many = Alteration(tuple(f"action[{step}]" for step in range(3)), (objective.observed[:3] + 1) % objective.actions)
+    many = Alteration(
+        tuple(f"action[{step}]" for step in range(3)), (objective.observed[:3] + 1) % objective.actions
+    )
     with pytest.raises(ValueError, match="expected at most 2 changed actions; got 3"):
         guarded_sequence(objective, Decision(many, 0.0), declines)
     with pytest.raises(ValueError, match="whole numbers"):

@@ -1,4 +1,5 @@
-"""What every mechanism promises: forward and abduct are inverse, batches of any shape, noise as drawn, a state that says everything."""
+"""What every mechanism promises: forward and abduct are inverse, batches of any shape, noise as drawn, a
+state that says everything."""
 
 import inspect
 from collections.abc import Callable
@@ -27,7 +28,11 @@ def seeded(make: Callable[[], Mechanism], seed: int) -> Mechanism:
 def least_squares() -> Mechanism:
     made = LinearGaussian(PARENTS, WIDTH)
     parents = torch.randn(30, PARENTS, dtype=torch.float64)
-    made.solve(parents, parents @ torch.randn(PARENTS, WIDTH, dtype=torch.float64) + torch.randn(30, WIDTH, dtype=torch.float64))
+    made.solve(
+        parents,
+        parents @ torch.randn(PARENTS, WIDTH, dtype=torch.float64)
+        + torch.randn(30, WIDTH, dtype=torch.float64),
+    )
     return made
 
 
@@ -44,7 +49,9 @@ CASES: dict[str, Callable[[], Mechanism]] = {
     "LocationScale": lambda: LocationScale(3, 2, WIDTH, hidden=8),
     "LinearGaussian": least_squares,
     "ConditionalFlow": flow,
-    "LocationScale, unconstrained": lambda: LocationScale(3, 2, WIDTH, hidden=8, location_constant=None, scale_constant=None),
+    "LocationScale, unconstrained": lambda: LocationScale(
+        3, 2, WIDTH, hidden=8, location_constant=None, scale_constant=None
+    ),
 }
 every = pytest.mark.parametrize("name", CASES)
 
@@ -54,8 +61,16 @@ def rows(seed: int, *shape: int) -> torch.Tensor:
 
 
 def test_every_mechanism_of_the_package_stands_under_this_contract():
-    modules = [import_module(f"rehearsal_torch.mechanisms.{found.name}") for found in iter_modules(rehearsal_torch.mechanisms.__path__)]
-    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Mechanism)}
+    modules = [
+        import_module(f"rehearsal_torch.mechanisms.{found.name}")
+        for found in iter_modules(rehearsal_torch.mechanisms.__path__)
+    ]
+    classes = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Mechanism)
+    }
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
     assert concrete == {name.split(",")[0] for name in CASES}
 

@@ -35,8 +35,16 @@ def decisions():
 
 
 def test_every_search_for_many_of_the_package_stands_under_this_contract():
-    modules = [import_module(f"rehearsal_torch.search.{found.name}") for found in iter_modules(rehearsal_torch.search.__path__)]
-    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, ManySearch)}
+    modules = [
+        import_module(f"rehearsal_torch.search.{found.name}")
+        for found in iter_modules(rehearsal_torch.search.__path__)
+    ]
+    classes = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, ManySearch)
+    }
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
     assert concrete == {configuration("search", search)["_target_"].rpartition(".")[2] for _, search in PAIRS}
 

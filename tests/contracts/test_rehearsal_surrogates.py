@@ -1,4 +1,5 @@
-"""What every surrogate with a task promises: fitted, saved and loaded it decides the same; seeds decide; bad tables are refused."""
+"""What every surrogate with a task promises: fitted, saved and loaded it decides the same; seeds decide; bad
+tables are refused."""
 
 import inspect
 import json
@@ -41,10 +42,22 @@ def models():
 
 
 def test_every_estimator_of_the_package_stands_under_this_contract():
-    modules = [import_module(f"rehearsal_torch.surrogates.{found.name}") for found in iter_modules(rehearsal_torch.surrogates.__path__)]
-    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, AlterationValue)}
+    modules = [
+        import_module(f"rehearsal_torch.surrogates.{found.name}")
+        for found in iter_modules(rehearsal_torch.surrogates.__path__)
+    ]
+    classes = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, AlterationValue)
+    }
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
-    used = {plain(name, WORLD.task)["estimator"]["_target_"].rpartition(".")[2] for name in SURROGATES if name.startswith("nested")}
+    used = {
+        plain(name, WORLD.task)["estimator"]["_target_"].rpartition(".")[2]
+        for name in SURROGATES
+        if name.startswith("nested")
+    }
     assert concrete == used | {"SpectralRidge"}, "a member of SpectralEnsemble"
 
 
@@ -97,10 +110,14 @@ def test_where_something_is_drawn_the_seed_decides_it(name, models):
     assert said(other, name) != said(models(name), name)
 
 
-@pytest.mark.parametrize("name", [name for name in SURROGATES if name not in ("flow_structural", "drifting_linear")])
+@pytest.mark.parametrize(
+    "name", [name for name in SURROGATES if name not in ("flow_structural", "drifting_linear")]
+)
 def test_what_is_solved_again_forgets_what_was_learnt(name, models):
     # A flow goes on from its weights, and experts from their rounds: both say so.
-    assert said(fit(learnt(name, WORLD.task, WORLD.table(40, seed=3)), TABLE), name) == said(models(name), name)
+    assert said(fit(learnt(name, WORLD.task, WORLD.table(40, seed=3)), TABLE), name) == said(
+        models(name), name
+    )
 
 
 def spoiled(**columns):
@@ -135,7 +152,9 @@ def test_a_table_that_nothing_can_be_learnt_from_is_refused(name, table, message
 @every
 def test_a_task_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match=r"(?s)graph: expected .*context: missing"):
-        type(built(name, WORLD.task))({"graph": {}}, **({"estimator": None} if name.startswith("nested") else {}))
+        type(built(name, WORLD.task))(
+            {"graph": {}}, **({"estimator": None} if name.startswith("nested") else {})
+        )
 
 
 @every
@@ -148,7 +167,12 @@ def test_a_task_without_a_context_is_a_task(name):
 
 
 TASK = WORLD.task
-NARROW = Box.of({name: (lower + 0.2 * (upper - lower), upper - 0.3 * (upper - lower)) for name, (lower, upper) in TASK.box.bounds().items()})
+NARROW = Box.of(
+    {
+        name: (lower + 0.2 * (upper - lower), upper - 0.3 * (upper - lower))
+        for name, (lower, upper) in TASK.box.bounds().items()
+    }
+)
 ELSEWHERE = Polytope(TASK.region.names, TASK.region.normals, TASK.region.offsets + 0.3)
 
 
@@ -172,7 +196,10 @@ def folders(models, tmp_path_factory):
 @every
 def test_a_checkpoint_answers_another_task_as_a_fresh_fit_would_or_refuses_it(name, folders):
     if kept_by_region(name):
-        with pytest.raises(CheckpointError, match=r"answers another question\. region: it was fitted with \[.*\], and is asked with \[.*\]"):
+        with pytest.raises(
+            CheckpointError,
+            match=r"answers another question\. region: it was fitted with \[.*\], and is asked with \[.*\]",
+        ):
             load(folders(name), task=replace(TASK, region=ELSEWHERE))
         with pytest.raises(CheckpointError, match="candidates: it was fitted with"):
             load(folders(name), task=replace(TASK, candidates=TASK.candidates[:1]))
@@ -191,7 +218,11 @@ def test_a_checkpoint_refuses_another_graph_context_or_outcome(name, folders):
     graph, names = TASK.graph, TASK.graph.names
     first = graph.edges[0]
     cut = RehearsalGraph(graph.cliques, tuple(edge for edge in graph.edges if edge != first))
-    with pytest.raises(CheckpointError, match=rf"graph: it was fitted with \[{first[0]} -> {first[1]}\], and is asked with nothing in their place"):
+    with pytest.raises(
+        CheckpointError,
+        match=rf"graph: it was fitted with \[{first[0]} -> {first[1]}\], and is asked with nothing in their "
+        r"place",
+    ):
         load(folders(name), task=replace(TASK, graph=cut))
     with pytest.raises(CheckpointError, match=rf"context: it was fitted with \[{TASK.context[0]}\]"):
         load(folders(name), task=replace(TASK, context=()))
@@ -208,7 +239,9 @@ def test_the_order_in_which_a_task_is_written_makes_no_difference(name, folders,
     loaded = load(folders(name), task=content)
     if kept_by_region(name):
         assert said(loaded, name) == said(models(name), name)
-    assert set(loaded.task.candidates) == {tuple(each) for each in (TASK.candidates if kept_by_region(name) else content["candidates"])}
+    assert set(loaded.task.candidates) == {
+        tuple(each) for each in (TASK.candidates if kept_by_region(name) else content["candidates"])
+    }
 
 
 @every
@@ -238,7 +271,9 @@ def test_every_damaged_number_and_size_is_noticed(name, models):
 
 @every
 def test_what_has_learnt_nothing_says_so(name):
-    with pytest.raises(NotFittedError, match=r"has learnt nothing yet \(.*\): fit it first .*, or load a checkpoint"):
+    with pytest.raises(
+        NotFittedError, match=r"has learnt nothing yet \(.*\): fit it first .*, or load a checkpoint"
+    ):
         decided(built(name, TASK), JUDGES[name], CASES)
 
 
@@ -254,12 +289,18 @@ def test_a_task_without_a_context_is_saved_and_loaded(name, tmp_path):
 
 def test_covariates_between_two_alterations_are_part_of_the_widths(tmp_path):
     graph = RehearsalGraph.of({"a": ["x"], "v": ["a"], "m": ["v"], "y": ["m", "v", "x"]})
-    task = RehearsalTask(graph, ("x",), Box.of({"a": (-1, 1), "m": (-1, 1)}), Polytope.of({"y": (0, 1)}), (("a", "m"),))
+    task = RehearsalTask(
+        graph, ("x",), Box.of({"a": (-1, 1), "m": (-1, 1)}), Polytope.of({"y": (0, 1)}), (("a", "m"),)
+    )
     stream = torch.Generator().manual_seed(0)
     table = Table.observed(graph.names, torch.randn(60, 5, dtype=torch.float64, generator=stream).cumsum(-1))
     made = learnt("nested_ridge", task, table)
     assert made.adjustments[0].between == ("v",)
-    assert load(save(made, plain("nested_ridge", task), tmp_path), task=task).values()[0].widths_of_rows == (1, 1, 2)
+    assert load(save(made, plain("nested_ridge", task), tmp_path), task=task).values()[0].widths_of_rows == (
+        1,
+        1,
+        2,
+    )
 
 
 def test_ridge_regressions_of_a_posterior_notice_damage_as_well(tmp_path):

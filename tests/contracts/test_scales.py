@@ -1,8 +1,9 @@
-"""One contract over every decision preset: in what unit, and how far from zero, variables are recorded changes no decision.
+"""One contract over every decision preset: in what unit, and how far from zero, variables are recorded
+changes no decision.
 
-All columns, boxes, regions, targets and cases are mapped v -> offset + scale v. At an offset of 1.6e9 a value of the order of one is
-known to 2.4e-7 in double precision, a thousand times better than what is asked for here: actions within 0.5 % of what may be set,
-probabilities within a thousandth.
+All columns, boxes, regions, targets and cases are mapped v -> offset + scale v. At an offset of 1.6e9 a value
+of the order of one is known to 2.4e-7 in double precision, a thousand times better than what is asked for
+here: actions within 0.5 % of what may be set, probabilities within a thousandth.
 """
 
 from functools import cache, partial
@@ -38,12 +39,14 @@ named = pytest.mark.parametrize("moved", MAPS, ids=lambda pair: f"{pair[0]:g}+{p
 
 # Pushed forward in single precision, one of its 200 draws may lie on the edge of the region.
 COUNTED = {"grad_rh": 1.5 / 200}
-# Programs that are cut off find other candidates for other last digits: two actions of theirs are compared at an offset that keeps enough of them.
+# Programs that are cut off find other candidates for other last digits: two actions of theirs are compared at
+# an offset that keeps enough of them.
 CUT_OFF = ("qwz23", "qwz23_online", "qwz23_published")
 
 
 def apart(world):
-    """The world with each variable altered alone: one that lies on the way of another makes the other's value a matter of indifference."""
+    """The world with each variable altered alone: one that lies on the way of another makes the other's value
+    a matter of indifference."""
     task = world.task
     candidates = (("a",), ("m",)) if "a" in task.box.names else task.candidates
     return RehearsalTask(task.graph, task.context, task.box, task.region, candidates)
@@ -54,26 +57,49 @@ WORLDS = {"one outcome": chain(), "two outcomes": managing()}
 
 @cache
 def rehearsed(decision, world, moved):
-    """For each case the status, what is altered, as shares of the box, and how probable success is, with and without."""
+    """For each case the status, what is altered, as shares of the box, and how probable success is, with and
+    without."""
     offset, scale = moved
     plain, truth = apart(WORLDS[world]), WORLDS[world]
     box = Box(plain.box.names, offset + scale * plain.box.lower, offset + scale * plain.box.upper)
-    region = Polytope(plain.region.names, plain.region.normals, scale * plain.region.offsets + offset * plain.region.normals.sum(-1))
+    region = Polytope(
+        plain.region.names,
+        plain.region.normals,
+        scale * plain.region.offsets + offset * plain.region.normals.sum(-1),
+    )
     task, rows = RehearsalTask(plain.graph, plain.context, box, region, plain.candidates), truth.table(40)
-    cases = [Foresight(each.identity, {name: offset + scale * value for name, value in each.given.items()}, box.bounds()) for each in truth.situations(2)]
+    cases = [
+        Foresight(
+            each.identity, {name: offset + scale * value for name, value in each.given.items()}, box.bounds()
+        )
+        for each in truth.situations(2)
+    ]
     surrogate, objective, search = choices(decision)
     made = learnt(surrogate, task, Table(rows.names, offset + scale * rows.values, rows.altered))
     found = []
     for case, one in zip(cases, decided(made, (objective, search), cases), strict=True):
         case.check(one.alteration)
         names = () if one.alteration is None else one.alteration.names
-        part = None if one.alteration is None else (one.alteration.values - box.only(names).lower) / box.only(names).width
-        found.append((one.status, names, part, *(None if each is None else each.point for each in (one.estimate, one.baseline))))
+        part = (
+            None
+            if one.alteration is None
+            else (one.alteration.values - box.only(names).lower) / box.only(names).width
+        )
+        found.append(
+            (
+                one.status,
+                names,
+                part,
+                *(None if each is None else each.point for each in (one.estimate, one.baseline)),
+            )
+        )
     return found
 
 
 def compared(found, wanted, chances=CHANCE):
-    for (status, names, part, after, before), (same, other, share, chance, idle) in zip(found, wanted, strict=True):
+    for (status, names, part, after, before), (same, other, share, chance, idle) in zip(
+        found, wanted, strict=True
+    ):
         assert (status, names) == (same, other)
         assert part is None or torch.allclose(part, share, atol=PART)
         assert (after is None) == (chance is None)
@@ -86,13 +112,21 @@ def compared(found, wanted, chances=CHANCE):
 @named
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_rehearsal_decisions_do_not_depend_on_units(decision, moved):
-    compared(rehearsed(decision, "one outcome", moved), rehearsed(decision, "one outcome", PLAIN), COUNTED.get(decision, CHANCE))
+    compared(
+        rehearsed(decision, "one outcome", moved),
+        rehearsed(decision, "one outcome", PLAIN),
+        COUNTED.get(decision, CHANCE),
+    )
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_rehearsal_decisions_on_two_actions_do_not_depend_on_units(decision):
     moved = (1e7, 1.0) if decision in CUT_OFF else (1.6e9, 1.0)
-    compared(rehearsed(decision, "two outcomes", moved), rehearsed(decision, "two outcomes", PLAIN), COUNTED.get(decision, CHANCE))
+    compared(
+        rehearsed(decision, "two outcomes", moved),
+        rehearsed(decision, "two outcomes", PLAIN),
+        COUNTED.get(decision, CHANCE),
+    )
 
 
 TRIALS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if choices(path.stem)[0] in CAUSAL)
@@ -105,7 +139,8 @@ SMALL["optimistic_networks_released"] = {"restarts": 8, "steps": 30, "incumbents
 
 @cache
 def tried(decision, rewarded, moved):
-    """What is tried and what is recommended, in the plain unit, and what the recommendation is expected to bring."""
+    """What is tried and what is recommended, in the plain unit, and what the recommendation is expected to
+    bring."""
     offset, scale = moved
 
     def mapped(value):
@@ -118,12 +153,22 @@ def tried(decision, rewarded, moved):
     y = 1.5 * x - (b - 0.3).square() + noise[1]
     reward = "y" if rewarded == "a node" else {"targets": {"x": mapped(-0.1), "y": mapped(-0.2)}}
     bounds = [mapped(-1.0), mapped(1.0)]
-    task = CausalTask.of({"graph": {"parents": {"x": ["a"], "y": ["x", "b"]}}, "actions": {"a": bounds, "b": bounds}, "reward": reward})
+    task = CausalTask.of(
+        {
+            "graph": {"parents": {"x": ["a"], "y": ["x", "b"]}},
+            "actions": {"a": bounds, "b": bounds},
+            "reward": reward,
+        }
+    )
     surrogate, objective, search = choices(decision)
     made = instantiate({**configuration("surrogate", surrogate), "task": task.to_plain()}, _convert_="all")
     fit(made, Table.observed(("a", "b", "x", "y"), mapped(torch.stack([a, b, x, y], -1))))
-    objective = instantiate(configuration("objective", objective), _convert_="all")(made, Foresight("0", {}, task.box.bounds()))
-    found = instantiate({**configuration("search", search), **SMALL.get(search, {})}, _convert_="all")(objective)
+    objective = instantiate(configuration("objective", objective), _convert_="all")(
+        made, Foresight("0", {}, task.box.bounds())
+    )
+    found = instantiate({**configuration("search", search), **SMALL.get(search, {})}, _convert_="all")(
+        objective
+    )
     task.check_action(found.alteration.values)
     recommended, predicted = found.recommendation.values, found.estimate.point
     worth = (predicted - offset) / scale if rewarded == "a node" else predicted / scale**2
@@ -166,8 +211,19 @@ SEQUENCES = {
 def transition_model(moved):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        made = TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=8, location_constant=1.0, scale_constant=0.1), 3)
-    return fit(made, transitions([changed(each, moved) for each in patients(20, 6, 0)]), Descent(max_epochs=2, progress=False))
+        made = TransitionModel(
+            VARYING,
+            STATIC,
+            CONTEXTUAL,
+            DOSES,
+            partial(LocationScale, hidden=8, location_constant=1.0, scale_constant=0.1),
+            3,
+        )
+    return fit(
+        made,
+        transitions([changed(each, moved) for each in patients(20, 6, 0)]),
+        Descent(max_epochs=2, progress=False),
+    )
 
 
 def changed(episode, moved):
@@ -181,7 +237,9 @@ def changed(episode, moved):
 def replayed(search, index, moved):
     """The chosen actions, the improvement in the plain unit, and whether it is proven."""
     episode = changed(patients(3, 6, 5)[index], moved)
-    objective = CounterfactualReturn(transition_model(moved), Hindsight(episode), LinearReward({"x": -1.0, "y": 0.5}), 2)
+    objective = CounterfactualReturn(
+        transition_model(moved), Hindsight(episode), LinearReward({"x": -1.0, "y": 0.5}), 2
+    )
     found = SEQUENCES[search]()(objective)
     return found.actions(), (found.value - objective.outcome()) / moved[1], found.trace["proven"]
 

@@ -14,7 +14,14 @@ from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from tests.toys.episodes import KnownTruth, coded_episode, doubled_episode, equation_episode, transition_episode, value
+from tests.toys.episodes import (
+    KnownTruth,
+    coded_episode,
+    doubled_episode,
+    equation_episode,
+    transition_episode,
+    value,
+)
 
 SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "exhaustive": Exhaustive,
@@ -46,7 +53,15 @@ EPISODES: dict[str, Callable[[], CounterfactualReturn]] = {
     "a level without a row": lambda: coded_episode(10),
     "two actions that give the same": lambda: doubled_episode(11),
 }
-TRACE = {"search", "expanded", "generated", "network_evaluations", "effective_branching_factor", "gap", "proven"}
+TRACE = {
+    "search",
+    "expanded",
+    "generated",
+    "network_evaluations",
+    "effective_branching_factor",
+    "gap",
+    "proven",
+}
 TRAJECTORY = {
     "horizon",
     "changes",
@@ -97,7 +112,8 @@ def test_every_search_answers_alike(name: str, episode: str) -> None:
         assert decision.alteration.names == tuple(f"action[{time}]" for time in changed.tolist())
         assert torch.equal(decision.alteration.values, sequence[changed])
         assert decision.doses == {
-            name: tuple(objective.surrogate.doses(action).tolist()) for name, action in zip(decision.alteration.names, sequence[changed], strict=True)
+            name: tuple(objective.surrogate.doses(action).tolist())
+            for name, action in zip(decision.alteration.names, sequence[changed], strict=True)
         }
     else:
         assert decision.alteration is None
@@ -120,7 +136,9 @@ def test_a_change_without_effect_is_not_recommended(name: str) -> None:
     model = KnownTruth(2, 3, lambda x, a: torch.sin(1.3 * x) + 0.0 * a.unsqueeze(-1), 1.3)
     states = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     episode = model.episode("idle", states, torch.tensor([0, 1, 2, 0, 1]))
-    decision = SEARCHES[name]()(CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": -1.0}), 2))
+    decision = SEARCHES[name]()(
+        CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": -1.0}), 2)
+    )
     assert decision.alteration is None
     assert decision.improvement == 0
 
@@ -147,4 +165,6 @@ def test_no_search_selects_a_level_without_a_row_or_a_change_that_gives_the_same
                 assert action in objective.alternatives(time).tolist()
                 assert decision.doses[f"action[{time}]"] != tuple(given[time].tolist())
             if name in EXACT:
-                assert decision.value == pytest.approx(float(value(objective, objective.course.states[:1], 0, 0)), abs=1e-9)
+                assert decision.value == pytest.approx(
+                    float(value(objective, objective.course.states[:1], 0, 0)), abs=1e-9
+                )

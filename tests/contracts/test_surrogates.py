@@ -1,4 +1,5 @@
-"""What every surrogate over episodes promises: parts that can be fitted, a state that says everything, a course that begins and ends as observed.
+"""What every surrogate over episodes promises: parts that can be fitted, a state that says everything, a
+course that begins and ends as observed.
 
 Surrogates with a task stand under a contract of their own, test_rehearsal_surrogates.
 """
@@ -22,7 +23,9 @@ from tests.toys.transitions import NAMES, model, observations, patients
 
 CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
     "TransitionModel": lambda seed: model(seed=seed),
-    "TransitionModel, unconstrained": lambda seed: model(location_constant=None, scale_constant=None, seed=seed),
+    "TransitionModel, unconstrained": lambda seed: model(
+        location_constant=None, scale_constant=None, seed=seed
+    ),
 }
 every = pytest.mark.parametrize("name", CASES)
 
@@ -32,12 +35,26 @@ def fitted(name: str, seed: int = 0) -> EpisodeSurrogate:
 
 
 def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_for_tasks():
-    modules = [import_module(f"rehearsal_torch.surrogates.{found.name}") for found in iter_modules(rehearsal_torch.surrogates.__path__)]
-    classes = {value for module in modules for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Surrogate)}
+    modules = [
+        import_module(f"rehearsal_torch.surrogates.{found.name}")
+        for found in iter_modules(rehearsal_torch.surrogates.__path__)
+    ]
+    classes = {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Surrogate)
+    }
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
-    with_a_task = {configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in [*SURROGATES, *CAUSAL]}
+    with_a_task = {
+        configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in [*SURROGATES, *CAUSAL]
+    }
     assert concrete == {name.split(",")[0] for name in CASES} | with_a_task
-    silent = [found.__name__ for found in classes if not inspect.isabstract(found) and Surrogate.question in (found.question, None)]
+    silent = [
+        found.__name__
+        for found in classes
+        if not inspect.isabstract(found) and Surrogate.question in (found.question, None)
+    ]
     assert silent == [], "it must say which question it was fitted for"
 
 
@@ -101,7 +118,9 @@ def test_courses_are_double_precision_without_gradients_and_leave_the_random_sta
 @every
 def test_the_slope_bounds_what_a_step_in_coordinates_is_worth(name: str):
     made = fitted(name)
-    here, there = torch.randn(2, 50, len(made.names), dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    here, there = torch.randn(
+        2, 50, len(made.names), dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
     moved = (made.units(here) - made.units(there)).abs()
     assert (moved <= made.slope() * (here - there).abs() * (1 + 1e-12) + 1e-12).all()
 

@@ -1,4 +1,5 @@
-"""One contract over every search: a value that is NaN or infinite never wins, and where no value is left nothing is decided."""
+"""One contract over every search: a value that is NaN or infinite never wins, and where no value is left
+nothing is decided."""
 
 import math
 from functools import cache
@@ -70,7 +71,10 @@ def fitted(surrogate):
 
 def broken(pair, monkeypatch, which):
     """The objective of a pair with some of its sets undefined, and the search."""
-    made, search = (instantiate(configuration(group, option), _convert_="all") for group, option in zip(("objective", "search"), pair, strict=True))
+    made, search = (
+        instantiate(configuration(group, option), _convert_="all")
+        for group, option in zip(("objective", "search"), pair, strict=True)
+    )
     objective = made(fitted(PAIRS[pair]), WORLD.situations(2))
     for one in list(objective.objectives())[which]:
         for name in COMPARED[pair[0]]:
@@ -87,7 +91,9 @@ def test_a_set_without_a_defined_value_is_not_chosen(pair, monkeypatch):
     objective, search = broken(pair, monkeypatch, slice(0, 1))
     for each in search.many(objective):
         assert each.value < math.inf
-        assert each.alteration is None or (each.alteration.names != ("a",) and bool(each.alteration.values.isfinite().all()))
+        assert each.alteration is None or (
+            each.alteration.names != ("a",) and bool(each.alteration.values.isfinite().all())
+        )
 
 
 @pytest.mark.parametrize("pair", SEARCHES, ids="-".join)
@@ -106,7 +112,9 @@ class Ridge(AlterationObjective):
         return torch.where(a < 0, a, torch.full_like(a, NAN))
 
     def starts(self, count):
-        return torch.linspace(-0.9, 0.9, count, dtype=torch.float64)[:, None, None].expand(-1, len(self.situations), 1)
+        return torch.linspace(-0.9, 0.9, count, dtype=torch.float64)[:, None, None].expand(
+            -1, len(self.situations), 1
+        )
 
     def appraise(self, actions):
         return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
@@ -123,7 +131,10 @@ def test_an_ascent_stops_at_a_cliff(rate):
 
 
 def scenarios(*rooms):
-    return Scenarios(torch.ones(len(rooms), 1, 1, dtype=torch.float64), torch.tensor(rooms, dtype=torch.float64).reshape(-1, 1, 1))
+    return Scenarios(
+        torch.ones(len(rooms), 1, 1, dtype=torch.float64),
+        torch.tensor(rooms, dtype=torch.float64).reshape(-1, 1, 1),
+    )
 
 
 class Counted(CountObjective):
@@ -163,7 +174,10 @@ def world(edge):
 
 
 TRIALS = {
-    "acquisition": (AcquisitionSearch(raw=32, starts=8, incumbents=2), lambda model: ConfidenceBound(model, situation(model.task), propagate="mean")),
+    "acquisition": (
+        AcquisitionSearch(raw=32, starts=8, incumbents=2),
+        lambda model: ConfidenceBound(model, situation(model.task), propagate="mean"),
+    ),
     "uniform_actions": (SpreadActions("uniform"), lambda model: PosteriorMean(model, situation(model.task))),
     "sobol_actions": (SpreadActions("sobol"), lambda model: PosteriorMean(model, situation(model.task))),
     "optimistic_networks": (
@@ -199,7 +213,9 @@ class Cliff(Reward):
         return False
 
     def forward(self, states, names):
-        return torch.where(states[..., :1] <= self.edge, states[..., :1], torch.full_like(states[..., :1], NAN))
+        return torch.where(
+            states[..., :1] <= self.edge, states[..., :1], torch.full_like(states[..., :1], NAN)
+        )
 
     def lipschitz(self, names, slope):
         return 1.0
@@ -208,7 +224,11 @@ class Cliff(Reward):
 SEQUENCES = [AStar, AStar.published, BranchAndBound, Exhaustive, GreedyChanges, RandomChanges, TopK]
 
 
-@pytest.mark.parametrize("search", SEQUENCES, ids=["astar", "published", "branch_and_bound", "exhaustive", "greedy", "random", "top_k"])
+@pytest.mark.parametrize(
+    "search",
+    SEQUENCES,
+    ids=["astar", "published", "branch_and_bound", "exhaustive", "greedy", "random", "top_k"],
+)
 def test_sequences_never_lead_where_nothing_is_defined(search):
     # Action i adds i: two changes reach 4, which is undefined, 3 at once and then 1 more is best.
     model = KnownTruth(1, 4, lambda x, a: x + a.unsqueeze(-1).to(x), 1.0)

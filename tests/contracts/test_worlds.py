@@ -1,4 +1,5 @@
-"""What every rehearsal world promises: the same at every call, probabilities that agree with simulation, an oracle that nothing beats."""
+"""What every rehearsal world promises: the same at every call, probabilities that agree with simulation, an
+oracle that nothing beats."""
 
 import json
 from importlib import import_module
@@ -14,11 +15,20 @@ from tests.places import CONF
 
 DATASETS = CONF / "dataset"
 CHANGED = {
-    "bermuda, qwz23, five": ("bermuda", {"preset": "qwz23", "candidates": [["DIC", "TA", "Omega", "Chla", "Nut"], ["TA"]]}),
+    "bermuda, qwz23, five": (
+        "bermuda",
+        {"preset": "qwz23", "candidates": [["DIC", "TA", "Omega", "Chla", "Nut"], ["TA"]]},
+    ),
     "bermuda, neurips24": ("bermuda", {"preset": "neurips24"}),
-    "ride_hailing, released": ("ride_hailing", {"released": True, "candidates": [["recommend", "discount"], ["discount"]]}),
+    "ride_hailing, released": (
+        "ride_hailing",
+        {"released": True, "candidates": [["recommend", "discount"], ["discount"]]},
+    ),
     "market, drift": ("market", {"drift": True, "order": "icml"}),
-    "lin_syn1, std, validation": ("lin_syn1", {"noise": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]}),
+    "lin_syn1, std, validation": (
+        "lin_syn1",
+        {"noise": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]},
+    ),
     "non_syn2, single": ("non_syn2", {"noise": "variance", "candidates": [["A1"], ["A2"]]}),
 }
 
@@ -35,7 +45,11 @@ def made(name, seed=0):
     return world(**{**config, "contexts": 5, **changes, "seed": seed})
 
 
-WORLDS = [path.stem for path in sorted(DATASETS.glob("*.yaml")) if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], RehearsalWorld)]
+WORLDS = [
+    path.stem
+    for path in sorted(DATASETS.glob("*.yaml"))
+    if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], RehearsalWorld)
+]
 every = pytest.mark.parametrize("name", [*WORLDS, *CHANGED])
 
 
@@ -58,14 +72,29 @@ def nothing(given):
 
 
 def test_the_worlds_of_the_paper_are_there():
-    assert set(WORLDS) >= {"bermuda", "lin_syn1", "manage", "market", "bank", "non_syn1", "non_syn2", "ride_hailing"}
+    assert set(WORLDS) >= {
+        "bermuda",
+        "lin_syn1",
+        "manage",
+        "market",
+        "bank",
+        "non_syn1",
+        "non_syn2",
+        "ride_hailing",
+    }
 
 
 @every
 def test_a_seed_says_everything(worlds, name):
     world, again, other = worlds(name), made(name), made(name, seed=1)
-    assert world.observations().fingerprint() == again.observations().fingerprint() != other.observations().fingerprint()
-    assert world.held_out().fingerprint() == again.held_out().fingerprint() != world.observations().fingerprint()
+    assert (
+        world.observations().fingerprint()
+        == again.observations().fingerprint()
+        != other.observations().fingerprint()
+    )
+    assert (
+        world.held_out().fingerprint() == again.held_out().fingerprint() != world.observations().fingerprint()
+    )
     assert torch.equal(contexts(world), contexts(again))
     assert torch.equal(contexts(world), contexts(world))
     assert not torch.equal(contexts(world), contexts(other))
@@ -96,8 +125,12 @@ def test_probabilities_have_the_shape_of_what_was_asked(worlds, name):
         found = world.probability(given, names, values)
         assert found.shape == (2, len(given))
         assert ((found >= 0) & (found <= 1)).all()
-        torch.testing.assert_close(world.probability(given[1:2], names, values[0, 1:2]), found[0, 1:2], rtol=0, atol=1e-9)
-        torch.testing.assert_close(world.probability(given, names[::-1], values.flip(-1)), found, rtol=0, atol=1e-9)
+        torch.testing.assert_close(
+            world.probability(given[1:2], names, values[0, 1:2]), found[0, 1:2], rtol=0, atol=1e-9
+        )
+        torch.testing.assert_close(
+            world.probability(given, names[::-1], values.flip(-1)), found, rtol=0, atol=1e-9
+        )
     assert world.probability(given, (), nothing(given)).shape == (len(given),)
 
 
@@ -106,7 +139,11 @@ def test_probabilities_agree_with_what_follows(worlds, name):
     world, count = worlds(name), 20_000
     given = contexts(world)
     for names in ((), *world.task.candidates):
-        values = torch.cat([world.optimal(given[:2], names)[0], scattered(world, names, 1)]) if names else given.new_empty(1, 0)
+        values = (
+            torch.cat([world.optimal(given[:2], names)[0], scattered(world, names, 1)])
+            if names
+            else given.new_empty(1, 0)
+        )
         for place, value in enumerate(values):
             context = given[place : place + 1]
             rows = world.rehearse(context[0], names, value, count)
@@ -141,8 +178,12 @@ def test_nothing_beats_the_oracle(worlds, name):
         values, best = world.optimal(given, names)
         assert world.task.box.only(names).contains(values).all()
         torch.testing.assert_close(world.probability(given, names, values), best, rtol=0, atol=1e-9)
-        tried = world.probability(given, names, scattered(world, names, 64).unsqueeze(1).expand(-1, len(given), -1))
-        near = values + 0.02 * world.task.box.only(names).width * torch.linspace(-1, 1, 9, dtype=torch.float64).reshape(-1, 1, 1)
+        tried = world.probability(
+            given, names, scattered(world, names, 64).unsqueeze(1).expand(-1, len(given), -1)
+        )
+        near = values + 0.02 * world.task.box.only(names).width * torch.linspace(
+            -1, 1, 9, dtype=torch.float64
+        ).reshape(-1, 1, 1)
         nearby = world.probability(given, names, world.task.box.only(names).project(near))
         assert (torch.cat([tried, nearby]).amax(0) <= best + 0.003).all()
 
@@ -159,7 +200,9 @@ def test_scores(worlds, name):
         assert set(score) == {"probability", "no_action", "oracle", "share"}
         assert score["oracle"] == world.optimum(situation) >= score["no_action"]
         assert score["probability"] == pytest.approx(float(reached), abs=1e-9)
-        assert score["no_action"] == pytest.approx(float(world.probability(given, (), nothing(given))), abs=1e-9)
+        assert score["no_action"] == pytest.approx(
+            float(world.probability(given, (), nothing(given))), abs=1e-9
+        )
         if score["oracle"] > score["no_action"] + 1e-3:
             assert score["share"] == pytest.approx(1.0, abs=1e-6)
         refused = world.score(situation, Decision(None, 0.0, status="refused", reason="no support"))

@@ -37,7 +37,13 @@ def test_only_what_reaches_the_reward_is_modelled(task):
 def test_plain_data_gives_the_task_back(task):
     again = CausalTask.of(yaml.safe_load(yaml.safe_dump(task.to_plain())))
     assert again.to_plain() == task.to_plain()
-    limited = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}, "reward": {"targets": {"Y": 2}, "mean": False}})
+    limited = CausalTask.of(
+        {
+            **PLAIN,
+            "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]},
+            "reward": {"targets": {"Y": 2}, "mean": False},
+        }
+    )
     assert CausalTask.of(limited.to_plain()).to_plain() == limited.to_plain()
 
 
@@ -59,7 +65,10 @@ def test_a_flattened_task_forgets_the_structure(task):
         ({"actions": {"a": [0, 1], "c": [0, 1]}}, "actions: 'c' is not in the graph"),
         ({"actions": {"a": [1, 1], "b": [0, 1]}}, "lower < upper"),
         ({"actions": {"a": [0, 1], "X": [0, 1]}}, r"\['X'\] have parents"),
-        ({"graph": {"parents": {"X": ["a", "b", "Y"], "Y": ["X"]}}}, "circle: X -> Y -> X|circle: Y -> X -> Y"),
+        (
+            {"graph": {"parents": {"X": ["a", "b", "Y"], "Y": ["X"]}}},
+            "circle: X -> Y -> X|circle: Y -> X -> Y",
+        ),
         ({"graph": {"parents": {"X": ["a"], "Y": ["X"], "W": ["b"]}}}, r"\['b'\] do not reach the reward"),
         ({"limits": {"normals": [[1.0, 1.0]], "offsets": [-5.0]}}, "no outcome satisfies"),
         ({"colour": 1}, "colour: unknown key; there are graph, actions, reward, limits"),
@@ -93,7 +102,11 @@ def test_rows_that_teach_nothing_are_refused(task, table, message):
 def test_rows_outside_are_named_and_learnt_from(task):
     table = rows()
     assert task.outside(table) == ()
-    far = Table(table.names, torch.cat([table.values[:5], table.values[5:] + torch.tensor([[1.5, 0.0, 0.0, 0.0]])]), table.altered)
+    far = Table(
+        table.names,
+        torch.cat([table.values[:5], table.values[5:] + torch.tensor([[1.5, 0.0, 0.0, 0.0]])]),
+        table.altered,
+    )
     task.check(far)
     (sentence,) = task.outside(far)
     assert sentence.startswith("row 5: a may be set within [0, 1]; got")

@@ -65,7 +65,10 @@ def test_what_is_not_recommended_claims_no_improvement():
         Decision(Alteration((), torch.zeros(0)), 0.0)
 
 
-@pytest.mark.parametrize(("alteration", "status"), [(None, "recommended"), (CHANGE, "refused"), (CHANGE, "no_action"), (CHANGE, "perhaps")])
+@pytest.mark.parametrize(
+    ("alteration", "status"),
+    [(None, "recommended"), (CHANGE, "refused"), (CHANGE, "no_action"), (CHANGE, "perhaps")],
+)
 def test_a_status_that_contradicts_the_alteration_is_refused(alteration, status):
     with pytest.raises(ValueError, match="status"):
         Decision(alteration, 0.0, status=status)
@@ -74,13 +77,25 @@ def test_a_status_that_contradicts_the_alteration_is_refused(alteration, status)
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("part", ["alteration", "recommendation"])
 def test_nothing_is_set_to_what_is_no_number(part, value):
-    given = {"alteration": Alteration(("a",), torch.tensor([0.5])), part: Alteration(("a",), torch.tensor([value]))}
+    given = {
+        "alteration": Alteration(("a",), torch.tensor([0.5])),
+        part: Alteration(("a",), torch.tensor([value])),
+    }
     with pytest.raises(ValueError, match="expected finite numbers"):
         Decision(value=0.0, **given)
 
 
 @pytest.mark.parametrize(
-    "numbers", [(math.nan,), (math.inf,), (0.5, 0.1), (0.5, 0.1, 0.9), (0.5, None, None, 0.9), (0.5, 0.6, 0.9, 0.95), (0.5, 0.1, math.inf, 0.95)]
+    "numbers",
+    [
+        (math.nan,),
+        (math.inf,),
+        (0.5, 0.1),
+        (0.5, 0.1, 0.9),
+        (0.5, None, None, 0.9),
+        (0.5, 0.6, 0.9, 0.95),
+        (0.5, 0.1, math.inf, 0.95),
+    ],
 )
 def test_an_estimate_is_a_number_inside_its_interval(numbers):
     point, *interval = numbers
@@ -88,7 +103,10 @@ def test_an_estimate_is_a_number_inside_its_interval(numbers):
         Estimate(point, "chance", *interval)
 
 
-@pytest.mark.parametrize("name", ["action", "action[]", "action[-1]", "action[01]", "action[2", "dose[2]", "action[x]", "action[²]"])
+@pytest.mark.parametrize(
+    "name",
+    ["action", "action[]", "action[-1]", "action[01]", "action[2", "dose[2]", "action[x]", "action[²]"],
+)
 def test_other_names_are_no_time_step(name):
     with pytest.raises(ValueError, match=r"sets action\[0\]"):
         action_step(name)

@@ -100,11 +100,20 @@ def test_repeated_doses_never_empty_a_level_and_what_shares_one_is_named():
     assert levels.medians.tolist() == [[0.0, 1.0, 2.0, 3.0, 4.0]]
     assert "quantiles coincide" in levels.notes["drug"]
     assert levels.notes["drug"].endswith("these doses share a level: 4 to 5 (2 doses)")
-    assert solved([float(dose) for dose in range(9)])[0].notes["drug"].endswith("1 to 2 (2 doses); 3 to 4 (2 doses); 5 to 6 (2 doses); 7 to 8 (2 doses)")
+    assert (
+        solved([float(dose) for dose in range(9)])[0]
+        .notes["drug"]
+        .endswith("1 to 2 (2 doses); 3 to 4 (2 doses); 5 to 6 (2 doses); 7 to 8 (2 doses)")
+    )
     assert solved([0.5 + dose for dose in range(100)])[0].notes == {}
 
 
-@given(doses=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 1e-300, 0.1 + 0.2, 0.3]), min_size=1, max_size=60), count=st.integers(2, 7))
+@given(
+    doses=st.lists(
+        st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 1e-300, 0.1 + 0.2, 0.3]), min_size=1, max_size=60
+    ),
+    count=st.integers(2, 7),
+)
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int):
     levels, number = solved([*doses, 1.0], count)
@@ -119,7 +128,12 @@ def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int)
 def test_levels_that_were_learnt_before_keep_their_levels_without_rows_out_of_reach():
     """As quantiles left them for doses of 1 (60 rows) and 2 (40 rows)."""
     levels = DoseLevels(("drug",), 5)
-    levels.load_state_dict({"edges": torch.tensor([[1.0, 1.0, 2.0]]).double(), "medians": torch.tensor([[0.0, 1.0, 1.0, 1.0, 2.0]]).double()})
+    levels.load_state_dict(
+        {
+            "edges": torch.tensor([[1.0, 1.0, 2.0]]).double(),
+            "medians": torch.tensor([[0.0, 1.0, 1.0, 1.0, 2.0]]).double(),
+        }
+    )
     assert levels.selectable.tolist() == [True, False, False, True, True]
 
 
@@ -127,7 +141,9 @@ def test_a_shorter_row_of_own_levels_leaves_the_others_out():
     levels = DoseLevels(("vaso", "fluid"), 4).fix([[0.0, 1.0], [0.0, 30.0, 80.0, 279.0]])
     assert levels.selectable.tolist() == [True] * 8 + [False] * 8
     assert levels.digitise(torch.tensor([[5.0, 50.0]])).tolist() == [5]
-    with pytest.raises(ValueError, match="expected 2 rows of 2 to 4 finite doses, one for each of vaso, fluid"):
+    with pytest.raises(
+        ValueError, match="expected 2 rows of 2 to 4 finite doses, one for each of vaso, fluid"
+    ):
         levels.fix([[0.0, 1.0]])
     with pytest.raises(ValueError, match="2 to 4 finite doses"):
         levels.fix([[0.0, float("nan")], [0.0, 1.0]])

@@ -16,7 +16,9 @@ def test_an_episode_knows_its_columns_and_its_beginning():
 
 
 def test_transitions_pair_each_step_with_the_next_and_never_cross_episodes():
-    table = transitions([episode(horizon=3), Episode("8", ("a", "b"), torch.tensor([[10.0, 11.0], [20.0, 21.0]]))])
+    table = transitions(
+        [episode(horizon=3), Episode("8", ("a", "b"), torch.tensor([[10.0, 11.0], [20.0, 21.0]]))]
+    )
     assert table.names == ("a", "b", "a'", "b'")
     assert table.values.tolist() == [[0, 1, 2, 3], [2, 3, 4, 5], [10, 11, 20, 21]]
     assert not table.altered.any()

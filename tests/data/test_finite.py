@@ -7,7 +7,11 @@ from rehearsal_torch.data.finite import in_numbers
 
 @pytest.mark.parametrize(
     "fail",
-    [lambda: 1 / 0, lambda: torch.linalg.cholesky(-torch.eye(2)), lambda: (_ for _ in ()).throw(NotPSDError("not positive definite"))],
+    [
+        lambda: 1 / 0,
+        lambda: torch.linalg.cholesky(-torch.eye(2)),
+        lambda: (_ for _ in ()).throw(NotPSDError("not positive definite")),
+    ],
     ids=["division", "torch", "linear_operator"],
 )
 def test_what_ends_in_no_number_is_said_of_the_rows(fail):

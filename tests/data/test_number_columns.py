@@ -14,13 +14,18 @@ def test_numbers_are_read_in_the_order_asked_for(tmp_path):
     frame = table_file(tmp_path / "table.csv")
     expected = torch.tensor([[2.5, 1.0], [4.0, -0.3]], dtype=torch.float64)
     torch.testing.assert_close(number_columns(frame, ["b", "a"], "table"), expected, rtol=0, atol=0)
-    torch.testing.assert_close(number_columns(frame, ["b", "a"], "table", keep=[1]), expected[1:], rtol=0, atol=0)
+    torch.testing.assert_close(
+        number_columns(frame, ["b", "a"], "table", keep=[1]), expected[1:], rtol=0, atol=0
+    )
 
 
 def test_files_may_be_packed(tmp_path):
     with gzip.open(tmp_path / "table.csv.gz", "wt") as file:
         file.write("a\n1\n2\n")
-    assert number_columns(table_file(tmp_path / "table.csv.gz"), ["a"], "table").flatten().tolist() == [1.0, 2.0]
+    assert number_columns(table_file(tmp_path / "table.csv.gz"), ["a"], "table").flatten().tolist() == [
+        1.0,
+        2.0,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,28 @@ from rehearsal_torch.data.question import Columns, OtherQuestionError, differenc
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.spaces.polytope import Polytope
 
-PLAIN = {"graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["a"]}}, "context": ["x"], "box": {"a": [0, 1]}, "region": {"y": [0.6, None], "z": [0, 2]}}
+PLAIN = {
+    "graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["a"]}},
+    "context": ["x"],
+    "box": {"a": [0, 1]},
+    "region": {"y": [0.6, None], "z": [0, 2]},
+}
 TASK = RehearsalTask.of(PLAIN)
-CAUSAL = {"graph": {"parents": {"X": ["a", "b"], "Y": ["X"]}}, "actions": {"a": [0, 1], "b": [0, 2]}, "reward": "Y"}
+CAUSAL = {
+    "graph": {"parents": {"X": ["a", "b"], "Y": ["X"]}},
+    "actions": {"a": [0, 1], "b": [0, 2]},
+    "reward": "Y",
+}
 EVERY = ("graph", "actions", "context", "outcomes", "region", "candidates")
 
 
 def test_equal_questions_have_equal_fields_however_they_are_written():
     faces = torch.tensor([[0.0, -3.0], [2.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
     region = Polytope(("z", "y"), faces, torch.tensor([-1.8, 4.0, 0.0], dtype=torch.float64))
-    other = RehearsalTask.of(PLAIN | {"region": {"names": region.names, "normals": faces.tolist(), "offsets": region.offsets.tolist()}})
+    other = RehearsalTask.of(
+        PLAIN
+        | {"region": {"names": region.names, "normals": faces.tolist(), "offsets": region.offsets.tolist()}}
+    )
     assert fields(other) == fields(TASK)
     assert differences(TASK, other, EVERY) == []
     assert fields(TASK)["region"] == {"y >= 0.6", "z <= 2", "z >= 0"}
@@ -25,11 +37,20 @@ def test_equal_questions_have_equal_fields_however_they_are_written():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"region": {"y": [0.9, None], "z": [0, 2]}}, "region: it was fitted with [y >= 0.6], and is asked with [y >= 0.9]"),
-        ({"graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["x"]}}}, "graph: it was fitted with [a -> z], and is asked with [x -> z]"),
+        (
+            {"region": {"y": [0.9, None], "z": [0, 2]}},
+            "region: it was fitted with [y >= 0.6], and is asked with [y >= 0.9]",
+        ),
+        (
+            {"graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["x"]}}},
+            "graph: it was fitted with [a -> z], and is asked with [x -> z]",
+        ),
         ({"graph": PLAIN["graph"] | {"bidirected": [["y", "z"]]}}, "y <-> z"),
         ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "asked with [a <-> y beside an arrow]"),
-        ({"region": {"y": [0.6, None]}}, "outcomes: it was fitted with [z], and is asked with nothing in their place"),
+        (
+            {"region": {"y": [0.6, None]}},
+            "outcomes: it was fitted with [z], and is asked with nothing in their place",
+        ),
         ({"context": []}, "context: it was fitted with [x]"),
     ],
 )
@@ -62,11 +83,19 @@ def test_limits_follow_the_actions_order():
 
 def test_rewards_are_told_apart():
     task = CausalTask.of(CAUSAL)
-    for reward in ({"weights": {"Y": 2.0}}, {"targets": {"Y": 1.0}}, FunctionReward(("Y",), lambda values: values[..., 0])):
+    for reward in (
+        {"weights": {"Y": 2.0}},
+        {"targets": {"Y": 1.0}},
+        FunctionReward(("Y",), lambda values: values[..., 0]),
+    ):
         asked = CausalTask(task.graph, task.box, CausalTask.of(CAUSAL | {"reward": reward}).reward)
         assert differences(task, asked, ("graph", "actions", "nodes")) == []
-        assert differences(task, asked, ("reward",))[0].startswith("reward: it was fitted with [weights Y 1], and is asked with [")
-    assert differences(task, CausalTask.of(CAUSAL | {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}}), ("graph",))
+        assert differences(task, asked, ("reward",))[0].startswith(
+            "reward: it was fitted with [weights Y 1], and is asked with ["
+        )
+    assert differences(
+        task, CausalTask.of(CAUSAL | {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}}), ("graph",)
+    )
 
 
 def test_questions_of_another_kind_are_refused():

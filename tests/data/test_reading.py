@@ -27,18 +27,31 @@ def zipped():
 
 
 REFUSED = [
-    ("t.csv.gz", gzip.compress(PLAIN.encode())[:-500], "t.csv.gz ends before its archive does: it was cut off, copy or download it again"),
+    (
+        "t.csv.gz",
+        gzip.compress(PLAIN.encode())[:-500],
+        "t.csv.gz ends before its archive does: it was cut off, copy or download it again",
+    ),
     ("t.csv.gz", gzip.compress(PLAIN.encode())[:40] + b"\xff" * 60, "t.csv.gz is a damaged gzip archive"),
     ("t.csv.gz", PLAIN.encode(), "t.csv.gz is called .gz and is not packed with gzip: rename it to t.csv"),
     ("t.csv", gzip.compress(PLAIN.encode()), "packed with gzip: name it .csv.gz"),
     ("t.csv", zipped(), "a zip archive or an Excel workbook"),
     ("t.zip", zipped(), "a zip archive or an Excel workbook"),
     ("t.csv", b"PAR1" + bytes(40), "a Parquet file"),
-    ("t.csv", PLAIN.encode("utf-16"), 't.csv is UTF-16, not UTF-8: save it as .* or type\n  python -c .*encoding="utf-16"'),
+    (
+        "t.csv",
+        PLAIN.encode("utf-16"),
+        't.csv is UTF-16, not UTF-8: save it as .* or type\n  python -c .*encoding="utf-16"',
+    ),
     ("t.csv", PLAIN.encode("utf-16-be"), 'encoding="utf-16-be"'),
     ("t.csv", bytes(range(256)), "it holds bytes that no text has"),
     ("t.csv", "größe,b\n1,2\n".encode("cp1252"), 'it is not UTF-8 .byte 0xf6.*encoding="cp1252"'),
-    ("t.csv", b"a;b\n1,5;2\n", 't.csv is separated by semicolons and written with decimal commas; .*python -c .*sep=";", decimal=","'),
+    (
+        "t.csv",
+        b"a;b\n1,5;2\n",
+        't.csv is separated by semicolons and written with decimal commas; .*python -c .*sep=";", '
+        'decimal=","',
+    ),
     ("t.csv", b"a\tb\n1.5\t2\n", "t.csv is separated by tabs; expected commas and decimal points"),
     ("t.csv", b"a|b\n1.5|2\n", "separated by vertical bars"),
     ("t.csv", b"\n \n", "t.csv cannot be read as a comma-separated table: it is empty"),
@@ -49,7 +62,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "words"), REFUSED, ids=[f"{words[:40]} {place}" for place, (*_, words) in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    REFUSED,
+    ids=[f"{words[:40]} {place}" for place, (*_, words) in enumerate(REFUSED)],
+)
 def test_what_is_no_comma_separated_text_is_refused_with_its_cause(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(TableError, match=f"(?s){words}"):
@@ -68,7 +85,10 @@ def test_the_command_that_is_named_writes_a_table_that_is_read(tmp_path, content
     _, option, code = shlex.split(str(told.value).splitlines()[-1])
     assert option == "-c"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    assert number_columns(table_file(tmp_path / "t 1_commas.csv"), ["a", "b"], "table").tolist() == [[1.5, 2.0], [-3.25, 4.0]]
+    assert number_columns(table_file(tmp_path / "t 1_commas.csv"), ["a", "b"], "table").tolist() == [
+        [1.5, 2.0],
+        [-3.25, 4.0],
+    ]
 
 
 def test_what_spreadsheets_leave_is_read_past_and_lines_keep_their_numbers(tmp_path):
@@ -80,7 +100,9 @@ def test_what_spreadsheets_leave_is_read_past_and_lines_keep_their_numbers(tmp_p
     with pytest.raises(TableError, match="b: expected numbers; got 'x' in line 6"):
         number_columns(frame, ["a", "b"], "table")
     (tmp_path / "index.csv").write_text(",a\n0,1\n1,2\n")
-    assert table_file(tmp_path / "index.csv")["a"].tolist() == [1, 2], "one column without a name, as pandas writes the index, is not read"
+    assert table_file(tmp_path / "index.csv")["a"].tolist() == [1, 2], (
+        "one column without a name, as pandas writes the index, is not read"
+    )
 
 
 def test_files_and_archives_are_bounded(tmp_path, monkeypatch):
@@ -107,7 +129,10 @@ def test_duplicate_headers_are_told_with_the_other_faults_where_asked(tmp_path):
 @pytest.mark.parametrize("cell", ["1e155", "-2e200", "1" * 160])
 def test_numbers_that_overflow_in_computing_are_refused(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"a\n1\n2\n{cell}\n")
-    with pytest.raises(TableError, match=r"in line 4 is too large to compute with: expected values up to 1e.150, so use another unit"):
+    with pytest.raises(
+        TableError,
+        match=r"in line 4 is too large to compute with: expected values up to 1e.150, so use another unit",
+    ):
         number_columns(table_file(tmp_path / "t.csv"), ["a"], "table")
 
 
@@ -119,7 +144,11 @@ def test_whole_numbers_of_hundreds_of_digits_are_no_numbers_that_can_be_used(tmp
 
 def test_decimal_commas_in_quotes_are_told_and_so_is_a_column_that_hardly_varies():
     frame = pd.DataFrame({"a": ["1,5", "2,5"], "b": [0.0, 1e-170]})
-    with pytest.raises(TableError, match=r"(?s)a: expected numbers; got '1,5' in line 2: write a decimal point.*b: .*too close to compute with"):
+    with pytest.raises(
+        TableError,
+        match=r"(?s)a: expected numbers; got '1,5' in line 2: write a decimal point.*b: .*too close to "
+        r"compute with",
+    ):
         number_columns(frame, ["a", "b"], "table", varying=True)
 
 

@@ -14,7 +14,12 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
 PARENTS = {"u": ["x"], "a": ["x", "u"], "b": ["a"], "y": ["a", "b", "u"]}
-PLAIN = {"graph": {"parents": PARENTS}, "context": ["x"], "box": {"a": [-1, 1], "b": [0, 2]}, "region": {"y": [None, 1.5]}}
+PLAIN = {
+    "graph": {"parents": PARENTS},
+    "context": ["x"],
+    "box": {"a": [-1, 1], "b": [0, 2]},
+    "region": {"y": [None, 1.5]},
+}
 
 
 def changed(**parts):
@@ -46,14 +51,22 @@ def test_parts_are_read_off():
             RehearsalGraph.of({"p": ("x",), "y": ("p",), "w": ("q",)}, [("p", "q")]),
             ("x",),
             Box.of({"p": (0, 1)}),
-            Polytope(("y", "w"), torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.3, -1.0]]), torch.tensor([1.0, 2.0, 0.1])),
+            Polytope(
+                ("y", "w"),
+                torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.3, -1.0]]),
+                torch.tensor([1.0, 2.0, 0.1]),
+            ),
         ),
     ],
 )
 def test_plain_data_give_the_task_back(task):
     plain = task.to_plain()
     assert json.loads(json.dumps(plain)) == plain
-    for again in (RehearsalTask.of(plain), RehearsalTask.of(OmegaConf.create(plain)), RehearsalTask.of(json.loads(json.dumps(plain)))):
+    for again in (
+        RehearsalTask.of(plain),
+        RehearsalTask.of(OmegaConf.create(plain)),
+        RehearsalTask.of(json.loads(json.dumps(plain))),
+    ):
         assert again.to_plain() == plain
         assert again.graph == task.graph
         assert torch.equal(again.region.normals, task.region.normals)
@@ -85,7 +98,10 @@ def test_a_table_to_learn_from_is_accepted():
     task = RehearsalTask.of(PLAIN)
     task.check(table())
     whole = table()
-    more = Table.observed((*whole.names, "z"), torch.cat([whole.values, torch.full((20, 1), torch.nan, dtype=torch.float64)], -1))
+    more = Table.observed(
+        (*whole.names, "z"),
+        torch.cat([whole.values, torch.full((20, 1), torch.nan, dtype=torch.float64)], -1),
+    )
     task.check(more)  # a column that is no part of the task may hold anything
 
 
@@ -107,7 +123,12 @@ def test_a_table_that_nothing_can_be_learnt_from_is_refused(bad, message):
 
 def test_contexts_are_read_in_the_tasks_order():
     task = RehearsalTask.of(changed(context=["x", "u"], box={"a": [-1, 1]}))
-    cases = [Foresight(str(x), {"u": torch.tensor(2.0 * x), "x": torch.tensor(float(x)), "more": torch.tensor(9.0)}, {}) for x in range(3)]
+    cases = [
+        Foresight(
+            str(x), {"u": torch.tensor(2.0 * x), "x": torch.tensor(float(x)), "more": torch.tensor(9.0)}, {}
+        )
+        for x in range(3)
+    ]
     assert task.given(cases).tolist() == [[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]]
     assert RehearsalTask.of(changed(context=[])).given(cases).shape == (3, 0)
     with pytest.raises(ValueError, match=r"1: expected the context \['x', 'u'\]; \['u'\] is not given"):

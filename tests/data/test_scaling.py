@@ -24,7 +24,9 @@ def test_the_training_rows_fill_the_box_and_come_back(seed: int, size: float, lo
 
 
 def test_values_outside_the_range_are_not_clipped():
-    assert solved(torch.tensor([[0.0], [10.0]])).scale(torch.tensor([[20.0]], dtype=torch.float64)).item() == pytest.approx(1.5)
+    assert solved(torch.tensor([[0.0], [10.0]])).scale(
+        torch.tensor([[20.0]], dtype=torch.float64)
+    ).item() == pytest.approx(1.5)
 
 
 def test_a_constant_column_stays_finite():

@@ -30,7 +30,9 @@ def test_foresight_names_what_is_known_and_what_may_be_set():
 
 
 def test_facts_are_plain_and_say_what_was_known():
-    ahead = Foresight("7", {"age": torch.tensor(60.0), "doses": torch.tensor([1.0, 2.0])}, {"dose": (0.0, 1.0)})
+    ahead = Foresight(
+        "7", {"age": torch.tensor(60.0), "doses": torch.tensor([1.0, 2.0])}, {"dose": (0.0, 1.0)}
+    )
     assert ahead.facts() == {"identity": "7", "given": {"age": 60.0, "doses": [1.0, 2.0]}}
     assert json.loads(json.dumps(ahead.facts())) == ahead.facts()
     assert Hindsight(Episode("42", ("a",), torch.zeros(2, 1))).facts() == {"identity": "42"}

@@ -4,7 +4,11 @@ from rehearsal_torch.data.scaling import Standardise
 
 
 def test_columns_come_back_and_have_mean_zero_and_deviation_one():
-    values = torch.randn(50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 5.0, 0.1]) + 3
+    values = (
+        torch.randn(50, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        * torch.tensor([1.0, 5.0, 0.1])
+        + 3
+    )
     scaler = Standardise(("a", "b", "c"))
     scaler.solve(values)
     shown = scaler.shown(("c", "a"), values[:, [2, 0]])

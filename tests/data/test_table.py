@@ -53,6 +53,8 @@ def test_fingerprints_tell_names_values_and_alterations_apart():
         (("a", "b"), torch.zeros(1, 2), torch.zeros(2, 2, dtype=torch.bool), "`altered` of shape"),
     ],
 )
-def test_tables_that_contradict_themselves_are_refused(names: tuple[str, ...], values: torch.Tensor, altered: torch.Tensor, sentence: str):
+def test_tables_that_contradict_themselves_are_refused(
+    names: tuple[str, ...], values: torch.Tensor, altered: torch.Tensor, sentence: str
+):
     with pytest.raises(ValueError, match=sentence):
         Table(names, values, altered)

@@ -33,7 +33,12 @@ def test_a_trial_that_cannot_be_is_refused(fields):
 def test_a_trial_becomes_another_and_stays_as_it_was():
     asked = Trial(id=3, state="pending", asked={"a": 1.0})
     done = asked.becoming(state="completed", ran={"a": 1.5}, nodes={"Y": 2.0})
-    assert (asked.state, done.state, done.asked, done.settings) == ("pending", "completed", {"a": 1.0}, {"a": 1.5})
+    assert (asked.state, done.state, done.asked, done.settings) == (
+        "pending",
+        "completed",
+        {"a": 1.0},
+        {"a": 1.5},
+    )
     assert asked.to_plain() == {"id": 3, "state": "pending", "asked": {"a": 1.0}}
     assert Trial(**done.to_plain()) == done
     with pytest.raises(ValueError, match="frozen"):
@@ -46,7 +51,20 @@ def test_a_suggestion_knows_its_trial():
     assert (made, made.trial, made.asked) == ({"a": 2.0}, 3, {"a": 1.0})
 
 
-@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int8(2), np.array([2.0]), torch.tensor(2), torch.tensor([[2.0]]), Decimal(2), Fraction(4, 2)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        2,
+        2.0,
+        np.float32(2),
+        np.int8(2),
+        np.array([2.0]),
+        torch.tensor(2),
+        torch.tensor([[2.0]]),
+        Decimal(2),
+        Fraction(4, 2),
+    ],
+)
 def test_numbers_are_numbers(value):
     assert finite(value) == 2.0
 
@@ -78,7 +96,9 @@ def test_what_is_no_finite_number_is_none(value):
 
 def test_all_faults_of_names_and_numbers_are_told_at_once():
     faults = []
-    assert named_numbers({"Temp": 1, "dose": "hot", "b": 2}, ["temp", "dose", "b"], "action", faults) == {"b": 2.0}
+    assert named_numbers({"Temp": 1, "dose": "hot", "b": 2}, ["temp", "dose", "b"], "action", faults) == {
+        "b": 2.0
+    }
     assert faults == [
         "temp: no value for this action; did you mean 'Temp'?",
         "dose: expected a finite number; got 'hot'",

@@ -5,7 +5,14 @@ import json
 import pytest
 
 from rehearsal_torch.data.trial import Trial
-from rehearsal_torch.data.trial_file import FORMAT, Campaign, TrialFileError, campaign_of, read_campaign, write_campaign
+from rehearsal_torch.data.trial_file import (
+    FORMAT,
+    Campaign,
+    TrialFileError,
+    campaign_of,
+    read_campaign,
+    write_campaign,
+)
 
 TRIALS = (
     Trial(id=1, state="completed", asked={"a": 0.1}, ran={"a": 1 / 3}, nodes={"Y": 1e-300}, altered=("Y",)),
@@ -52,7 +59,10 @@ def test_all_faults_are_named_with_trial_and_key():
         (lambda plain: plain["trials"][0].pop("id"), "trials, entry 1: id: is missing"),
         (lambda plain: plain.pop("task"), "task: is missing"),
         (lambda plain: plain.update(trials={}), "trials: expected a list; got {}"),
-        (lambda plain: plain.update(format="rehearsal-trials/2"), "another version of rehearsal_torch wrote it"),
+        (
+            lambda plain: plain.update(format="rehearsal-trials/2"),
+            "another version of rehearsal_torch wrote it",
+        ),
         (lambda plain: plain.update(format=1), "got the format 1: is it the file that was meant"),
         (lambda plain: plain.pop("format"), "got an object with task, seed, initial, trials"),
     ],

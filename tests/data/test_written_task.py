@@ -24,7 +24,12 @@ def test_a_task_is_what_was_written():
 
 
 def test_names_may_stand_without_brackets():
-    loose = {**TASK, "context": "score", "graph": {"parents": {"rate": "score", "repaid": ["stability", "rate"]}}, "candidates": ["rate"]}
+    loose = {
+        **TASK,
+        "context": "score",
+        "graph": {"parents": {"rate": "score", "repaid": ["stability", "rate"]}},
+        "candidates": ["rate"],
+    }
     task = written_task(loose)
     assert task.context == ("score",)
     assert task.graph.parents("rate") == ("score",)
@@ -34,22 +39,40 @@ def test_names_may_stand_without_brackets():
 SLIPS = [
     ({"contxt": []}, ["contxt: unknown key; did you mean 'context'?"]),
     ({"context": None, "box": None}, ["box: expected {variable: [lower, upper]}"]),
-    ({"graph": {"parents": {"rate": ["repaid"], "repaid": ["rate"]}}}, ["the edges run in a circle: repaid -> rate -> repaid"]),
+    (
+        {"graph": {"parents": {"rate": ["repaid"], "repaid": ["rate"]}}},
+        ["the edges run in a circle: repaid -> rate -> repaid"],
+    ),
     ({"graph": ["rate"]}, ["graph: expected {parents: {child: [causes]}"]),
-    ({"graph": {"parent": {}}}, ["graph.parents: missing", "graph.parent: unknown key; did you mean 'parents'?"]),
-    ({"graph": {**TASK["graph"], "bidirect": []}}, ["graph.bidirect: unknown key; did you mean 'bidirected'?"]),
+    (
+        {"graph": {"parent": {}}},
+        ["graph.parents: missing", "graph.parent: unknown key; did you mean 'parents'?"],
+    ),
+    (
+        {"graph": {**TASK["graph"], "bidirect": []}},
+        ["graph.bidirect: unknown key; did you mean 'bidirected'?"],
+    ),
     ({"box": {"rate": [1, 0]}}, ["box.rate: expected lower <= upper; got [1, 0]: swap them"]),
     ({"box": {"rate": 1}}, ["box.rate: expected [lower, upper], two finite numbers; got 1"]),
     ({"box": {"rate": [0, float("inf")]}}, ["box.rate: expected a finite number"]),
     ({"box": {"rte": [0, 1]}}, ["box: 'rte' is not in the graph; did you mean 'rate'?"]),
     ({"region": {"repaid": [0.6, 0.2]}}, ["region.repaid: expected lower <= upper"]),
     ({"region": {"repaid": [None, None]}}, ["region: expected at least one bound"]),
-    ({"region": {"names": ["repaid"], "normals": [[1.0], [-1.0]], "offsets": [0.2, -0.6]}}, ["region: no outcome satisfies all faces"]),
+    (
+        {"region": {"names": ["repaid"], "normals": [[1.0], [-1.0]], "offsets": [0.2, -0.6]}},
+        ["region: no outcome satisfies all faces"],
+    ),
     ({"region": {"names": ["repaid"], "normals": [[1.0]]}}, ["region.offsets: missing"]),
     ({"context": ["score", "incom"]}, ["context: 'incom' is not in the graph"]),
-    ({"graph": {"parents": {"rate": ["income"], "repaid": ["rate"]}}, "context": []}, ["no column 'income'; there are score, stability"]),
+    (
+        {"graph": {"parents": {"rate": ["income"], "repaid": ["rate"]}}, "context": []},
+        ["no column 'income'; there are score, stability"],
+    ),
     ({"context": ["rate"]}, ["['rate'] play two parts"]),
-    ({"context": ["repaid"], "region": {"stability": [0, 1]}}, ["context ['repaid'] follows an actionable variable"]),
+    (
+        {"context": ["repaid"], "region": {"stability": [0, 1]}},
+        ["context ['repaid'] follows an actionable variable"],
+    ),
     ({"candidates": [["stability"]]}, ["candidates: 'stability' is not in the box; there are rate"]),
 ]
 
@@ -70,7 +93,12 @@ def test_several_slips_are_told_at_once():
     del torn["context"]
     with pytest.raises(TaskError, match="4 faults") as told:
         written_task(torn, COLUMNS)
-    for words in ("contxt: unknown key", "context: missing", "box.rate: expected lower <= upper", "region.repaid: expected lower <= upper"):
+    for words in (
+        "contxt: unknown key",
+        "context: missing",
+        "box.rate: expected lower <= upper",
+        "region.repaid: expected lower <= upper",
+    ):
         assert words in str(told.value)
     with pytest.raises(TaskError, match="2 faults, nothing was fitted\n- box: missing"):
         written_task({"graph": TASK["graph"], "context": []})

@@ -42,7 +42,9 @@ def test_the_score_is_what_the_rows_before_foresaw(forgetting):
     parents, values = data()
     logs = one_by_one(parents, values, forgetting=forgetting)
     fading = forgetting ** torch.arange(len(logs) - 1, -1, -1, dtype=torch.float64)
-    assert float(solved(parents, values, forgetting=forgetting).score) == pytest.approx(float(logs @ fading), rel=1e-9)
+    assert float(solved(parents, values, forgetting=forgetting).score) == pytest.approx(
+        float(logs @ fading), rel=1e-9
+    )
 
 
 def test_rows_may_be_foreseen_in_pieces(monkeypatch):
@@ -66,7 +68,9 @@ def test_forgetting_next_to_nothing_is_forgetting_nothing():
 def test_the_order_of_rows_does_not_matter_where_nothing_is_forgotten(order):
     parents, values = data()
     place = [*range(15), *order]
-    assert float(solved(parents[place], values[place]).score) == pytest.approx(float(solved(parents, values).score), rel=1e-9)
+    assert float(solved(parents[place], values[place]).score) == pytest.approx(
+        float(solved(parents, values).score), rel=1e-9
+    )
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -75,29 +79,39 @@ def test_units_change_densities_by_their_jacobian_alone(units, shift):
     parents, values = data()
     factor = torch.tensor(units, dtype=torch.float64)
     other = solved(parents * factor[:3] + shift, values * factor[3:] - shift)
-    assert float(other.score) == pytest.approx(float(solved(parents, values).score) - 25 * math.log(units[3] * units[4]), rel=1e-6)
+    assert float(other.score) == pytest.approx(
+        float(solved(parents, values).score) - 25 * math.log(units[3] * units[4]), rel=1e-6
+    )
 
 
 def test_one_prior_is_foreseen_by_a_multivariate_t():
     parents, values = data()
     made = solved(parents, values, precisions=(0.1,), noises=(0.01,))
     rows = (torch.cat([parents, values], -1) - made.location) / made.scale
-    design, targets = torch.cat([torch.ones(40, 1, dtype=torch.float64), rows[:, :3]], -1).numpy(), rows[:, 3:].numpy()
+    design, targets = (
+        torch.cat([torch.ones(40, 1, dtype=torch.float64), rows[:, :3]], -1).numpy(),
+        rows[:, 3:].numpy(),
+    )
     prior = np.diag([LOOSE, 0.1, 0.1, 0.1])
     precision = prior + design.T @ design
     middle = np.linalg.solve(precision, design.T @ targets)
     scatter = 3 * 0.01 * np.eye(2) + targets.T @ targets - middle.T @ precision @ middle
     new = np.concatenate([[1.0], [0.3, -0.2, 0.5]])
     freedom = 3 + 40 - 2 + 1
-    law = multivariate_t(middle.T @ new, scatter * (1 + new @ np.linalg.solve(precision, new)) / freedom, df=freedom)
+    law = multivariate_t(
+        middle.T @ new, scatter * (1 + new @ np.linalg.solve(precision, new)) / freedom, df=freedom
+    )
     shown = made.location[:3] + made.scale[:3] * torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64)
     for value in ([0.1, 0.4], [-1.0, 2.0]):
         raw = made.location[3:] + made.scale[3:] * torch.tensor(value, dtype=torch.float64)
-        assert float(made.log_predictive(shown, raw)) == pytest.approx(law.logpdf(value) - float(made.scale[3:].log().sum()), rel=1e-9)
+        assert float(made.log_predictive(shown, raw)) == pytest.approx(
+            law.logpdf(value) - float(made.scale[3:].log().sum()), rel=1e-9
+        )
 
 
 def test_the_evidence_is_the_prior_law_of_all_rows():
-    # Integrated over draws of SciPy's prior: few rows and a prior that is not far from them keep the average stable.
+    # Integrated over draws of SciPy's prior: few rows and a prior that is not far from them keep the average
+    # stable.
     parents, values = data(rows=6, parents=1)
     made = solved(parents, values, first=3, precisions=(1.0,), noises=(1.0,))
     rows = ((torch.cat([parents, values], -1) - made.location) / made.scale).numpy()
@@ -105,7 +119,8 @@ def test_the_evidence_is_the_prior_law_of_all_rows():
     random = np.random.default_rng(0)
     noise = invwishart.rvs(3, 3 * np.eye(2), size=draws, random_state=random)
     root = np.linalg.cholesky(noise)
-    # A nearly flat intercept would make the average useless; its part is exact, so that only slopes and noise are drawn.
+    # A nearly flat intercept would make the average useless; its part is exact, so that only slopes and noise
+    # are drawn.
     slopes = random.standard_normal((draws, 1, 2)) @ root.transpose(0, 2, 1)
     inverse, logdet = np.linalg.inv(noise), np.linalg.slogdet(noise)[1]
     found = []
@@ -116,9 +131,15 @@ def test_the_evidence_is_the_prior_law_of_all_rows():
         within = np.einsum("dnc,dce,dne->d", left - centre, inverse, left - centre)
         share = LOOSE * count / (LOOSE + count)
         between = share * np.einsum("dnc,dce,dne->d", centre, inverse, centre)
-        logs = -0.5 * (within + between + count * logdet) - count * math.log(2 * math.pi) + math.log(LOOSE / (LOOSE + count))
+        logs = (
+            -0.5 * (within + between + count * logdet)
+            - count * math.log(2 * math.pi)
+            + math.log(LOOSE / (LOOSE + count))
+        )
         found.append(np.log(np.mean(np.exp(logs - logs.max()))) + logs.max())
-    assert float(made.score) == pytest.approx(found[1] - found[0] - 3 * float(made.scale[1:].log().sum()), abs=0.1)
+    assert float(made.score) == pytest.approx(
+        found[1] - found[0] - 3 * float(made.scale[1:].log().sum()), abs=0.1
+    )
 
 
 def test_draws_have_the_law_of_matrix_normal_and_inverse_wishart():
@@ -130,12 +151,18 @@ def test_draws_have_the_law_of_matrix_normal_and_inverse_wishart():
     mean = made.scatter[0] / (freedom - 3)
     assert torch.allclose(covariance.mean(0), mean * unit * unit.unsqueeze(-1), rtol=0.03, atol=0.002)
     precision = made.root[0] @ made.root[0].mT
-    reference = matrix_normal(made.middle[0].numpy(), np.linalg.inv(precision.numpy()), mean.numpy()).rvs(40_000, random_state=1)
+    reference = matrix_normal(made.middle[0].numpy(), np.linalg.inv(precision.numpy()), mean.numpy()).rvs(
+        40_000, random_state=1
+    )
     slopes = torch.from_numpy(reference[:, 1:]) * unit / made.scale[:3].unsqueeze(-1)
     spread = slopes.flatten(1).std(0)
-    assert ((weights.flatten(1).mean(0) - slopes.flatten(1).mean(0)).abs() < 5 * spread * (2 / 40_000) ** 0.5).all()
+    assert (
+        (weights.flatten(1).mean(0) - slopes.flatten(1).mean(0)).abs() < 5 * spread * (2 / 40_000) ** 0.5
+    ).all()
     assert torch.allclose(weights.flatten(1).std(0), spread, rtol=0.03)
-    assert torch.allclose(torch.corrcoef(weights.flatten(1).T), torch.corrcoef(slopes.flatten(1).T), atol=0.03)
+    assert torch.allclose(
+        torch.corrcoef(weights.flatten(1).T), torch.corrcoef(slopes.flatten(1).T), atol=0.03
+    )
     assert torch.isfinite(intercept).all()
 
 
@@ -148,15 +175,22 @@ def test_draws_and_forecasts_are_one_law():
         law = torch.distributions.MultivariateNormal(intercept + parents[row] @ weights, covariance)
         logs = law.log_prob(values[row])
         average = torch.logsumexp(logs, 0) - math.log(40_000)
-        assert float(made.log_predictive(parents[row], values[row])) == pytest.approx(float(average), abs=0.05)
+        assert float(made.log_predictive(parents[row], values[row])) == pytest.approx(
+            float(average), abs=0.05
+        )
     again = made.draw(40_000, torch.Generator().manual_seed(0))
-    assert all(torch.equal(one, other) for one, other in zip(again, (weights, intercept, covariance), strict=True))
+    assert all(
+        torch.equal(one, other) for one, other in zip(again, (weights, intercept, covariance), strict=True)
+    )
 
 
 def test_draws_of_two_equations_are_independent():
     # Members of the mixture must not come in the same order everywhere.
     parents, values = data(rows=20)
-    one, other = (solved(parents, values[:, [column]], first=10).draw(20_000, torch.Generator().manual_seed(column)) for column in (0, 1))
+    one, other = (
+        solved(parents, values[:, [column]], first=10).draw(20_000, torch.Generator().manual_seed(column))
+        for column in (0, 1)
+    )
     both = torch.stack([one[2].log().flatten(), other[2].log().flatten(), one[0][:, 0, 0], other[0][:, 0, 0]])
     correlation = torch.corrcoef(both)
     assert (correlation[[0, 0, 2, 2], [1, 3, 1, 3]].abs() < 0.03).all()
@@ -165,22 +199,38 @@ def test_draws_of_two_equations_are_independent():
 def test_the_truth_is_found_and_forgotten():
     parents, values = data(rows=2000)
     made = solved(parents, values, first=20)
-    weights, intercept, covariance = (each.mean(0) for each in made.draw(2000, torch.Generator().manual_seed(0)))
-    assert torch.allclose(weights, torch.tensor([[1.0, -1.0], [0.02, 0.0], [30.0, 50.0]], dtype=torch.float64), rtol=0.1, atol=0.05)
+    weights, intercept, covariance = (
+        each.mean(0) for each in made.draw(2000, torch.Generator().manual_seed(0))
+    )
+    assert torch.allclose(
+        weights,
+        torch.tensor([[1.0, -1.0], [0.02, 0.0], [30.0, 50.0]], dtype=torch.float64),
+        rtol=0.1,
+        atol=0.05,
+    )
     assert torch.allclose(covariance, torch.tensor([[0.5, 0.3], [0.3, 0.4]], dtype=torch.float64), atol=0.05)
     assert torch.isfinite(intercept).all()
     turned = torch.cat([values[:1000], -values[1000:]])
-    slopes = solved(parents, turned, first=20, forgetting=0.97).draw(2000, torch.Generator().manual_seed(0))[0].mean(0)
+    slopes = (
+        solved(parents, turned, first=20, forgetting=0.97)
+        .draw(2000, torch.Generator().manual_seed(0))[0]
+        .mean(0)
+    )
     assert torch.allclose(slopes[0], torch.tensor([-1.0, 1.0], dtype=torch.float64), atol=0.6)
 
 
 def test_a_basis_may_be_worth_less():
     parents, values = data()
     made = ConjugateRegression(3, 2)
-    made.solve(parents, values, torch.full((40,), 0.1, dtype=torch.float64), torch.zeros(40, dtype=torch.bool))
+    made.solve(
+        parents, values, torch.full((40,), 0.1, dtype=torch.float64), torch.zeros(40, dtype=torch.bool)
+    )
     assert float(made.count) == pytest.approx(4.0)
     assert float(made.score) == 0.0
-    assert (made.draw(4000, torch.Generator().manual_seed(0))[0].std(0) > solved(parents, values).draw(4000, torch.Generator().manual_seed(0))[0].std(0)).all()
+    assert (
+        made.draw(4000, torch.Generator().manual_seed(0))[0].std(0)
+        > solved(parents, values).draw(4000, torch.Generator().manual_seed(0))[0].std(0)
+    ).all()
 
 
 def test_hard_rows_are_no_trouble():
@@ -209,7 +259,9 @@ def test_rows_that_do_not_fit_are_refused(change, message):
         ConjugateRegression(3, 2).solve(*change(parents, values, early.double(), ~early))
 
 
-@pytest.mark.parametrize("wrong", [{"forgetting": 0.0}, {"forgetting": 1.1}, {"precisions": ()}, {"noises": (0.0,)}])
+@pytest.mark.parametrize(
+    "wrong", [{"forgetting": 0.0}, {"forgetting": 1.1}, {"precisions": ()}, {"noises": (0.0,)}]
+)
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match="expected"):
         ConjugateRegression(3, 2, **wrong)

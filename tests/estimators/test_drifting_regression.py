@@ -25,7 +25,13 @@ def one(**more):
 def run(made, rows, touched=None, first=10, start=(0.0, 0.0, 0.0)):
     cells = torch.zeros_like(rows, dtype=torch.bool) if touched is None else touched
     begin = torch.tensor([[start]], dtype=torch.float64).expand(len(rows), -1, -1)
-    made.solve(rows, cells, begin, torch.full((len(rows), 1), 0.09, dtype=torch.float64), torch.full((len(rows),), first))
+    made.solve(
+        rows,
+        cells,
+        begin,
+        torch.full((len(rows), 1), 0.09, dtype=torch.float64),
+        torch.full((len(rows),), first),
+    )
     return made
 
 

@@ -12,7 +12,9 @@ def data(rows=30, seed=0):
     stream = np.random.default_rng(seed)
     parents = stream.normal(size=(rows, 4)) * [1.0, 5.0, 0.1, 1.0] + [2.0, 0.0, 1.0, -3.0]
     noise = stream.multivariate_normal([0, 0], [[0.2, 0.1], [0.1, 0.3]], rows)
-    return torch.from_numpy(parents), torch.from_numpy(parents @ np.array([[1.0, 0.0], [-0.3, 0.2], [4.0, 1.0], [0.0, 0.0]]) + noise)
+    return torch.from_numpy(parents), torch.from_numpy(
+        parents @ np.array([[1.0, 0.0], [-0.3, 0.2], [4.0, 1.0], [0.0, 0.0]]) + noise
+    )
 
 
 def solved(parents, values, first=10, **settings):
@@ -34,14 +36,23 @@ def test_it_is_the_bayesian_ridge_of_scikit_learn(rows):
     weights, intercept, covariance = made.draw(20_000, torch.Generator().manual_seed(0))
     unit = (made.scale[4] / made.scale[:4]).numpy()
     assert np.allclose(weights[:, :, 0].T.cov(), reference.sigma_ * unit * unit[:, None], rtol=0.1, atol=1e-3)
-    assert np.allclose(intercept[:, 0] + (weights[:, :, 0] @ parents.mean(0)), values[:, 0].mean()), "the mean is taken for known"
+    assert np.allclose(intercept[:, 0] + (weights[:, :, 0] @ parents.mean(0)), values[:, 0].mean()), (
+        "the mean is taken for known"
+    )
     assert covariance.std() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 def test_the_score_is_what_the_rows_before_foresaw(forgetting):
     parents, values = data()
-    logs = [float(solved(parents[:row], values[:row], forgetting=forgetting).log_predictive(parents[row], values[row])) for row in range(10, 30)]
+    logs = [
+        float(
+            solved(parents[:row], values[:row], forgetting=forgetting).log_predictive(
+                parents[row], values[row]
+            )
+        )
+        for row in range(10, 30)
+    ]
     expected = sum(forgetting ** (19 - place) * each for place, each in enumerate(logs))
     assert float(solved(parents, values, forgetting=forgetting).score) == pytest.approx(expected, rel=1e-9)
 
@@ -58,7 +69,9 @@ def test_a_table_that_grows_is_not_gone_through_again(forgetting):
     other = values.clone()
     other[3] += 1.0
     made.solve(parents, other, early.double(), ~early)
-    assert float(made.score) == float(solved(parents, other, forgetting=forgetting).score), "other rows are learnt anew"
+    assert float(made.score) == float(solved(parents, other, forgetting=forgetting).score), (
+        "other rows are learnt anew"
+    )
 
 
 def test_members_of_a_clique_share_noise():
@@ -70,8 +83,20 @@ def test_members_of_a_clique_share_noise():
 def test_old_rows_fade():
     parents, values = data(300)
     turned = torch.cat([values[:200], -values[200:]])
-    assert float(solved(parents, turned, first=290, forgetting=0.95).draw(1000, torch.Generator().manual_seed(0))[0][:, 0, 0].mean()) < -0.8
-    assert float(solved(parents, turned, first=290).draw(1000, torch.Generator().manual_seed(0))[0][:, 0, 0].mean()) > 0
+    assert (
+        float(
+            solved(parents, turned, first=290, forgetting=0.95)
+            .draw(1000, torch.Generator().manual_seed(0))[0][:, 0, 0]
+            .mean()
+        )
+        < -0.8
+    )
+    assert (
+        float(
+            solved(parents, turned, first=290).draw(1000, torch.Generator().manual_seed(0))[0][:, 0, 0].mean()
+        )
+        > 0
+    )
 
 
 def test_without_parents_there_is_a_mean():

@@ -13,7 +13,17 @@ def examples(count=40, seed=0):
     stream = torch.Generator().manual_seed(seed)
     inputs = torch.rand(count, 3, 2, generator=stream, dtype=DOUBLE)
     noise = torch.randn(count, 3, generator=stream, dtype=DOUBLE)
-    values = torch.stack([(4 * inputs[:, 0]).sin().prod(-1), (30 * inputs[:, 1, 0]).cos(), torch.zeros(count, dtype=DOUBLE)], -1) + 0.2 * noise
+    values = (
+        torch.stack(
+            [
+                (4 * inputs[:, 0]).sin().prod(-1),
+                (30 * inputs[:, 1, 0]).cos(),
+                torch.zeros(count, dtype=DOUBLE),
+            ],
+            -1,
+        )
+        + 0.2 * noise
+    )
     kept = torch.ones(count, 3, dtype=torch.bool)
     kept[-5:, 1] = False
     middle = torch.where(kept, values, 0.0).sum(0) / kept.sum(0)
@@ -23,7 +33,9 @@ def examples(count=40, seed=0):
 
 def trained(part, given, epochs=350):
     total = torch.full((len(given[0]),), len(given[0]))
-    Descent(max_epochs=epochs, batch_size=1000, learning_rate=0.05, precision="64-true", progress=False).train(part, (*given, total))
+    Descent(
+        max_epochs=epochs, batch_size=1000, learning_rate=0.05, precision="64-true", progress=False
+    ).train(part, (*given, total))
     return part
 
 
@@ -44,7 +56,9 @@ def test_a_short_wave_is_not_taken_for_noise():
 
 def test_batches_that_are_not_everything_are_refused():
     inputs, targets, kept = examples()
-    with pytest.raises(ValueError, match=r"all 40 rows in one batch; got 10: set trainer.batch_size to 40 or more"):
+    with pytest.raises(
+        ValueError, match=r"all 40 rows in one batch; got 10: set trainer.batch_size to 40 or more"
+    ):
         TrainedProcesses([2, 1, 0]).loss(inputs[:10], targets[:10], kept[:10], torch.full((10,), 40))
 
 
@@ -97,7 +111,9 @@ def test_given_noise_keeps_its_lengths_unless_told_to_fit():
 @pytest.mark.parametrize("made", [SolvedProcesses, TrainedProcesses])
 def test_a_penalty_is_taken_off_the_log_posterior(made):
     inputs, targets, kept = examples()
-    values = targets + 2 * inputs[:, :, 0] * torch.randn(40, 3, generator=torch.Generator().manual_seed(5), dtype=DOUBLE)
+    values = targets + 2 * inputs[:, :, 0] * torch.randn(
+        40, 3, generator=torch.Generator().manual_seed(5), dtype=DOUBLE
+    )
     plain, held = SolvedProcesses([2, 1, 0]), made([2, 1, 0], DependencePenalty(1.0))
     plain.solve(inputs, values, kept)
     if isinstance(held, SolvedProcesses):

@@ -31,7 +31,10 @@ def test_the_quick_probability_agrees_with_permutations():
     inputs = torch.stack([where for _, where in cases])
     noise = torch.stack([own * (0.3 + (seed % 3) * where[:, 0]) for seed, (own, where) in enumerate(cases)])
     quick = independent_probability(noise, inputs, torch.ones_like(noise, dtype=torch.bool))
-    slow = torch.tensor([dependence(*each, permutations=400).probability for each in zip(noise, inputs, strict=True)], dtype=DOUBLE)
+    slow = torch.tensor(
+        [dependence(*each, permutations=400).probability for each in zip(noise, inputs, strict=True)],
+        dtype=DOUBLE,
+    )
     assert float((quick - slow).abs().max()) < 0.08
 
 

@@ -4,7 +4,13 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
-from rehearsal_torch.estimators.gp_posterior import HyperParameters, Posterior, log_posterior, maximise, starts
+from rehearsal_torch.estimators.gp_posterior import (
+    HyperParameters,
+    Posterior,
+    log_posterior,
+    maximise,
+    starts,
+)
 from rehearsal_torch.estimators.kernel import Rows, factors, lower_root, slopes
 
 DOUBLE = torch.float64
@@ -13,15 +19,23 @@ DOUBLE = torch.float64
 def data(count=40, width=2, seed=0):
     stream = torch.Generator().manual_seed(seed)
     inputs = torch.rand(count, width, generator=stream, dtype=DOUBLE)
-    values = (6 * inputs[:, 0]).sin() * inputs[:, -1] + 0.2 * torch.randn(count, generator=stream, dtype=DOUBLE)
+    values = (6 * inputs[:, 0]).sin() * inputs[:, -1] + 0.2 * torch.randn(
+        count, generator=stream, dtype=DOUBLE
+    )
     return inputs, (values - values.mean()) / values.std()
 
 
 def rows_of(*each):
     """Several regressions, padded to one batch."""
     count, width = max(len(y) for _, y in each), max(x.shape[1] for x, _ in each)
-    inputs, targets = torch.zeros(len(each), count, width, dtype=DOUBLE), torch.zeros(len(each), count, dtype=DOUBLE)
-    kept, used = torch.zeros(len(each), count, dtype=torch.bool), torch.zeros(len(each), width, dtype=torch.bool)
+    inputs, targets = (
+        torch.zeros(len(each), count, width, dtype=DOUBLE),
+        torch.zeros(len(each), count, dtype=DOUBLE),
+    )
+    kept, used = (
+        torch.zeros(len(each), count, dtype=torch.bool),
+        torch.zeros(len(each), width, dtype=torch.bool),
+    )
     for place, (x, y) in enumerate(each):
         inputs[place, : len(y), : x.shape[1]], targets[place, : len(y)] = x, y
         kept[place, : len(y)], used[place, : x.shape[1]] = True, True
@@ -41,7 +55,10 @@ def gpytorch_model(inputs, targets, at=None, mean=None, place=0):
 def test_evidence_and_priors_are_those_of_botorchs_single_task_gp():
     cases = [data(40, 2), data(25, 1, seed=1), data(40, 3, seed=2)]
     rows = rows_of(*cases)
-    at = HyperParameters(torch.tensor([[-1.0, 0.3, 0.0], [-0.5, 0.0, 0.0], [0.2, -0.4, 1.0]], dtype=DOUBLE), torch.tensor([-2.0, -3.0, -1.0], dtype=DOUBLE))
+    at = HyperParameters(
+        torch.tensor([[-1.0, 0.3, 0.0], [-0.5, 0.0, 0.0], [0.2, -0.4, 1.0]], dtype=DOUBLE),
+        torch.tensor([-2.0, -3.0, -1.0], dtype=DOUBLE),
+    )
     found = factors(rows, at.log_lengths, at.log_noises)
     for place, (inputs, targets) in enumerate(cases):
         made, objective = gpytorch_model(inputs, targets, at, found.mean[place], place)
@@ -66,7 +83,9 @@ def test_the_maximum_is_no_worse_than_botorchs():
 
 def test_slopes_are_those_of_automatic_differentiation():
     rows = rows_of(data(30, 2), data(20, 1, seed=1))
-    rows = rows.aimed(rows.targets, 0.5 + torch.rand(2, 30, generator=torch.Generator().manual_seed(0), dtype=DOUBLE))
+    rows = rows.aimed(
+        rows.targets, 0.5 + torch.rand(2, 30, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    )
     lengths = torch.tensor([[-1.0, 0.2], [-0.7, 0.0]], dtype=DOUBLE, requires_grad=True)
     noises = torch.tensor([-2.0, -1.0], dtype=DOUBLE, requires_grad=True)
     (-factors(rows, lengths, noises).log_evidence(rows)).sum().backward()
@@ -100,8 +119,12 @@ def test_leave_one_out_is_what_leaving_one_out_gives():
         others = [each for each in range(12) if each != place]
         kernel = found.kernel[0] + at.log_noises.exp() * torch.eye(12, dtype=DOUBLE)
         weights = torch.linalg.solve(kernel[others][:, others], kernel[others, place])
-        assert float(residual[0, place]) == pytest.approx(float(targets[place] - found.mean[0] - weights @ (targets[others] - found.mean[0])), abs=1e-9)
-        assert float(variance[0, place]) == pytest.approx(float(kernel[place, place] - weights @ kernel[others, place]), abs=1e-9)
+        assert float(residual[0, place]) == pytest.approx(
+            float(targets[place] - found.mean[0] - weights @ (targets[others] - found.mean[0])), abs=1e-9
+        )
+        assert float(variance[0, place]) == pytest.approx(
+            float(kernel[place, place] - weights @ kernel[others, place]), abs=1e-9
+        )
 
 
 @pytest.mark.filterwarnings("ignore:Data")

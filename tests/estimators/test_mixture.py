@@ -15,7 +15,9 @@ def noises(count=200, seed=0):
     normal = torch.randn(count, 3, generator=stream, dtype=DOUBLE)
     which = torch.randint(2, (count,), generator=stream)
     third = torch.randint(3, (count,), generator=stream) - 1
-    values = torch.stack([(2.0 * which - 1) + 0.3 * normal[:, 0], normal[:, 1], 2.0 * third + 0.2 * normal[:, 2]], -1)
+    values = torch.stack(
+        [(2.0 * which - 1) + 0.3 * normal[:, 0], normal[:, 1], 2.0 * third + 0.2 * normal[:, 2]], -1
+    )
     return (values - values.mean(0)) / values.std(0), torch.ones(count, 3, dtype=torch.bool)
 
 

@@ -33,7 +33,15 @@ def test_two_modes_that_stand_apart_make_the_mean_better_known():
 
 
 def test_normal_noise_loses_next_to_nothing():
-    errors = torch.tensor([[error(phi, node("additive", 120, seed, normal).table)[0] for phi in ("heteroskedastic", "mixture")] for seed in range(4)])
+    errors = torch.tensor(
+        [
+            [
+                error(phi, node("additive", 120, seed, normal).table)[0]
+                for phi in ("heteroskedastic", "mixture")
+            ]
+            for seed in range(4)
+        ]
+    )
     assert float(errors[:, 1].mean()) < 1.1 * float(errors[:, 0].mean())
 
 

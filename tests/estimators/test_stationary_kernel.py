@@ -7,7 +7,16 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 
 from rehearsal_torch.estimators.gaussian_process import SolvedProcesses, TrainedProcesses
-from rehearsal_torch.estimators.kernel import KINDS, Rows, blended, correlation, factors, places, slopes, steepness
+from rehearsal_torch.estimators.kernel import (
+    KINDS,
+    Rows,
+    blended,
+    correlation,
+    factors,
+    places,
+    slopes,
+    steepness,
+)
 from rehearsal_torch.training.descent import Descent
 
 DOUBLE = torch.float64
@@ -46,8 +55,13 @@ def test_each_regression_has_its_own():
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_slopes_of_the_evidence_are_those_of_differences(kind):
     yes = torch.ones(1, 15, dtype=torch.bool)
-    rows = Rows(draws(1, 15, 2), draws(1, 15, seed=1) - 0.5, yes, yes[:, :2], yes.double(), torch.tensor([kind]))
-    at = torch.tensor([[math.log(0.4), math.log(0.9)]], dtype=DOUBLE), torch.tensor([math.log(0.05)], dtype=DOUBLE)
+    rows = Rows(
+        draws(1, 15, 2), draws(1, 15, seed=1) - 0.5, yes, yes[:, :2], yes.double(), torch.tensor([kind])
+    )
+    at = (
+        torch.tensor([[math.log(0.4), math.log(0.9)]], dtype=DOUBLE),
+        torch.tensor([math.log(0.05)], dtype=DOUBLE),
+    )
     own = slopes(rows, factors(rows, *at), *at)
     lengths, noises = (each.clone().requires_grad_() for each in at)
     told = torch.autograd.grad(-factors(rows, lengths, noises).log_evidence(rows).sum(), (lengths, noises))
@@ -57,11 +71,15 @@ def test_slopes_of_the_evidence_are_those_of_differences(kind):
 
 def examples(function, count=60, noise=0.01):
     inputs = draws(count, 1, 1, seed=3)
-    values = function(inputs[:, 0]) + noise * torch.randn(count, 1, dtype=DOUBLE, generator=torch.Generator().manual_seed(4))
+    values = function(inputs[:, 0]) + noise * torch.randn(
+        count, 1, dtype=DOUBLE, generator=torch.Generator().manual_seed(4)
+    )
     return inputs, (values - values.mean()) / values.std(), torch.ones(count, 1, dtype=torch.bool)
 
 
-@pytest.mark.parametrize(("function", "smooth"), [(lambda w: (w - 0.4).abs(), False), (lambda w: torch.sin(6 * w), True)])
+@pytest.mark.parametrize(
+    ("function", "smooth"), [(lambda w: (w - 0.4).abs(), False), (lambda w: torch.sin(6 * w), True)]
+)
 def test_the_rows_tell_a_kink_from_a_wave(function, smooth):
     part = SolvedProcesses([1], kernel="learnt")
     part.solve(*examples(function))
@@ -72,9 +90,14 @@ def test_both_ways_of_fitting_choose_the_same():
     given = examples(lambda w: (w - 0.4).abs())
     solved, other = SolvedProcesses([1], kernel="learnt"), TrainedProcesses([1], kernel="learnt")
     solved.solve(*given)
-    Descent(max_epochs=300, batch_size=1000, learning_rate=0.05, patience=None, precision="64-true", progress=False).train(
-        other, (*given, torch.full((60,), 60))
-    )
+    Descent(
+        max_epochs=300,
+        batch_size=1000,
+        learning_rate=0.05,
+        patience=None,
+        precision="64-true",
+        progress=False,
+    ).train(other, (*given, torch.full((60,), 60)))
     assert torch.equal(solved.kinds, other.kinds)
     torch.testing.assert_close(solved.log_posterior(), other.log_posterior(), rtol=1e-3, atol=1e-3)
 
@@ -85,7 +108,9 @@ def test_the_kernel_is_kept_in_the_state():
     again = SolvedProcesses([1], kernel="learnt")
     again.load_state_dict(part.state_dict())
     scaled = draws(5, 1, seed=9)
-    for one, other in zip(part.posteriors()[0].believed(scaled), again.posteriors()[0].believed(scaled), strict=True):
+    for one, other in zip(
+        part.posteriors()[0].believed(scaled), again.posteriors()[0].believed(scaled), strict=True
+    ):
         assert torch.equal(one, other)
 
 

@@ -8,7 +8,9 @@ from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 
 def test_the_interval_covers_the_mean_of_a_skewed_law_about_as_often_as_it_says():
     draws = np.random.default_rng(1).exponential(size=(300, 60))
-    covered = np.mean([found.low <= 1 <= found.high for found in (mean_interval(row, resamples=400) for row in draws)])
+    covered = np.mean(
+        [found.low <= 1 <= found.high for found in (mean_interval(row, resamples=400) for row in draws)]
+    )
     # Standard error of the share at 0.95 is 0.0126; the bootstrap is known to fall a little short at n = 60.
     assert 0.90 <= covered <= 0.985
 

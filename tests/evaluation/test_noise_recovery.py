@@ -1,4 +1,5 @@
-"""What is said of recovered noise: right for a model that knows the truth, and nothing for one without the graph."""
+"""What is said of recovered noise: right for a model that knows the truth, and nothing for one without the
+graph."""
 
 import pytest
 import torch
@@ -33,10 +34,16 @@ def test_points_are_those_of_the_rows(rows):
     world = Dropwave(initial=200, seed=3)
     _, noise = world.explained()
     law = world.noise["X"]
-    true = torch.tensor([row.true for row in rows if (row.node, row.part, row.quantity) == ("X", "fitted", POINT)], dtype=torch.float64)
+    true = torch.tensor(
+        [row.true for row in rows if (row.node, row.part, row.quantity) == ("X", "fitted", POINT)],
+        dtype=torch.float64,
+    )
     torch.testing.assert_close(true, (noise[:, 0] - law.mean) / law.variance**0.5, rtol=0.02, atol=0.02)
 
 
 def test_a_model_without_the_graph_recovers_nothing():
     world = Dropwave(initial=20)
-    assert recovery_rows(world, fit(ExogenousModel(world.task, structure="black_box"), world.observations())) == []
+    assert (
+        recovery_rows(world, fit(ExogenousModel(world.task, structure="black_box"), world.observations()))
+        == []
+    )

@@ -19,7 +19,9 @@ def doing(changed: dict[int, int]) -> Decision:
     return Decision(alteration, 0.0, status="recommended" if changed else "no_action")
 
 
-@given(st.integers(0, PROBLEM.count() - 1), st.dictionaries(st.integers(0, 8), st.integers(0, 24), max_size=3))
+@given(
+    st.integers(0, PROBLEM.count() - 1), st.dictionaries(st.integers(0, 8), st.integers(0, 24), max_size=3)
+)
 def test_parts_sum_to_the_gain_in_either_order(index: int, changed: dict[int, int]) -> None:
     situation, decision = PROBLEM.situation(index), doing(changed)
     parts, score = gain_parts(PROBLEM, situation.episode, decision), PROBLEM.score(situation, decision)
@@ -29,7 +31,9 @@ def test_parts_sum_to_the_gain_in_either_order(index: int, changed: dict[int, in
 
 def test_fluids_alone_are_not_scored() -> None:
     for index in range(PROBLEM.count()):
-        observed = PROBLEM.levels.digitise(PROBLEM.situation(index).episode.columns(PROBLEM.levels.names)).tolist()
+        observed = PROBLEM.levels.digitise(
+            PROBLEM.situation(index).episode.columns(PROBLEM.levels.names)
+        ).tolist()
         same_vasopressor = {2: observed[2] // 5 * 5 + (observed[2] + 1) % 5}
         doses = PROBLEM.courses_of_doses(PROBLEM.situation(index).episode, doing(same_vasopressor))
         if torch.equal(doses[0][:, 0], doses[1][:, 0]):
@@ -44,7 +48,10 @@ def test_a_vasopressor_given_to_the_untreated_costs_points_by_scoring() -> None:
     counted = 0
     for index in range(PROBLEM.count()):
         episode = PROBLEM.situation(index).episode
-        if float(episode.columns(["max_dose_vaso"])[3, 0]) == 0 and float(episode.columns(["MeanBP"])[3, 0]) >= 70:
+        if (
+            float(episode.columns(["max_dose_vaso"])[3, 0]) == 0
+            and float(episode.columns(["MeanBP"])[3, 0]) >= 70
+        ):
             assert gain_parts(PROBLEM, episode, doing({3: 20})).scoring_first == -4
             counted += 1
     assert counted > 3

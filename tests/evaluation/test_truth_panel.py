@@ -36,7 +36,12 @@ def rows(problem: SepsisSimulated, model: TransitionModel) -> list[TruthRow]:
     decided: list[tuple[Hindsight, Decision]] = []
     for index in range(problem.count()):
         situation = problem.situation(index)
-        decided.append((situation, GreedyChanges()(CounterfactualReturn(model, situation, LinearReward({"SOFA": -1.0}), 1))))
+        decided.append(
+            (
+                situation,
+                GreedyChanges()(CounterfactualReturn(model, situation, LinearReward({"SOFA": -1.0}), 1)),
+            )
+        )
     return list(truth_rows(model, problem, decided, 1))
 
 
@@ -48,7 +53,10 @@ def mean(rows: list[TruthRow], **wanted: str) -> float:
 
 def test_abduction_beats_fresh_noise(rows: list[TruthRow]) -> None:
     for feature in ("MeanBP", "SOFA", "paO2", "Platelets_count"):
-        errors = {name: mean(rows, sequence="random change", feature=feature, quantity="rmse", estimator=name) for name in ("learnt", "fresh noise")}
+        errors = {
+            name: mean(rows, sequence="random change", feature=feature, quantity="rmse", estimator=name)
+            for name in ("learnt", "fresh noise")
+        }
         assert errors["learnt"] < 0.7 * errors["fresh noise"]
 
 
@@ -61,12 +69,17 @@ def test_regret_is_the_distance_to_the_optimum_and_never_negative(rows: list[Tru
 
 
 def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
-    claimed, true = ([row.episode for row in rows if row.quantity == "improvement" and row.estimator == name] for name in ("claimed", "true"))
+    claimed, true = (
+        [row.episode for row in rows if row.quantity == "improvement" and row.estimator == name]
+        for name in ("claimed", "true")
+    )
     assert claimed == true
     assert len(claimed) == 6
 
 
-def test_errors_by_step_average_to_the_panels(problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]) -> None:
+def test_errors_by_step_average_to_the_panels(
+    problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]
+) -> None:
     episode = problem.situation(2).episode
     decision = random_change(model, problem, episode)
     (first,) = decision.actions()
@@ -75,7 +88,9 @@ def test_errors_by_step_average_to_the_panels(problem: SepsisSimulated, model: T
     assert len(errors) == 3 * len(FEATURES) * (episode.horizon - 1 - first)
     for estimator in ("learnt", "observed course", "fresh noise"):
         squares = [row.error**2 for row in errors if (row.feature, row.estimator) == ("MeanBP", estimator)]
-        panel = mean(rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator)
+        panel = mean(
+            rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator
+        )
         assert (sum(squares) / len(squares)) ** 0.5 == pytest.approx(panel)
     nothing = Decision(None, 0.0, status="no_action")
     assert not list(step_errors(model, problem, episode, nothing, "nothing"))
@@ -91,8 +106,11 @@ def changed(model: TransitionModel, observed: torch.Tensor, chosen: torch.Tensor
     return Decision(Alteration(names, chosen[steps]), 0.0, doses=doses)
 
 
-def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, model: TransitionModel) -> None:
-    """The best single change among a model's doses has no regret, though those doses are not the problem's."""
+def test_regret_is_measured_over_the_models_own_doses(
+    problem: SepsisSimulated, model: TransitionModel
+) -> None:
+    """The best single change among a model's doses has no regret, though those doses are not the
+    problem's."""
     other = deepcopy(model)
     other.levels.fix(torch.tensor([[0.0, 0.01, 0.02, 0.05, 0.09], [0.0, 500.0, 1000.0, 2000.0, 4000.0]]))
     differ = 0
@@ -103,7 +121,11 @@ def test_regret_is_measured_over_the_models_own_doses(problem: SepsisSimulated, 
         sequences[torch.arange(9 * 25), torch.arange(9 * 25) // 25] = torch.arange(9 * 25) % 25
         tried = [changed(other, observed, chosen) for chosen in sequences]
         best = max(tried, key=lambda decision: problem.score(situation, decision)["true_value"])
-        regret = [row.value for row in truth_rows(other, problem, [(situation, best)], 1) if (row.quantity, row.estimator) == ("regret", "true")]
+        regret = [
+            row.value
+            for row in truth_rows(other, problem, [(situation, best)], 1)
+            if (row.quantity, row.estimator) == ("regret", "true")
+        ]
         assert regret == pytest.approx([0.0])
         differ += problem.optimum(situation) != problem.score(situation, best)["true_value"]
     assert differ

@@ -11,7 +11,8 @@ def test_what_a_module_defines_is_found():
 
 @pytest.mark.parametrize(
     "target",
-    ["rehearsal_torch.run_folder.Path", "rehearsal_torch.run_folder.RunFolder.lock", "rehearsal_torch.run_folder._cells",
+    ["rehearsal_torch.run_folder.Path", "rehearsal_torch.run_folder.RunFolder.lock",
+    "rehearsal_torch.run_folder._cells",
      "rehearsal_torch_too.run_folder.RunFolder",
      "os.mkdir", "rehearsal_torch", "rehearsal_torch.none.Thing", "", "..", 3, None],
 )  # fmt: skip

@@ -20,7 +20,10 @@ with locked(sys.argv[1]):
 
 def test_who_comes_second_is_told_who_was_first(tmp_path):
     with locked(tmp_path / "run"):
-        with pytest.raises(InUseError, match=rf"run is in use by process {os.getpid()} on .* since 2") as told, locked(tmp_path / "run"):
+        with (
+            pytest.raises(InUseError, match=rf"run is in use by process {os.getpid()} on .* since 2") as told,
+            locked(tmp_path / "run"),
+        ):
             raise AssertionError("two at a time")
         assert len(str(told.value).splitlines()) == 1
         assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [LOCK, f"{LOCK}.json"]
@@ -46,7 +49,9 @@ def test_a_file_has_its_lock_beside_it(tmp_path):
 
 
 def test_a_killed_process_holds_nothing(tmp_path):
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     with process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(InUseError, match=f"by process {process.pid}"), locked(tmp_path):

@@ -4,10 +4,13 @@ import pytest
 
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml, text_of, yaml_of
 
-BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12))
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12)
+)
 HOSTILE = {
     "alias bomb": BOMB,
-    "merged bomb": "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{p: *a{i - 1}, q: *a{i - 1}, r: *a{i - 1}}}\n" for i in range(1, 40)),
+    "merged bomb": "a0: &a0 {x: 1}\n"
+    + "".join(f"a{i}: &a{i} {{p: *a{i - 1}, q: *a{i - 1}, r: *a{i - 1}}}\n" for i in range(1, 40)),
     "nested": "[" * 3000 + "]" * 3000,
     "deep mapping": "".join(" " * i + "a:\n" for i in range(300)),
     "names itself": "&a [*a]",
@@ -34,7 +37,11 @@ def test_hostile_yaml_is_refused_at_once_and_by_name(text):
 
 def test_what_people_write_is_read():
     text = "bounds: &one [0, 1]\nbox: {a: *one, b: *one}\nmore: {<<: {c: 1}, d: .inf}\n"
-    assert yaml_of(text, "t") == {"bounds": [0, 1], "box": {"a": [0, 1], "b": [0, 1]}, "more": {"c": 1, "d": float("inf")}}
+    assert yaml_of(text, "t") == {
+        "bounds": [0, 1],
+        "box": {"a": [0, 1], "b": [0, 1]},
+        "more": {"c": 1, "d": float("inf")},
+    }
     assert yaml_of("", "t") is None
     assert json_of('{"a": [1, 2.5, null, true]}', "t") == {"a": [1, 2.5, None, True]}
 
@@ -50,7 +57,12 @@ def test_a_file_says_what_is_wrong_with_it(tmp_path):
     large.write_bytes(b"a" * 2000)
     wide.write_bytes("a: 1".encode("utf-16"))
     marked.write_bytes(b"\xef\xbb\xbf{}")
-    for path, words in ((large, "at most 1,999 bytes"), (tmp_path, "a folder, not a file"), (tmp_path / "none.yaml", "no such file"), ("a\0b", "no such file")):
+    for path, words in (
+        (large, "at most 1,999 bytes"),
+        (tmp_path, "a folder, not a file"),
+        (tmp_path / "none.yaml", "no such file"),
+        ("a\0b", "no such file"),
+    ):
         with pytest.raises(PlainFileError, match=words):
             read_yaml(path, 1999 if path == large else 2000)
     with pytest.raises(PlainFileError, match="UTF-16: save the file again as UTF-8"):

@@ -11,7 +11,10 @@ def test_rows_are_read_as_they_stand(tmp_path):
     (tmp_path / "a.csv").write_text(f"{WHOLE}cid,2,")
     assert torn(tmp_path / "a.csv")
     found = read_rows(tmp_path / "a.csv", ("who", "seed"), ("value",), ("seed",))
-    assert [(row["who"], row["seed"], row["value"]) for row in found] == [("ann", "0", "0.5"), ("bob", "1", "")]
+    assert [(row["who"], row["seed"], row["value"]) for row in found] == [
+        ("ann", "0", "0.5"),
+        ("bob", "1", ""),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -20,7 +23,10 @@ def test_rows_are_read_as_they_stand(tmp_path):
         (WHOLE.replace("who", "name").encode(), r"expected the columns who; got 'name,seed,value'"),
         (WHOLE.replace("who", "seed").encode(), r"expected the columns who"),
         (WHOLE.replace("who,seed", "who,who").encode(), r"expected the columns seed"),
-        (WHOLE.replace("bob,1,", "bob,1").encode(), r"line 4: expected 3 cells, as many as the header has; got 2"),
+        (
+            WHOLE.replace("bob,1,", "bob,1").encode(),
+            r"line 4: expected 3 cells, as many as the header has; got 2",
+        ),
         (WHOLE.replace("0.5", "hot").encode(), r"line 2, value: expected a number; got 'hot'"),
         (WHOLE.replace("bob,1", "bob,1.5").encode(), r"line 4, seed: expected a whole number; got '1.5'"),
         (WHOLE.replace("ann", '"ann').encode(), r"line \d: expected comma-separated cells"),

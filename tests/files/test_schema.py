@@ -1,11 +1,26 @@
-"""Schemas: what is read of plain data, how paths and values are shown, and that nothing is converted on the quiet."""
+"""Schemas: what is read of plain data, how paths and values are shown, and that nothing is converted on the
+quiet."""
 
 import numpy as np
 import pytest
 import torch
 from pydantic import Field
 
-from rehearsal_torch.files.schema import Bounds, FaultsError, Name, Names, Number, Schema, Sides, listed, meant, path_of, plain_of, read, shown
+from rehearsal_torch.files.schema import (
+    Bounds,
+    FaultsError,
+    Name,
+    Names,
+    Number,
+    Schema,
+    Sides,
+    listed,
+    meant,
+    path_of,
+    plain_of,
+    read,
+    shown,
+)
 
 
 class Inner(Schema):
@@ -26,9 +41,25 @@ class Outer(Schema):
 
 
 def test_what_is_right_is_read_with_its_defaults():
-    found, faults = read(Outer, {"name": 7, "names": "a", "number": "1e3", "bounds": (0, 2), "sides": [None, float("inf")], "inner": {"depth": 1}})
+    found, faults = read(
+        Outer,
+        {
+            "name": 7,
+            "names": "a",
+            "number": "1e3",
+            "bounds": (0, 2),
+            "sides": [None, float("inf")],
+            "inner": {"depth": 1},
+        },
+    )
     assert faults == []
-    assert (found["name"], found["names"], found["number"], found["bounds"], found["sides"]) == ("7", ["a"], 1000.0, [0.0, 2.0], [None, None])
+    assert (found["name"], found["names"], found["number"], found["bounds"], found["sides"]) == (
+        "7",
+        ["a"],
+        1000.0,
+        [0.0, 2.0],
+        [None, None],
+    )
     assert found["inner"].depth == 1.0
     assert read(Outer, {"name": "a"})[0]["names"] == []
 
@@ -38,15 +69,28 @@ def test_what_is_right_is_read_with_its_defaults():
     [
         ({}, "name: missing; expected what it is called"),
         ({"name": None}, "name: expected a name; got None"),
-        ({"name": True}, "name: expected a name; got True: YAML reads yes, no, on, off, true and false as truth values, so put the name in quotes"),
+        (
+            {"name": True},
+            "name: expected a name; got True: YAML reads yes, no, on, off, true and false as truth values, "
+            "so put the name in quotes",
+        ),
         ({"name": 1.5}, "name: expected a name; got 1.5: put it in quotes"),
         ({"name": "a\u2028b"}, "name: expected a name of 1 to 200 letters in one line; got 'a\\u2028b'"),
         ({"name": "a", "names": ["b", ["c"]]}, "names[1]: expected a name; got ['c']"),
         ({"name": "a", "names": {"b": 1}}, "names: expected a list of names; got {'b': 1}"),
-        ({"name": "a", "number": float("nan")}, "number: expected a finite number, at most 1e+150 in size; got nan"),
-        ({"name": "a", "number": 10**400}, f"number: expected a finite number, at most 1e+150 in size; got 1{'0' * 59} ..."),
+        (
+            {"name": "a", "number": float("nan")},
+            "number: expected a finite number, at most 1e+150 in size; got nan",
+        ),
+        (
+            {"name": "a", "number": 10**400},
+            f"number: expected a finite number, at most 1e+150 in size; got 1{'0' * 59} ...",
+        ),
         ({"name": "a", "number": "1.5"}, "number: expected a number; got '1.5': take the quotes off"),
-        ({"name": "a", "sides": [float("inf"), None]}, "sides: expected [lower, upper], null for an open side; got [inf, None]: an open side is null"),
+        (
+            {"name": "a", "sides": [float("inf"), None]},
+            "sides: expected [lower, upper], null for an open side; got [inf, None]: an open side is null",
+        ),
         ({"name": "a", "inner": {"depth": 1, "width": 2}}, "inner.width: unknown key; leave it out"),
         ({"name": "a", "nam": 1}, "nam: unknown key; did you mean 'name'?"),
         ({"name": {"b"}}, "name: expected a name; got {'b'}"),
@@ -64,7 +108,11 @@ def test_parts_without_a_fault_are_read_beside_those_with_one():
 
 
 def test_arrays_and_tensors_become_lists_and_sizes_are_bounded():
-    assert plain_of({"a": (1, torch.ones(2)), "b": np.float64(0.5), "c": np.eye(1)}) == {"a": [1, [1.0, 1.0]], "b": 0.5, "c": [[1.0]]}
+    assert plain_of({"a": (1, torch.ones(2)), "b": np.float64(0.5), "c": np.eye(1)}) == {
+        "a": [1, [1.0, 1.0]],
+        "b": 0.5,
+        "c": [[1.0]],
+    }
     deep = []
     for _ in range(50):
         deep = [deep]

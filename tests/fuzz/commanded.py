@@ -13,13 +13,26 @@ from tests.scripts.typing_in import command, surroundings
 
 # Seconds of the processor and by the clock: a whole command imports, decides and draws.
 LIMITS = {"busy": 12.0, "clock": 90.0}
-# So many of a family's commands are processes of their own, which take seconds to start; the others run in this one.
+# So many of a family's commands are processes of their own, which take seconds to start; the others run in
+# this one.
 PROCESSES = 2
 SMALL = {
     "own_table": ["+experiment=own_table", "decision=care", "limit=2", "workers=1", "dataset.validation=0.5"],
-    "own_system": ["+experiment=own_system", "search.raw=16", "search.starts=6", "search.steps=5", "objective.draws=8", "objective.judged=16", "workers=1"],
+    "own_system": [
+        "+experiment=own_system",
+        "search.raw=16",
+        "search.starts=6",
+        "search.steps=5",
+        "objective.draws=8",
+        "objective.judged=16",
+        "workers=1",
+    ],
 }
-MAINS = {"decide": lambda typed: command_line.main(decide, typed), "learn_graph": learn_graph.main, "prepare": prepare.main}
+MAINS = {
+    "decide": lambda typed: command_line.main(decide, typed),
+    "learn_graph": learn_graph.main,
+    "prepare": prepare.main,
+}
 
 
 def deciding(experiment, path="table.csv", task="task.yaml"):
@@ -39,10 +52,16 @@ def typed_in(script, typed, apart, run="run"):
     before = lines_of(Path(run))
     if apart:
         try:
-            done = subprocess.run(command(script, *typed), env=surroundings(), capture_output=True, timeout=60, check=False)
+            done = subprocess.run(
+                command(script, *typed), env=surroundings(), capture_output=True, timeout=60, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise FaultError(f"still running after 60 s: {error}") from None
-        code, out, err = done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+        code, out, err = (
+            done.returncode,
+            done.stdout.decode("utf-8", "replace"),
+            done.stderr.decode("utf-8", "replace"),
+        )
     else:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

@@ -30,7 +30,11 @@ def judged(request, record_property, monkeypatch, tmp_path):
             verdict = outcome(work, **limits)
         except FaultError as fault:
             alone = f'pytest -m slow tests/fuzz -k "{name}[{request.node.callspec.id}]"'
-            pytest.fail(f"{family}, {way}, number {request.node.callspec.id} (alone: {alone})\n{str(shown)[:3000]}\n{fault}", pytrace=False)
+            pytest.fail(
+                f"{family}, {way}, number {request.node.callspec.id} (alone: "
+                f"{alone})\n{str(shown)[:3000]}\n{fault}",
+                pytrace=False,
+            )
         finally:
             record_property("fuzz", [family, way, verdict])
 
@@ -38,14 +42,23 @@ def judged(request, record_property, monkeypatch, tmp_path):
 
 
 def pytest_terminal_summary(terminalreporter):
-    reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", "") == "call"]
-    counts = Counter(tuple(value) for report in reports for key, value in report.user_properties if key == "fuzz")
+    reports = [
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call"
+    ]
+    counts = Counter(
+        tuple(value) for report in reports for key, value in report.user_properties if key == "fuzz"
+    )
     if not counts:
         return
     terminalreporter.write_sep("=", "fuzz: inputs by family")
     for family, way in sorted({key[:2] for key in counts}):
         each = {verdict: counts[family, way, verdict] for verdict in ("accepted", "refused", "failed")}
-        terminalreporter.write_line(f"{family:<12} {way:<15} " + ", ".join(f"{count} {verdict}" for verdict, count in each.items()))
+        terminalreporter.write_line(
+            f"{family:<12} {way:<15} " + ", ".join(f"{count} {verdict}" for verdict, count in each.items())
+        )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -32,7 +32,10 @@ CONFOUNDED = {
     "candidates": [["a"], ["c"], ["a", "c"]],
 }
 SEQUENTIAL = {
-    "graph": {"cliques": [["x"], ["a"], ["v"], ["b"], ["y"]], "edges": [["x", "a"], ["x", "v"], ["a", "v"], ["x", "b"], ["v", "b"], ["v", "y"], ["b", "y"]]},
+    "graph": {
+        "cliques": [["x"], ["a"], ["v"], ["b"], ["y"]],
+        "edges": [["x", "a"], ["x", "v"], ["a", "v"], ["x", "b"], ["v", "b"], ["v", "y"], ["b", "y"]],
+    },
     "context": ["x"],
     "box": {"a": [-1.5, 1.5], "b": [-2, 2]},
     "region": {"names": ["y"], "normals": [[1.0], [-1.0]], "offsets": [1.0, 1.0]},
@@ -44,20 +47,35 @@ MOVING = {
     "box": {"a": [-1.5, 1.5]},
     "region": {"y": [-1, 1], "u": [None, 2]},
 }
-REHEARSALS = [(CONFOUNDED, confounded_table(ROWS)), (SEQUENTIAL, sequential_table(ROWS)), (MOVING, confounded_table(ROWS))]
+REHEARSALS = [
+    (CONFOUNDED, confounded_table(ROWS)),
+    (SEQUENTIAL, sequential_table(ROWS)),
+    (MOVING, confounded_table(ROWS)),
+]
 
 TRIALS = [
-    {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 2]}, "reward": "Y"},
+    {
+        "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
+        "actions": {"a": [0, 1], "b": [0, 2]},
+        "reward": "Y",
+    },
     {
         "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
         "actions": {"a": [0, 1], "b": [0, 2]},
         "reward": {"targets": {"X": 0.5, "Y": 0.0}, "mean": True},
         "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]},
     },
-    {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 2]}, "reward": {"weights": {"Y": 1.0, "X": -0.5}}},
+    {
+        "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
+        "actions": {"a": [0, 1], "b": [0, 2]},
+        "reward": {"weights": {"Y": 1.0, "X": -0.5}},
+    },
 ]
 
-ridge = partial(NestedRidge, estimator=partial(SpectralEnsemble, members=1, features=40, directed_by=40, chosen_by=40, iterations=4))
+ridge = partial(
+    NestedRidge,
+    estimator=partial(SpectralEnsemble, members=1, features=40, directed_by=40, chosen_by=40, iterations=4),
+)
 quick = partial(ExogenousModel, phi="homoskedastic", components=1, kernel="rbf")
 search = AcquisitionSearch(raw=16, starts=3, incumbents=1, kept=1, steps=5, glance=2)
 bound = partial(ConfidenceBound, draws=8, judged=16, plausible=4)
@@ -68,7 +86,10 @@ def experiments(count=9):
     stream = torch.Generator().manual_seed(5)
     a, b, e, f = torch.rand(4, count, generator=stream, dtype=torch.float64)
     x = a**2 + 0.02 * e
-    return Table.observed(("a", "b", "X", "Y"), torch.stack([a, 2 * b, x, 1 - (x - 0.3) ** 2 - (2 * b - 1.2) ** 2 + 0.02 * f], -1))
+    return Table.observed(
+        ("a", "b", "X", "Y"),
+        torch.stack([a, 2 * b, x, 1 - (x - 0.3) ** 2 - (2 * b - 1.2) ** 2 + 0.02 * f], -1),
+    )
 
 
 def rows_of(table):
@@ -95,8 +116,12 @@ def optimised(task, past):
     optimiser = CausalOptimiser(task, quick, bound, search, initial=5)
     optimiser.read(past)
     for action in optimiser.ask(2):
-        optimiser.task.check_action(torch.tensor([action[name] for name in optimiser.task.actions], dtype=torch.float64))
+        optimiser.task.check_action(
+            torch.tensor([action[name] for name in optimiser.task.actions], dtype=torch.float64)
+        )
     if len(optimiser.table) >= 5:
         action, worth = optimiser.recommend()
-        optimiser.task.check_action(torch.tensor([action[name] for name in optimiser.task.actions], dtype=torch.float64))
+        optimiser.task.check_action(
+            torch.tensor([action[name] for name in optimiser.task.actions], dtype=torch.float64)
+        )
         assert abs(worth) < float("inf"), f"recommended with the worth {worth}"

@@ -1,6 +1,7 @@
 """Seeded changes of what people, programs and disks hand over: plain data, tables and bytes.
 
-Everything is drawn from a `random.Random` that the family and the number of an input decide, so that each input can be made again alone.
+Everything is drawn from a `random.Random` that the family and the number of an input decide, so that each
+input can be made again alone.
 """
 
 import gzip
@@ -12,16 +13,50 @@ import zlib
 
 from tests.toys.mutated import holder_of, places
 
-NUMBERS = [0, -0.0, 1, -1, 2, 0.5, 1e-320, 1e-300, 1e149, 1e155, 1e308, -1e308, 10**19, 10**400, math.nan, math.inf, -math.inf]
+NUMBERS = [
+    0,
+    -0.0,
+    1,
+    -1,
+    2,
+    0.5,
+    1e-320,
+    1e-300,
+    1e149,
+    1e155,
+    1e308,
+    -1e308,
+    10**19,
+    10**400,
+    math.nan,
+    math.inf,
+    -math.inf,
+]
 TEXTS = [
-    "", " ", "a", "x" * 300, "nan", "inf", "-inf", "null", "true", "no", "1e3", "0,5", "1.5", "0x10", "1_000", "a\nb", "a\tb", "\0", "a\0b", "\ufeff",
+    "", " ", "a", "x" * 300, "nan", "inf", "-inf", "null", "true", "no", "1e3", "0,5", "1.5", "0x10",
+    "1_000", "a\nb", "a\tb", "\0", "a\0b", "\ufeff",
     "\u202ea", "set:X", "Größe",
-    "体温", "🙂", "../../etc/passwd", "/dev/null", "C:\\temp", "a b", "a[0]", "[a]", "{a}", "{}", "{a: 1}", "%s", "%(a)s", "${a}", "${oc.env:HOME}",
-    "a,b", 'a"b', "a'b", "a=b", "a;b", "# a", "- a", "*a", "&a", "!!python/object:os.x", "action[0]", "__class__", "_target_", "self", "-", "~", "a->b",
+    "体温", "🙂", "../../etc/passwd", "/dev/null", "C:\\temp", "a b", "a[0]", "[a]", "{a}", "{}", "{a: 1}",
+    "%s", "%(a)s", "${a}", "${oc.env:HOME}",
+    "a,b", 'a"b', "a'b", "a=b", "a;b", "# a", "- a", "*a", "&a", "!!python/object:os.x", "action[0]",
+    "__class__", "_target_", "self", "-", "~", "a->b",
 ]  # fmt: skip
 # Names that a variable may bear in someone's file.
 NAMES = [text for text in TEXTS if text.strip() and text.isprintable() and len(text) < 100]
-OTHERS = [None, True, False, [], [[]], {}, [None], {"a": None}, [["a", "b"]], {"a": ["b"]}, [1, 2], {"normals": [[1]], "offsets": [1]}]
+OTHERS = [
+    None,
+    True,
+    False,
+    [],
+    [[]],
+    {},
+    [None],
+    {"a": None},
+    [["a", "b"]],
+    {"a": ["b"]},
+    [1, 2],
+    {"normals": [[1]], "offsets": [1]},
+]
 BYTES = [
     b"\0",
     b"\0" * 40,
@@ -45,7 +80,8 @@ BYTES = [
 
 
 def source(family, number):
-    """Where everything random of an input comes from; FUZZ_SEED=1 and so on make other inputs than the lane's own."""
+    """Where everything random of an input comes from; FUZZ_SEED=1 and so on make other inputs than the lane's
+    own."""
     return random.Random(f"{family} {number} {os.environ.get('FUZZ_SEED', '')}".rstrip())
 
 
@@ -80,7 +116,17 @@ def _number(rng, holder, key, *_):
         holder[key] = rng.choice(NUMBERS)
     else:
         holder[key] = rng.choice(
-            [-value, value * 1e6, value * 1e-12, value + 1e9, str(value), [value], float(value), int(value) if abs(value) < 1e18 else 0, not value]
+            [
+                -value,
+                value * 1e6,
+                value * 1e-12,
+                value + 1e9,
+                str(value),
+                [value],
+                float(value),
+                int(value) if abs(value) < 1e18 else 0,
+                not value,
+            ]
         )
 
 
@@ -88,7 +134,18 @@ def _text(rng, holder, key, *_):
     value = holder[key]
     if isinstance(value, str):
         holder[key] = rng.choice(
-            [value.upper(), f"{value} ", value[1:], value * 40, f"${{{value}}}", f"{value}\n", f"{value}'", list(value), [value], {value: value}]
+            [
+                value.upper(),
+                f"{value} ",
+                value[1:],
+                value * 40,
+                f"${{{value}}}",
+                f"{value}\n",
+                f"{value}'",
+                list(value),
+                [value],
+                {value: value},
+            ]
         )
     else:
         holder[key] = rng.choice(TEXTS)
@@ -137,7 +194,11 @@ def _unwrap(rng, holder, key, *_):
 
 def _repeat(rng, holder, key, *_):
     value = holder[key]
-    holder[key] = value * rng.choice([2, 50, 3000]) if isinstance(value, list) and len(value) < 50 else [value] * rng.choice([2, 3, 30])
+    holder[key] = (
+        value * rng.choice([2, 50, 3000])
+        if isinstance(value, list) and len(value) < 50
+        else [value] * rng.choice([2, 3, 30])
+    )
 
 
 def _shuffle(rng, holder, key, *_):
@@ -164,7 +225,9 @@ def _another(rng, holder, key, paths, whole):
 def _bound(rng, holder, key, *_):
     value = holder[key]
     if isinstance(value, int | float) and not isinstance(value, bool):
-        holder[key] = rng.choice([value - 1, value + 1, value * 3, 0.0, value + 1e-9, value * 1e12, value + 1.6e9, value * 1e-9])
+        holder[key] = rng.choice(
+            [value - 1, value + 1, value * 3, 0.0, value + 1e-9, value * 1e12, value + 1.6e9, value * 1e-9]
+        )
     elif isinstance(value, list) and len(value) == 2:
         value.reverse()
     elif isinstance(value, list) and value:
@@ -262,7 +325,9 @@ def _ends(rng, content):
 
 
 def _encoding(rng, content):
-    return content.decode("utf-8", "replace").encode(rng.choice(["utf-16", "utf-16-le", "utf-8-sig", "utf-32", "latin-1", "cp1252"]), "replace")
+    return content.decode("utf-8", "replace").encode(
+        rng.choice(["utf-16", "utf-16-le", "utf-8-sig", "utf-32", "latin-1", "cp1252"]), "replace"
+    )
 
 
 def _word(rng, content):
@@ -275,14 +340,38 @@ def _word(rng, content):
 
 
 def _pack(rng, content):
-    return rng.choice([gzip.compress(content, mtime=0), zlib.compress(content), content * 2, content[::-1], b"", content + content[: len(content) // 2]])
+    return rng.choice(
+        [
+            gzip.compress(content, mtime=0),
+            zlib.compress(content),
+            content * 2,
+            content[::-1],
+            b"",
+            content + content[: len(content) // 2],
+        ]
+    )
 
 
-DAMAGES = [_cut, _flip, _insert, _insert, _blank, _take_out, _lines, _lines, _ends, _encoding, _word, _word, _pack]
+DAMAGES = [
+    _cut,
+    _flip,
+    _insert,
+    _insert,
+    _blank,
+    _take_out,
+    _lines,
+    _lines,
+    _ends,
+    _encoding,
+    _word,
+    _word,
+    _pack,
+]
 
 
 def rows_changed(rng, rows):
-    """A table, a list of lists of texts with the header first, that is changed in a few places; it stays a table, more or less."""
+    """A table, a list of lists of texts with the header first, that is changed in a few places; it stays a
+    table, more or less."""
     rows = [list(row) for row in rows]
     for _ in range(rng.randint(1, 3)):
         row, column = rng.randrange(len(rows)), rng.randrange(max(len(rows[0]), 1))
@@ -299,7 +388,25 @@ def _cell(rng, rows, row, column):
 
 def _wild(rng, rows, row, column):
     _set(
-        rows[row], column, rng.choice(["1e7", "-1e15", "1e149", "-1e149", "1e155", "1e-320", "0", "-0.0", " 3 ", "+7", "1e308", "12345678901234567890", "0.1"])
+        rows[row],
+        column,
+        rng.choice(
+            [
+                "1e7",
+                "-1e15",
+                "1e149",
+                "-1e149",
+                "1e155",
+                "1e-320",
+                "0",
+                "-0.0",
+                " 3 ",
+                "+7",
+                "1e308",
+                "12345678901234567890",
+                "0.1",
+            ]
+        ),
     )
 
 
@@ -315,7 +422,10 @@ def _column(rng, rows, row, column):
 
 
 def _scaled(rng, rows, row, column):
-    factor, offset = rng.choice([1e-300, 1e-12, 1e12, 1e148, -1.0, 1.0, 0.0]), rng.choice([0.0, 0.0, 1e7, 1.6e9, -1e15, 1e149])
+    factor, offset = (
+        rng.choice([1e-300, 1e-12, 1e12, 1e148, -1.0, 1.0, 0.0]),
+        rng.choice([0.0, 0.0, 1e7, 1.6e9, -1e15, 1e149]),
+    )
     for cells in rows[1:]:
         try:
             _set(cells, column, repr(float(cells[column]) * factor + offset))
@@ -341,7 +451,11 @@ def _more_columns(rng, rows, row, column):
 
 
 def _header(rng, rows, row, column):
-    _set(rows[0], column, rng.choice([rng.choice(TEXTS), rng.choice(rows[0]), f" {rows[0][column]} ", rows[0][column].lower()]))
+    _set(
+        rows[0],
+        column,
+        rng.choice([rng.choice(TEXTS), rng.choice(rows[0]), f" {rows[0][column]} ", rows[0][column].lower()]),
+    )
 
 
 def _fewer(rng, rows, row, column):
@@ -357,7 +471,14 @@ def _same(rng, rows, row, column):
 
 
 def _ragged(rng, rows, row, column):
-    rng.choice([rows[row].pop if rows[row] else rows.reverse, lambda: rows[row].append("7"), lambda: rows.insert(row, []), rows[row].reverse])()
+    rng.choice(
+        [
+            rows[row].pop if rows[row] else rows.reverse,
+            lambda: rows[row].append("7"),
+            lambda: rows.insert(row, []),
+            rows[row].reverse,
+        ]
+    )()
 
 
 def _decimal(rng, rows, row, column):

@@ -1,4 +1,5 @@
-"""Checkpoints: configuration, weights and card mutated, loaded for a task, and decided with where they still load."""
+"""Checkpoints: configuration, weights and card mutated, loaded for a task, and decided with where they still
+load."""
 
 import hashlib
 import shutil
@@ -49,8 +50,10 @@ def fitted(tmp_path_factory):
                 surrogate = objective.surrogate
                 config = {
                     "_target_": "rehearsal_torch.surrogates.transition.TransitionModel",
-                    "varying": ["x0", "x1"], "static": ["age"], "contextual": ["vent"], "doses": ["drug0"], "levels": 3,
-                    "mechanism": {"_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale", "_partial_": True, "hidden": 8},
+                    "varying": ["x0", "x1"], "static": ["age"], "contextual": ["vent"], "doses": ["drug0"],
+                    "levels": 3,
+                    "mechanism": {"_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale",
+                    "_partial_": True, "hidden": 8},
                 }  # fmt: skip
                 made[kind] = (save(surrogate, config, folder), objective)
             else:
@@ -59,7 +62,10 @@ def fitted(tmp_path_factory):
                 if kind == "exogenous":
                     config |= {"phi": "homoskedastic", "components": 1, "kernel": "rbf"}
                 torch.manual_seed(0)
-                surrogate = fit(instantiate(config, _convert_="all"), REHEARSALS[0][1] if kind in REHEARSED else experiments())
+                surrogate = fit(
+                    instantiate(config, _convert_="all"),
+                    REHEARSALS[0][1] if kind in REHEARSED else experiments(),
+                )
                 made[kind] = (save(surrogate, config, folder), None)
         return made[kind]
 
@@ -74,7 +80,11 @@ def weights_changed(rng, content):
         tensor, other = tensors[name], rng.choice(sorted(tensors))
         change = rng.choice([0, 1, 2, 2, 3, 3, 3, 3, 4, 5, 6, 7, 8])
         if change == 0:
-            tensors[name] = tensor.to(rng.choice([torch.float16, torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16]))
+            tensors[name] = tensor.to(
+                rng.choice(
+                    [torch.float16, torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16]
+                )
+            )
         elif change == 1:
             tensors[name] = rng.choice(
                 [
@@ -85,9 +95,13 @@ def weights_changed(rng, content):
                 ]
             ).contiguous()
         elif change == 2 and tensor.is_floating_point() and tensor.numel():
-            tensor.view(-1)[rng.randrange(tensor.numel())] = rng.choice([float("nan"), float("inf"), 1e30, 1e-30, 0.0, -1.0])
+            tensor.view(-1)[rng.randrange(tensor.numel())] = rng.choice(
+                [float("nan"), float("inf"), 1e30, 1e-30, 0.0, -1.0]
+            )
         elif change == 3 and tensor.numel():
-            tensors[name] = (tensor.to(torch.float64) * rng.choice([0.0, -1.0, 1e6, 1e-9, 1e300, 3.0, 1.1, 0.9, 1.01, 0.5])).to(tensor.dtype)
+            tensors[name] = (
+                tensor.to(torch.float64) * rng.choice([0.0, -1.0, 1e6, 1e-9, 1e300, 3.0, 1.1, 0.9, 1.01, 0.5])
+            ).to(tensor.dtype)
         elif change == 4:
             tensors[name], tensors[other] = tensors[other].clone(), tensor.clone()
         elif change == 5:
@@ -107,7 +121,16 @@ def spoilt(rng, folder):
     """Damages a checkpoint; the card's SHA-256 mostly goes with it, as somebody who tampers would have it."""
     told = []
     for _ in range(rng.choice([1, 1, 2])):
-        name = rng.choice(["config.yaml", "config.yaml", "weights.safetensors", "weights.safetensors", "weights.safetensors", "card.yaml"])
+        name = rng.choice(
+            [
+                "config.yaml",
+                "config.yaml",
+                "weights.safetensors",
+                "weights.safetensors",
+                "weights.safetensors",
+                "card.yaml",
+            ]
+        )
         path = folder / name
         if not path.is_file():
             continue
@@ -116,13 +139,21 @@ def spoilt(rng, folder):
         elif name == "weights.safetensors":
             content = path.read_bytes()
             try:
-                path.write_bytes(weights_changed(rng, content) if rng.random() < 0.75 else damaged(rng, content))
+                path.write_bytes(
+                    weights_changed(rng, content) if rng.random() < 0.75 else damaged(rng, content)
+                )
             except safetensors.SafetensorError:
                 path.write_bytes(damaged(rng, content))
         else:
-            plain = yaml.safe_load(path.read_text(encoding="utf-8", errors="replace")) if rng.random() < 0.75 and not told else None
+            plain = (
+                yaml.safe_load(path.read_text(encoding="utf-8", errors="replace"))
+                if rng.random() < 0.75 and not told
+                else None
+            )
             content = (
-                yaml.safe_dump(changed(rng, plain), sort_keys=False).encode("utf-8", "replace") if isinstance(plain, dict) else damaged(rng, path.read_bytes())
+                yaml.safe_dump(changed(rng, plain), sort_keys=False).encode("utf-8", "replace")
+                if isinstance(plain, dict)
+                else damaged(rng, path.read_bytes())
             )
             path.write_bytes(content)
         told.append(f"{name}: {path.read_bytes()[:1500] if path.is_file() else 'gone'}")
@@ -135,7 +166,9 @@ def spoilt(rng, folder):
 def used(kind, surrogate, episode):
     """Decides with what was loaded."""
     if kind in REHEARSED:
-        situation = Foresight("1", {"x": torch.tensor(0.3, dtype=torch.float64)}, Box.of({"a": (-1.5, 1.5)}).bounds())
+        situation = Foresight(
+            "1", {"x": torch.tensor(0.3, dtype=torch.float64)}, Box.of({"a": (-1.5, 1.5)}).bounds()
+        )
         (decision,) = decided(surrogate, REHEARSED[kind], [situation])
         sound(decision, situation)
     elif kind == "transition":
@@ -155,7 +188,15 @@ def test_checkpoints(number, judged, fitted, tmp_path):
     made, episode = fitted(kind)
     folder = shutil.copytree(made, tmp_path / "checkpoint")
     told = spoilt(rng, folder)
-    task = None if rng.random() < 0.3 else list(episode.situation.episode.names) if kind == "transition" else TASK if kind in REHEARSED else TRIALS[0]
+    task = (
+        None
+        if rng.random() < 0.3
+        else list(episode.situation.episode.names)
+        if kind == "transition"
+        else TASK
+        if kind in REHEARSED
+        else TRIALS[0]
+    )
 
     def work():
         surrogate = load(folder, task=task)
@@ -173,7 +214,9 @@ def test_checkpoints_command(number, judged, fitted, tmp_path):
     kind = ["linear_structural", "exogenous"][number % 2]
     made, _ = fitted(kind)
     told = spoilt(rng, shutil.copytree(made, tmp_path / "checkpoint"))
-    task, rows = (TASK, rows_of(REHEARSALS[0][1])) if kind in REHEARSED else (TRIALS[0], rows_of(experiments()))
+    task, rows = (
+        (TASK, rows_of(REHEARSALS[0][1])) if kind in REHEARSED else (TRIALS[0], rows_of(experiments()))
+    )
     (tmp_path / "table.csv").write_text(text_of(rows), encoding="utf-8")
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task), encoding="utf-8")
     typed = [*deciding("own_table" if kind in REHEARSED else "own_system"), "checkpoint=checkpoint"]

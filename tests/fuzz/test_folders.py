@@ -1,4 +1,5 @@
-"""Run folders and folders of studies of which every file may be damaged: taken up again, reported, and read as a record."""
+"""Run folders and folders of studies of which every file may be damaged: taken up again, reported, and read
+as a record."""
 
 import json
 import shutil
@@ -31,7 +32,14 @@ WARD = [
     "surrogate.levels=2",
 ]
 RUNS = {
-    "rehearsal": ["+experiment=auf", "decision=care", "dataset.rows=30", "limit=2", "workers=1", "truth=false"],
+    "rehearsal": [
+        "+experiment=auf",
+        "decision=care",
+        "dataset.rows=30",
+        "limit=2",
+        "workers=1",
+        "truth=false",
+    ],
     "trials": ["+experiment=cbo", "limit=2", *SEARCH],
     "episodes": ["+experiment=sepsis", "decision=greedy", "workers=1", "limit=2", *WARD],
 }
@@ -55,7 +63,11 @@ def finished(tmp_path_factory):
 
 def files(folder):
     return sorted(
-        path for path in folder.rglob("*") if path.is_file() and path.suffix in (".yaml", ".json", ".jsonl", ".csv", ".safetensors") and path.stat().st_size
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.suffix in (".yaml", ".json", ".jsonl", ".csv", ".safetensors")
+        and path.stat().st_size
     )
 
 
@@ -82,7 +94,11 @@ def spoilt(rng, folder):
         elif rng.random() < 0.05:
             path.unlink()
             path.mkdir()
-        elif path.suffix in (".json", ".jsonl", ".yaml") and path.name not in "".join(told) and rng.random() < 0.5:
+        elif (
+            path.suffix in (".json", ".jsonl", ".yaml")
+            and path.name not in "".join(told)
+            and rng.random() < 0.5
+        ):
             path.write_bytes(edited(rng, path))
         else:
             path.write_bytes(damaged(rng, path.read_bytes()))
@@ -94,7 +110,13 @@ def spoilt(rng, folder):
 
 def study(rng, folder):
     """A study's tables, their first lines, one or two of them damaged."""
-    for name in ("auf/jobs.csv", *(f"auf/{file}" for file in STAGES.values()), "qwz23/rl.csv", "sepsis/episodes.csv", "sepsis/lipschitz_grid.csv"):
+    for name in (
+        "auf/jobs.csv",
+        *(f"auf/{file}" for file in STAGES.values()),
+        "qwz23/rl.csv",
+        "sepsis/episodes.csv",
+        "sepsis/lipschitz_grid.csv",
+    ):
         lines = (RESULTS / name).read_text(encoding="utf-8").splitlines(keepends=True)[:LINES]
         (folder / Path(name).name).write_text("".join(lines), encoding="utf-8")
     return spoilt(rng, folder)

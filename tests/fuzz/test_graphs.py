@@ -1,4 +1,5 @@
-"""Graphs in every format: mutated, read, asked about, written again, and learnt beside background knowledge that was mutated."""
+"""Graphs in every format: mutated, read, asked about, written again, and learnt beside background knowledge
+that was mutated."""
 
 import itertools
 
@@ -18,10 +19,16 @@ pytestmark = pytest.mark.slow
 GRAPHS = [
     *(task["graph"] for task, _ in REHEARSALS),
     {"cliques": [["weather"], ["recommend", "congestion"], ["rating"]],
-     "edges": [["weather", "recommend"], ["weather", "congestion"], ["congestion", "rating"], ["recommend", "rating"]]},
-    {"cliques": [["a"], ["b"], ["c", "d"]], "edges": [["a", "b"], ["b", "c"], ["b", "d"]], "bows": [["a", "b"]]},
+     "edges": [["weather", "recommend"], ["weather", "congestion"], ["congestion", "rating"], ["recommend",
+     "rating"]]},
+    {"cliques": [["a"], ["b"], ["c", "d"]], "edges": [["a", "b"], ["b", "c"], ["b", "d"]], "bows": [["a",
+    "b"]]},
 ]  # fmt: skip
-BACKGROUND = {"tiers": [["x"], ["a", "u", "c"], ["y"]], "forbidden": [["u", "c"], ["c", "u"]], "required": [["x", "a"]]}
+BACKGROUND = {
+    "tiers": [["x"], ["a", "u", "c"], ["y"]],
+    "forbidden": [["u", "c"], ["c", "u"]],
+    "required": [["x", "a"]],
+}
 
 
 def asked(graph):
@@ -50,7 +57,11 @@ def test_graphs(number, judged, tmp_path):
             graph = graph_of(copied(plain))
         else:
             if ending in (".yaml", ".yml"):
-                file.write_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), encoding="utf-8", errors="replace")
+                file.write_text(
+                    yaml.safe_dump(plain, sort_keys=False, allow_unicode=True),
+                    encoding="utf-8",
+                    errors="replace",
+                )
             else:
                 write_graph(graph_of(copied(plain)), file)
             content = damaged(rng, file.read_bytes()) if rng.random() < 0.7 else file.read_bytes()
@@ -59,7 +70,10 @@ def test_graphs(number, judged, tmp_path):
         asked(graph)
         for other in ENDINGS:
             again = read_graph(write_graph(graph, tmp_path / f"again{other}"))
-            if (set(again.edges), {frozenset(each) for each in again.cliques}) != (set(graph.edges), {frozenset(each) for each in graph.cliques}):
+            if (set(again.edges), {frozenset(each) for each in again.cliques}) != (
+                set(graph.edges),
+                {frozenset(each) for each in graph.cliques},
+            ):
                 raise FaultError(f"{other} gives another graph: {graph.to_plain()} became {again.to_plain()}")
 
     judged(work, content)
@@ -75,5 +89,11 @@ def test_graphs_command(number, judged, tmp_path):
     content = yaml.safe_dump(whole, sort_keys=False).encode("utf-8", "replace")
     content = damaged(rng, content) if rng.random() < 0.3 else content
     (tmp_path / "task.yaml").write_bytes(content)
-    typed = ["data=table.csv", "background=task.yaml", "resamples=2", "out=run"] if learns else deciding("own_table")
-    judged(lambda: typed_in("learn_graph" if learns else "decide", typed, number < PROCESSES), content, **LIMITS)
+    typed = (
+        ["data=table.csv", "background=task.yaml", "resamples=2", "out=run"]
+        if learns
+        else deciding("own_table")
+    )
+    judged(
+        lambda: typed_in("learn_graph" if learns else "decide", typed, number < PROCESSES), content, **LIMITS
+    )

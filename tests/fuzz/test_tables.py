@@ -1,4 +1,5 @@
-"""Tables of rows, cases and experiments: cells, columns, lines and bytes of them are mutated, and what is left is decided from."""
+"""Tables of rows, cases and experiments: cells, columns, lines and bytes of them are mutated, and what is
+left is decided from."""
 
 import gzip
 
@@ -26,7 +27,9 @@ def written(rng, rows):
     if rng.random() < 0.2:
         content = damaged(rng, content)
     if rng.random() < 0.1:
-        return damaged(rng, gzip.compress(content, mtime=0)) if rng.random() < 0.5 else gzip.compress(content, mtime=0), "table.csv.gz"
+        return damaged(rng, gzip.compress(content, mtime=0)) if rng.random() < 0.5 else gzip.compress(
+            content, mtime=0
+        ), "table.csv.gz"
     return content, "table.csv"
 
 
@@ -52,7 +55,11 @@ def test_tables(number, judged, tmp_path):
             learn(values, names)
             bootstrap(values, names, 2, 0)
         else:
-            given = {"contexts": name, "identity": rng.choice([None, "who"])} if kind == "cases" else {"validation": 0.5}
+            given = (
+                {"contexts": name, "identity": rng.choice([None, "who"])}
+                if kind == "cases"
+                else {"validation": 0.5}
+            )
             problem = RehearsalTable("rows.csv" if kind == "cases" else name, task, **given)
             problem.card()
             rehearse(problem, rng.choice(["care", "cme"]))
@@ -69,4 +76,6 @@ def test_tables_command(number, judged, tmp_path):
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task), encoding="utf-8")
     learns = kind == "learn_graph"
     typed = [f"data={name}", "resamples=2", "out=run"] if learns else deciding(kind, name)
-    judged(lambda: typed_in("learn_graph" if learns else "decide", typed, number < PROCESSES), content, **LIMITS)
+    judged(
+        lambda: typed_in("learn_graph" if learns else "decide", typed, number < PROCESSES), content, **LIMITS
+    )

@@ -1,4 +1,5 @@
-"""Tasks of both families: mutated, read as a mapping or as a file, and decided for where they still are tasks."""
+"""Tasks of both families: mutated, read as a mapping or as a file, and decided for where they still are
+tasks."""
 
 import pytest
 import yaml
@@ -24,7 +25,9 @@ def written(rng, number):
     plain = changed(rng, base, (0, 2))
     if rng.random() < 0.65:
         return causal, plain, None, rows
-    text = yaml.safe_dump(plain, allow_unicode=rng.random() < 0.5, default_flow_style=rng.random() < 0.5, sort_keys=False).encode("utf-8", "replace")
+    text = yaml.safe_dump(
+        plain, allow_unicode=rng.random() < 0.5, default_flow_style=rng.random() < 0.5, sort_keys=False
+    ).encode("utf-8", "replace")
     return causal, plain, damaged(rng, text) if rng.random() < 0.6 else text, rows
 
 
@@ -51,7 +54,9 @@ def test_tasks(number, judged, tmp_path):
 def test_tasks_command(number, judged, tmp_path):
     rng = source("tasks as commands", number)
     causal, task, content, rows = written(rng, number)
-    text = content if content is not None else yaml.safe_dump(task, sort_keys=False).encode("utf-8", "replace")
+    text = (
+        content if content is not None else yaml.safe_dump(task, sort_keys=False).encode("utf-8", "replace")
+    )
     (tmp_path / "task.yaml").write_bytes(text)
     (tmp_path / "table.csv").write_text(text_of(rows), encoding="utf-8")
     typed = deciding("own_system" if causal else "own_table")

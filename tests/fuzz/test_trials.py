@@ -1,4 +1,5 @@
-"""Sequences of ask, tell, fail, abandon, forget, save, load, read and write with strange values, in memory and with a file that is damaged."""
+"""Sequences of ask, tell, fail, abandon, forget, save, load, read and write with strange values, in memory
+and with a file that is damaged."""
 
 import math
 
@@ -84,7 +85,9 @@ class Written(WrittenModel):
             task,
             {
                 "X": WrittenLaw(lambda inputs: inputs[..., 0] ** 2, lambda inputs: inputs.sum(-1)),
-                "Y": WrittenLaw(lambda inputs: -(inputs - 0.5).square().sum(-1), lambda inputs: inputs.sum(-1)),
+                "Y": WrittenLaw(
+                    lambda inputs: -(inputs - 0.5).square().sum(-1), lambda inputs: inputs.sum(-1)
+                ),
             },
         )
 
@@ -124,7 +127,9 @@ class Session:
                 usable(optimiser, each)
         elif name == "tell":
             if rng.random() < 0.15:
-                optimiser.tell(optimiser.trials[0] if optimiser.trials else action, {"X": rng.random() * 1e9, "Y": -1e12})
+                optimiser.tell(
+                    optimiser.trials[0] if optimiser.trials else action, {"X": rng.random() * 1e9, "Y": -1e12}
+                )
             else:
                 optimiser.tell(action, system(rng, action), altered=["X"] if rng.random() < 0.1 else ())
         elif name == "strange":
@@ -149,9 +154,15 @@ class Session:
         elif name == "save":
             optimiser.save(self.folder / "copy.json")
         elif name == "load":
-            self.optimiser = CausalOptimiser.load(rng.choice([self.folder / "copy.json", self.file or self.folder / "none.json"]), None, *self.method)
+            self.optimiser = CausalOptimiser.load(
+                rng.choice([self.folder / "copy.json", self.file or self.folder / "none.json"]),
+                None,
+                *self.method,
+            )
         elif name == "read":
-            (self.folder / "past.csv").write_text(text_of(rows_changed(rng, rows_of(experiments(6)))), encoding="utf-8", errors="replace")
+            (self.folder / "past.csv").write_text(
+                text_of(rows_changed(rng, rows_of(experiments(6)))), encoding="utf-8", errors="replace"
+            )
             optimiser.read(self.folder / "past.csv")
         elif name == "write":
             optimiser.write(self.folder / "past.csv")
@@ -188,9 +199,13 @@ def test_trials(number, judged, tmp_path):
     calls = [rng.choice(CALLS) for _ in range(rng.randint(8, 22))]
 
     def work():
-        session = Session(rng, rng.choice(TRIALS), tmp_path, tmp_path / "trials.json" if rng.random() < 0.4 else None)
+        session = Session(
+            rng, rng.choice(TRIALS), tmp_path, tmp_path / "trials.json" if rng.random() < 0.4 else None
+        )
         if rng.random() < 0.5:
-            session.step("write") if rng.random() < 0.1 else [session.step(call) for call in ("ask", "tell") * 6]
+            session.step("write") if rng.random() < 0.1 else [
+                session.step(call) for call in ("ask", "tell") * 6
+            ]
         for call in calls:
             session.step(call)
         return "refused" if session.refused else "accepted"
@@ -205,6 +220,19 @@ def test_trials_command(number, judged, tmp_path):
     (tmp_path / "table.csv").write_text(text_of(rows), encoding="utf-8", errors="replace")
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(rng.choice(TRIALS)), encoding="utf-8")
     more = rng.choice(
-        [[], ["seed=3"], ["decision=ucb"], ["objective.beta=1e308"], ["objective.beta=-1"], ["objective.beta=nan"], ["search.steps=0"], ["search.raw=1e9"]]
+        [
+            [],
+            ["seed=3"],
+            ["decision=ucb"],
+            ["objective.beta=1e308"],
+            ["objective.beta=-1"],
+            ["objective.beta=nan"],
+            ["search.steps=0"],
+            ["search.raw=1e9"],
+        ]
     )
-    judged(lambda: typed_in("decide", [*deciding("own_system"), *more], number < PROCESSES), [rows, more], **LIMITS)
+    judged(
+        lambda: typed_in("decide", [*deciding("own_system"), *more], number < PROCESSES),
+        [rows, more],
+        **LIMITS,
+    )

@@ -1,7 +1,9 @@
-"""What becomes of a fuzzed input: accepted with finite decisions, or refused in words; everything else is a failure.
+"""What becomes of a fuzzed input: accepted with finite decisions, or refused in words; everything else is a
+failure.
 
-A refusal is a `UserError`, or an error that this package itself raises as a ValueError (files that are missing or locked included), with a sentence.
-A ValueError that comes out of numpy, pandas or torch is none, even if it reads well: nobody meant it.
+A refusal is a `UserError`, or an error that this package itself raises as a ValueError (files that are
+missing or locked included), with a sentence. A ValueError that comes out of numpy, pandas or torch is none,
+even if it reads well: nobody meant it.
 """
 
 import faulthandler
@@ -25,7 +27,8 @@ NO_NUMBER = re.compile(r"(?<![\w.'\"])[+-]?(nan|inf|NaN|Infinity)(?![\w'\"])")
 
 # How Python itself puts what went wrong by accident.
 RAW = re.compile(
-    r"(could not convert|invalid literal|not enough values|too many values|list index|dictionary update|cannot convert|embedded null|math domain|m(ax|in)\()"
+    r"(could not convert|invalid literal|not enough values|too many values|list index|dictionary "
+    r"update|cannot convert|embedded null|math domain|m(ax|in)\()"
 )
 
 
@@ -115,7 +118,16 @@ def sound(decision, situation=None):
         raise FaultError(f"the value is no number: {decision}")
     if situation is not None:
         situation.check(decision.alteration)
-    lines = [str(each) for each in (decision.alteration, decision.recommendation, decision.estimate, decision.baseline, *decision.warnings)]
+    lines = [
+        str(each)
+        for each in (
+            decision.alteration,
+            decision.recommendation,
+            decision.estimate,
+            decision.baseline,
+            *decision.warnings,
+        )
+    ]
     if any(NO_NUMBER.search(line) for line in lines):
         raise FaultError(f"a decision holds what is no number: {decision}")
 
@@ -127,7 +139,8 @@ def lines_of(run):
 
 
 def recorded(run, before=()):
-    """Whether everything that a run folder shows to people is numbers; the lines that were there before are somebody else's."""
+    """Whether everything that a run folder shows to people is numbers; the lines that were there before are
+    somebody else's."""
     import json
 
     def no_number(name):

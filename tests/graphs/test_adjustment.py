@@ -1,4 +1,5 @@
-"""Adjustment against the truth of linear structural models, in the population: no sampling error stands between the two."""
+"""Adjustment against the truth of linear structural models, in the population: no sampling error stands
+between the two."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ SEQUENTIAL = {"A1": ("X",), "U": ("X", "A1"), "A2": ("X", "U"), "Y": ("U", "A2",
 
 
 class Linear:
-    """A linear structural model over a graph, with random weights; the noise within a clique is correlated."""
+    """A linear structural model over a graph, with random weights; the noise within a clique is
+    correlated."""
 
     def __init__(self, graph, seed):
         stream, self.names = np.random.default_rng(seed), graph.names
@@ -31,7 +33,8 @@ class Linear:
             self.noise[np.ix_(at, at)] += np.outer(root, root)
 
     def covariance(self, altered=()):
-        """Of all variables; altered ones become independent with variance one, which leaves regressions on them as they are."""
+        """Of all variables; altered ones become independent with variance one, which leaves regressions on
+        them as they are."""
         weights, noise = self.weights.copy(), self.noise.copy()
         for index in (self.names.index(name) for name in altered):
             weights[index] = noise[index] = noise[:, index] = 0
@@ -43,7 +46,9 @@ class Linear:
         """Coefficients (targets, inputs) of the population least squares."""
         covariance = self.covariance(altered)
         t, i = ([self.names.index(name) for name in names] for names in (targets, inputs))
-        return covariance[np.ix_(t, i)] @ np.linalg.inv(covariance[np.ix_(i, i)]) if i else np.zeros((len(t), 0))
+        return (
+            covariance[np.ix_(t, i)] @ np.linalg.inv(covariance[np.ix_(i, i)]) if i else np.zeros((len(t), 0))
+        )
 
 
 def adjusted(world, found, context, altered, outcomes):
@@ -73,11 +78,15 @@ def truth(world, context, altered, outcomes):
 
 
 def drawn(seed, bows=False):
-    """A random graph over seven variables, the first ones context, the last outcome; sometimes two of the middle share a hidden cause, beside an arrow."""
+    """A random graph over seven variables, the first ones context, the last outcome; sometimes two of the
+    middle share a hidden cause, beside an arrow."""
     stream = np.random.default_rng(seed)
     middle = [f"z{index}" for index in range(4)]
     names = ["x0", "x1", *middle, "y"]
-    parents = {name: [earlier for earlier in names[:place] if stream.random() < 0.55] for place, name in enumerate(names)}
+    parents = {
+        name: [earlier for earlier in names[:place] if stream.random() < 0.55]
+        for place, name in enumerate(names)
+    }
     joined = []
     if stream.random() < 0.4:
         first = int(stream.integers(0, len(names) - 1))
@@ -98,10 +107,16 @@ def test_where_there_is_no_reason_against_it_the_formula_gives_the_true_effect(s
     found = adjustment(graph, context, altered, outcomes)
     assert not {*found.before, *found.between} & {*context, *altered, *outcomes}
     assert not set(found.before) & set(found.between)
-    assert not set(found.before) & graph.altered(altered).descendants(altered), "what is adjusted for before is not influenced"
+    assert not set(found.before) & graph.altered(altered).descendants(altered), (
+        "what is adjusted for before is not influenced"
+    )
     if not found.reasons:
         world = Linear(graph, seed)
-        assert np.allclose(adjusted(world, found, context, altered, outcomes), truth(world, context, altered, outcomes), atol=1e-8)
+        assert np.allclose(
+            adjusted(world, found, context, altered, outcomes),
+            truth(world, context, altered, outcomes),
+            atol=1e-8,
+        )
 
 
 @settings(max_examples=150, derandomize=True, deadline=None)
@@ -111,13 +126,19 @@ def test_with_arrows_beside_hidden_common_causes_the_formula_is_true_or_given_up
     found = adjustment(graph, context, altered, outcomes)
     if not found.reasons:
         world = Linear(graph, seed)
-        assert np.allclose(adjusted(world, found, context, altered, outcomes), truth(world, context, altered, outcomes), atol=1e-8)
+        assert np.allclose(
+            adjusted(world, found, context, altered, outcomes),
+            truth(world, context, altered, outcomes),
+            atol=1e-8,
+        )
 
 
 def test_an_arrow_beside_a_hidden_common_cause_is_blamed_by_name_where_it_cannot_be_blocked():
     parents = {"u": ("x",), "a": ("u",), "y": ("a", "u")}
     found = adjustment(RehearsalGraph.of(parents, [("a", "y")]), ("x",), ("a",), ("y",))
-    assert found.reasons == ("['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y stands beside a <-> y)",)
+    assert found.reasons == (
+        "['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y stands beside a <-> y)",
+    )
     assert adjustment(RehearsalGraph.of(parents), ("x",), ("a",), ("y",)).reasons == ()
     # A hidden cause of the covariate and the action opens nothing once the covariate is known.
     assert adjustment(RehearsalGraph.of(parents, [("u", "a")]), ("x",), ("a",), ("y",)).reasons == ()
@@ -141,7 +162,9 @@ def test_without_hidden_causes_single_alterations_are_always_valid():
 
 
 def test_a_confounder_is_adjusted_for_and_a_mediator_is_not():
-    graph = RehearsalGraph.of({"u": ("x",), "a": ("x", "u"), "m": ("a",), "y": ("m", "u"), "other": ("y",), "aside": ("x",)})
+    graph = RehearsalGraph.of(
+        {"u": ("x",), "a": ("x", "u"), "m": ("a",), "y": ("m", "u"), "other": ("y",), "aside": ("x",)}
+    )
     found = adjustment(graph, ("x",), ("a",), ("y",))
     assert (found.before, found.between, found.first, found.reasons) == (("u",), (), (), ())
     # Without it, the effect is wrong: the test above would notice.
@@ -161,11 +184,17 @@ def test_a_covariate_between_two_alterations_calls_for_the_sequential_formula():
     found = adjustment(graph, ("X",), ("A1", "A2"), ("Y",))
     assert (found.before, found.between, found.first, found.reasons) == ((), ("U",), ("A1",), ())
     world = Linear(graph, 0)
-    assert np.allclose(adjusted(world, found, ("X",), ("A1", "A2"), ("Y",)), truth(world, ("X",), ("A1", "A2"), ("Y",)))
+    assert np.allclose(
+        adjusted(world, found, ("X",), ("A1", "A2"), ("Y",)), truth(world, ("X",), ("A1", "A2"), ("Y",))
+    )
     single = adjustment(graph, ("X",), ("A1", "A2"), ("Y",), sequential=False)
     assert (single.between, single.first) == ((), ())
     assert "['U'] lie between alterations" in single.reasons[0]
-    assert not np.allclose(adjusted(world, single, ("X",), ("A1", "A2"), ("Y",)), truth(world, ("X",), ("A1", "A2"), ("Y",)), atol=0.05)
+    assert not np.allclose(
+        adjusted(world, single, ("X",), ("A1", "A2"), ("Y",)),
+        truth(world, ("X",), ("A1", "A2"), ("Y",)),
+        atol=0.05,
+    )
 
 
 def test_the_order_in_which_actions_are_named_does_not_matter():
@@ -174,7 +203,14 @@ def test_the_order_in_which_actions_are_named_does_not_matter():
 
 
 def test_three_alterations_with_covariates_between_each_are_too_many():
-    graph = RehearsalGraph.of({**{k: v for k, v in SEQUENTIAL.items() if k != "Y"}, "V": ("A2",), "A3": ("V",), "Y": ("U", "V", "A2", "A3")})
+    graph = RehearsalGraph.of(
+        {
+            **{k: v for k, v in SEQUENTIAL.items() if k != "Y"},
+            "V": ("A2",),
+            "A3": ("V",),
+            "Y": ("U", "V", "A2", "A3"),
+        }
+    )
     found = adjustment(graph, ("X",), ("A1", "A2", "A3"), ("Y",))
     assert any("more than one place" in reason for reason in found.reasons)
 
@@ -204,4 +240,6 @@ def test_part_of_a_clique_cannot_be_altered_without_saying_so():
     graph = RehearsalGraph.of({"p": ("x",), "y": ("p", "q")}, [("p", "q")])
     (reason, *_) = adjustment(graph, ("x",), ("p",), ("y",)).reasons
     assert "['p'] and ['q'] influence each other" in reason
-    assert adjustment(graph, ("x",), ("p", "q"), ("y",)).reasons == (), "altered together, nothing within the clique matters"
+    assert adjustment(graph, ("x",), ("p", "q"), ("y",)).reasons == (), (
+        "altered together, nothing within the clique matters"
+    )

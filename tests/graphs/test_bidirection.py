@@ -12,10 +12,15 @@ from tests.toys.random_graphs import compatible
 
 
 def all_graphs(names):
-    """Every rehearsal graph over some variables: each pair gets no edge, one of either direction, or a bi-directional one."""
+    """Every rehearsal graph over some variables: each pair gets no edge, one of either direction, or a
+    bi-directional one."""
     pairs = list(combinations(names, 2))
     for kinds in product(range(4), repeat=len(pairs)):
-        directed = [pair if kind == 1 else pair[::-1] for pair, kind in zip(pairs, kinds, strict=True) if kind in (1, 2)]
+        directed = [
+            pair if kind == 1 else pair[::-1]
+            for pair, kind in zip(pairs, kinds, strict=True)
+            if kind in (1, 2)
+        ]
         bidirected = [pair for pair, kind in zip(pairs, kinds, strict=True) if kind == 3]
         try:
             yield RehearsalGraph.mixed(names, directed, bidirected)
@@ -45,14 +50,20 @@ def test_a_class_is_exactly_the_graphs_that_say_the_same_of_separation():
         assert len(listed) == len(found)
         # Those without bi-directional edges come first, and are as many as directed graphs.
         assert sum(not graph.bidirected for graph in listed) == len(members(pattern_of(found[0])))
-        assert [len(graph.bidirected) for graph in listed] == sorted(len(graph.bidirected) for graph in listed)
+        assert [len(graph.bidirected) for graph in listed] == sorted(
+            len(graph.bidirected) for graph in listed
+        )
 
 
 def test_a_directed_graph_stands_for_those_it_is_compatible_with():
     names = tuple("abc")
     every = list(all_graphs(names))
     for dag in (graph for graph in every if not graph.bidirected):
-        expected = {signature(graph) for graph in every if any(set(each.edges) == set(dag.edges) for each in compatible(graph))}
+        expected = {
+            signature(graph)
+            for graph in every
+            if any(set(each.edges) == set(dag.edges) for each in compatible(graph))
+        }
         assert {signature(graph) for graph in standing_for(dag)} == expected
 
 

@@ -30,8 +30,16 @@ def test_it_settles_on_the_true_class_as_rows_grow():
     truth = signature(GRAPH)
     mass = []
     for rows in (30, 3000):
-        found = bootstrap(drawn(GRAPH, 0, rows), GRAPH.names, 40, background=KNOWN, weights="frequency", level=0.01)
-        mass.append(sum(weight for graph, weight in zip(found.graphs, found.weights, strict=True) if signature(graph) == truth))
+        found = bootstrap(
+            drawn(GRAPH, 0, rows), GRAPH.names, 40, background=KNOWN, weights="frequency", level=0.01
+        )
+        mass.append(
+            sum(
+                weight
+                for graph, weight in zip(found.graphs, found.weights, strict=True)
+                if signature(graph) == truth
+            )
+        )
     assert mass[1] > 0.3, "a third at best: two directed graphs and this one cannot be told apart"
     assert mass[1] > mass[0]
 
@@ -43,7 +51,10 @@ def test_edges_have_the_probability_of_their_graphs():
     directions = edges.get(("p", "->", "q"), 0) + edges.get(("q", "->", "p"), 0) + edges["p", "<->", "q"]
     assert directions == pytest.approx(1)
     assert list(edges.values()) == sorted(edges.values(), reverse=True)
-    assert not any(line == "<->" for _, line, _ in bootstrap(drawn(GRAPH, 0, 300), GRAPH.names, 5, bidirected=False).edges())
+    assert not any(
+        line == "<->"
+        for _, line, _ in bootstrap(drawn(GRAPH, 0, 300), GRAPH.names, 5, bidirected=False).edges()
+    )
 
 
 def test_the_same_seed_gives_the_same_and_another_another():
@@ -67,7 +78,10 @@ def test_resamples_of_no_use_are_counted():
         bootstrap(drawn(RehearsalGraph((tuple("abcd"),), ()), 0, 400), "abcd", 3, most=2)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [({"weights": "flat"}, "choose equal or frequency"), ({"resamples": 0}, "at least one resample")])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"weights": "flat"}, "choose equal or frequency"), ({"resamples": 0}, "at least one resample")],
+)
 def test_arguments_that_cannot_be_used_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         bootstrap(drawn(GRAPH, 0, 30), GRAPH.names, **arguments)

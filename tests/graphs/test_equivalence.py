@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.equivalence import NoMemberError, PartiallyDirected, TooManyError, closed, has_member, members, pattern_of, relaxed
+from rehearsal_torch.graphs.equivalence import (
+    NoMemberError,
+    PartiallyDirected,
+    TooManyError,
+    closed,
+    has_member,
+    members,
+    pattern_of,
+    relaxed,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.random_graphs import ordered, random_graph
 
@@ -19,7 +28,12 @@ def v_structures(edges):
     into = {}
     for source, target in edges:
         into.setdefault(target, set()).add(source)
-    return {(target, frozenset(pair)) for target, causes in into.items() for pair in combinations(causes, 2) if frozenset(pair) not in near}
+    return {
+        (target, frozenset(pair))
+        for target, causes in into.items()
+        for pair in combinations(causes, 2)
+        if frozenset(pair) not in near
+    }
 
 
 def by_listing(edges):
@@ -46,7 +60,9 @@ def test_the_members_are_all_orientations_with_the_same_v_structures(seed):
 
 def test_compelled_edges_are_directed():
     chain = PartiallyDirected(("a", "b", "c", "d"), (("a", "c"), ("b", "c")), (("c", "d"),))
-    assert closed(chain).directed == (("a", "c"), ("b", "c"), ("c", "d")), "the other direction would add a v-structure"
+    assert closed(chain).directed == (("a", "c"), ("b", "c"), ("c", "d")), (
+        "the other direction would add a v-structure"
+    )
     square = PartiallyDirected(("a", "b", "c"), (("a", "b"), ("b", "c")), (("c", "a"),))
     assert ("a", "c") in closed(square).directed, "the other direction would close a circle"
 
@@ -55,7 +71,9 @@ def test_known_directions_shrink_a_class():
     pattern = pattern_of(RehearsalGraph.of({"b": ("a",), "c": ("b",)}))
     assert len(members(pattern)) == 3
     assert len(members(pattern.orienting([("b", "a")]))) == 2
-    assert [dag.edges for dag in members(pattern.orienting([("a", "b")]))] == [(("a", "b"), ("b", "c"))], "else b would be a new collider"
+    assert [dag.edges for dag in members(pattern.orienting([("a", "b")]))] == [(("a", "b"), ("b", "c"))], (
+        "else b would be a new collider"
+    )
 
 
 def test_a_pattern_without_members_is_told_and_gets_some():
@@ -66,7 +84,9 @@ def test_a_pattern_without_members_is_told_and_gets_some():
         closed(ring)
     pattern, added = relaxed(ring)
     assert len(added) == 1
-    assert {frozenset(edge) for dag in members(pattern) for edge in dag.edges} == {frozenset(edge) for edge in ring.undirected}
+    assert {frozenset(edge) for dag in members(pattern) for edge in dag.edges} == {
+        frozenset(edge) for edge in ring.undirected
+    }
     with pytest.raises(NoMemberError, match="circle"):
         relaxed(PartiallyDirected(tuple("abc"), (("a", "b"), ("b", "c"), ("c", "a")), ()))
 

@@ -7,13 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.formats import ENDINGS, from_dagitty, from_networkx, read_graph, to_dagitty, to_networkx, write_graph
+from rehearsal_torch.graphs.formats import (
+    ENDINGS,
+    from_dagitty,
+    from_networkx,
+    read_graph,
+    to_dagitty,
+    to_networkx,
+    write_graph,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from tests.toys.random_graphs import random_graph
 
 NAMES = ["number of users", "1st", "Größe", "a-b", "x.y", "dag"]
-ODD = RehearsalGraph.mixed(NAMES, [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[2], NAMES[3])], [(NAMES[1], NAMES[2])])
+ODD = RehearsalGraph.mixed(
+    NAMES, [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[2], NAMES[3])], [(NAMES[1], NAMES[2])]
+)
 
 
 @settings(max_examples=25, derandomize=True, deadline=None)
@@ -29,12 +39,18 @@ def test_every_notation_gives_the_graph_back(tmp_path_factory, seed):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_names_may_be_of_any_kind(tmp_path, ending):
-    assert signature(read_graph(write_graph(ODD, tmp_path / "new/folder" / f"graph{ending}"))) == signature(ODD)
+    assert signature(read_graph(write_graph(ODD, tmp_path / "new/folder" / f"graph{ending}"))) == signature(
+        ODD
+    )
 
 
 def test_networkx_sees_kinds_and_plain_graphs_are_read():
     made = to_networkx(RehearsalGraph.of({"b": ("a",)}, [("b", "c")]))
-    assert dict(made.edges) == {("a", "b"): {"kind": "directed"}, ("a", "c"): {"kind": "directed"}, ("b", "c"): {"kind": "bidirected"}}
+    assert dict(made.edges) == {
+        ("a", "b"): {"kind": "directed"},
+        ("a", "c"): {"kind": "directed"},
+        ("b", "c"): {"kind": "bidirected"},
+    }
     assert from_networkx(nx.DiGraph([("a", "b"), ("a", "c")])).edges == (("a", "b"), ("a", "c"))
     several = nx.MultiDiGraph([("a", "b"), ("a", "b")])
     assert from_networkx(several).edges == (("a", "b"),)
@@ -44,10 +60,19 @@ def test_networkx_sees_kinds_and_plain_graphs_are_read():
     ("graph", "message"),
     [
         (nx.Graph([("a", "b")]), "expected a directed networkx graph"),
-        (nx.DiGraph([("a", "b", {"kind": "wavy"})]), "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'"),
+        (
+            nx.DiGraph([("a", "b", {"kind": "wavy"})]),
+            "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'",
+        ),
         (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "run in a circle"),
-        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]), "b -> c and c -> b without `kind` may be an undirected edge"),
-        (nx.DiGraph([("a", "b", {"kind": "directed"}), ("b", "a", {"kind": "directed"})]), "a -> b and b -> a join the same two variables"),
+        (
+            nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]),
+            "b -> c and c -> b without `kind` may be an undirected edge",
+        ),
+        (
+            nx.DiGraph([("a", "b", {"kind": "directed"}), ("b", "a", {"kind": "directed"})]),
+            "a -> b and b -> a join the same two variables",
+        ),
         (nx.DiGraph([("a", "a")]), "an edge between two different variables"),
         (nx.path_graph(1002, create_using=nx.DiGraph), "expected at most 1000 variables; got 1002"),
         (nx.DiGraph([("1", "a"), (1, "a")]), "several nodes have the same name"),
@@ -59,9 +84,12 @@ def test_other_networkx_graphs_are_refused(graph, message):
 
 
 def test_dagitty_text_is_as_dagitty_writes_it():
-    graph = RehearsalGraph.mixed(["x", "two words"], [("x", "z"), ("x", "two words"), ("z", "y")], [("z", "two words")])
+    graph = RehearsalGraph.mixed(
+        ["x", "two words"], [("x", "z"), ("x", "two words"), ("z", "y")], [("z", "two words")]
+    )
     assert to_dagitty(graph, ["x"], ["z"], ["y"]) == (
-        'dag {\n  x [adjusted]\n  "two words"\n  z [exposure]\n  y [outcome]\n  x -> z\n  x -> "two words"\n  z -> y\n  "two words" <-> z\n}\n'
+        'dag {\n  x [adjusted]\n  "two words"\n  z [exposure]\n  y [outcome]\n  x -> z\n  x -> "two words"\n '
+        ' z -> y\n  "two words" <-> z\n}\n'
     )
     read = from_dagitty(to_dagitty(graph, ["x"], ["z"], ["y"]))
     assert read.parts == {"adjusted": ("x",), "exposure": ("z",), "outcome": ("y",)}
@@ -82,7 +110,11 @@ def test_dagitty_text_by_hand_is_read():
         "a b" -> {x z} -> y <- lonely /* more
         than one line */
         }""")
-    assert signature(read.graph) == signature(RehearsalGraph.mixed([], [("a b", "x"), ("a b", "z"), ("x", "y"), ("z", "y"), ("lonely", "y")], [("x", "z")]))
+    assert signature(read.graph) == signature(
+        RehearsalGraph.mixed(
+            [], [("a b", "x"), ("a b", "z"), ("x", "y"), ("z", "y"), ("lonely", "y")], [("x", "z")]
+        )
+    )
     assert read.parts == {"adjusted": ("a b",), "exposure": ("x",), "outcome": ("y",)}
     assert from_dagitty('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
 
@@ -95,7 +127,11 @@ def test_dagitty_text_by_hand_is_read():
         ("pdag { a -- b }", "expected `dag"),
         ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- says that the direction is not known"),
         (
-            "dag { {" + " ".join(f"v{place}" for place in range(400)) + "} -> {" + " ".join(f"w{place}" for place in range(400)) + "} }",
+            "dag { {"
+            + " ".join(f"v{place}" for place in range(400))
+            + "} -> {"
+            + " ".join(f"w{place}" for place in range(400))
+            + "} }",
             "at most 20000 edges; got 160000",
         ),
         ("dag { -> b }", "between two variables"),
@@ -128,10 +164,18 @@ def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
         ("graph.xml", "", "unknown ending '.xml'; expected one of .yaml"),
         ("graph.yaml", "a: [", "graph.yaml cannot be read as YAML: .*expected"),
         ("graph.yaml", "[1, 2]", "graph.yaml: graph: expected {parents: .* or {cliques"),
-        ("graph.yaml", "parents: {price: [rival]}\nbidirect: []", "graph.bidirect: unknown key; did you mean 'bidirected'"),
+        (
+            "graph.yaml",
+            "parents: {price: [rival]}\nbidirect: []",
+            "graph.bidirect: unknown key; did you mean 'bidirected'",
+        ),
         ("graph.yaml", "parents: {price: [no]}", r"graph.parents.price\[0\]: expected a name; got False"),
         ("graph.yaml", "parents: {a: [b]}\nparents: {a: [c]}", "the key 'parents' stands twice"),
-        ("graph.yaml", "graph: {parents: {a: [b]}}\ncontxt: [b]", "contxt: unknown key; did you mean 'context'"),
+        (
+            "graph.yaml",
+            "graph: {parents: {a: [b]}}\ncontxt: [b]",
+            "contxt: unknown key; did you mean 'context'",
+        ),
         ("graph.yaml", "parents: {a: [b], b: [a]}", "graph.yaml: the edges run in a circle"),
         ("graph.yaml", "cliques: [[a, b]]\nedges: [[a]]", "graph.yaml: "),
         ("graph.graphml", "<graphml", "graph.graphml: "),
@@ -161,9 +205,13 @@ def test_an_arrow_beside_a_hidden_common_cause_is_written_and_read(tmp_path, end
 
 def test_undirected_edges_of_other_programs_are_no_bidirected_ones(tmp_path):
     node = '<node id="a"/><node id="b"/>'
-    for kind, edges in (("undirected", '<edge source="a" target="b"/>'), ("directed", '<edge source="a" target="b"/><edge source="b" target="a"/>')):
+    for kind, edges in (
+        ("undirected", '<edge source="a" target="b"/>'),
+        ("directed", '<edge source="a" target="b"/><edge source="b" target="a"/>'),
+    ):
         (tmp_path / "graph.graphml").write_text(
-            f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="{kind}">{node}{edges}</graph></graphml>'
+            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph '
+            f'edgedefault="{kind}">{node}{edges}</graph></graphml>'
         )
         with pytest.raises(ValueError, match=r"expected a directed networkx graph|may be an undirected edge"):
             read_graph(tmp_path / "graph.graphml")

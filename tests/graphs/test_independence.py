@@ -16,7 +16,15 @@ def chain(rows, seed=0):
     return torch.stack([noise[:, 0], b, b + noise[:, 2]], 1)
 
 
-@pytest.mark.parametrize(("test", "values"), [("fisherz", chain(500)), ("kci", chain(120)), ("chisq", (chain(2000) > 0).double()), ("gsq", chain(2000).sign())])
+@pytest.mark.parametrize(
+    ("test", "values"),
+    [
+        ("fisherz", chain(500)),
+        ("kci", chain(120)),
+        ("chisq", (chain(2000) > 0).double()),
+        ("gsq", chain(2000).sign()),
+    ],
+)
 def test_a_chain_is_dependent_until_its_middle_is_known(test, values):
     p_value = independence(values, "abc", test)
     assert p_value(0, 2, ()) < 0.01
@@ -29,7 +37,10 @@ def test_p_values_are_uniform_under_independence():
     generator = torch.Generator().manual_seed(1)
     found = [independence(torch.randn(60, 3, generator=generator), "abc")(0, 1, (2,)) for _ in range(400)]
     for level in (0.05, 0.2, 0.5):
-        assert abs(sum(value < level for value in found) / 400 - level) < 3.5 * (level * (1 - level) / 400) ** 0.5
+        assert (
+            abs(sum(value < level for value in found) / 400 - level)
+            < 3.5 * (level * (1 - level) / 400) ** 0.5
+        )
 
 
 def test_too_few_different_rows_are_no_evidence_of_independence():
@@ -46,9 +57,17 @@ def test_too_few_different_rows_are_no_evidence_of_independence():
         (chain(50)[:, :2], "fisherz", r"expected values of shape \(n, 3\); got \(50, 2\)"),
         (chain(4), "fisherz", "at least 5 rows; got 4"),
         (chain(50).index_fill(1, torch.tensor([1]), 3.0), "fisherz", r"\['b'\] are constant"),
-        (torch.cat([chain(50)[:49], torch.tensor([[0.0, float("nan"), 1.0]], dtype=torch.float64)]), "fisherz", r"\['b'\] have values that are missing"),
+        (
+            torch.cat([chain(50)[:49], torch.tensor([[0.0, float("nan"), 1.0]], dtype=torch.float64)]),
+            "fisherz",
+            r"\['b'\] have values that are missing",
+        ),
         (chain(50), "chisq", r"chisq tests codes.*\['a', 'b', 'c'\]"),
-        (torch.stack([chain(50)[:, 0], chain(50)[:, 1], 2 * chain(50)[:, 0] - chain(50)[:, 1] + 7], 1), "fisherz", r"c is a linear function of \['a', 'b'\]"),
+        (
+            torch.stack([chain(50)[:, 0], chain(50)[:, 1], 2 * chain(50)[:, 0] - chain(50)[:, 1] + 7], 1),
+            "fisherz",
+            r"c is a linear function of \['a', 'b'\]",
+        ),
         (chain(50)[:, [0, 1, 0]], "fisherz", r"c is a linear function of \['a'\]"),
     ],
 )

@@ -10,7 +10,9 @@ CHAIN = RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["m", "x"]})
 BOTH = RehearsalGraph.of({"y": ["x"]}, [("price", "rival")])
 
 
-@pytest.mark.parametrize(("altered", "found"), [(("a",), True), (("m",), True), (("x",), True), (("y",), True), (("a", "m"), True)])
+@pytest.mark.parametrize(
+    ("altered", "found"), [(("a",), True), (("m",), True), (("x",), True), (("y",), True), (("a", "m"), True)]
+)
 def test_directed_paths_are_followed(altered, found):
     assert reaches((CHAIN,), altered, ("y",)) == found
 
@@ -69,4 +71,9 @@ def test_covariates_that_act_in_curves_are_no_evidence_against_the_graph(kind, s
 def test_too_few_rows_and_constants_are_no_evidence():
     a, y, z = rows(1.0, count=15)
     assert dependence(a, y, z) == 1.0
-    assert dependence(torch.ones(50, dtype=torch.float64), torch.randn(50, 1, dtype=torch.float64), torch.zeros(50, 0)) == 1.0
+    assert (
+        dependence(
+            torch.ones(50, dtype=torch.float64), torch.randn(50, 1, dtype=torch.float64), torch.zeros(50, 0)
+        )
+        == 1.0
+    )

@@ -22,7 +22,8 @@ def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_grap
     pattern, notes = pattern_from(oracle(graph, names), names)
     assert pattern == pattern_of(graph, names)
     assert notes == ()
-    # The class may be too large to be listed; it holds the directed graphs that are compatible with the true one, which stand for it.
+    # The class may be too large to be listed; it holds the directed graphs that are compatible with the true
+    # one, which stand for it.
     dag = ordered(graph)
     one = RehearsalGraph(tuple((name,) for name in names), tuple(dag.edges))
     assert pattern_of(one, names) == pattern
@@ -35,7 +36,12 @@ def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
     graph = random_graph(seed, most=5, joining=0.25)
     names, cliques = sorted(graph.names), graph.cliques
     first, last = cliques[0], cliques[-1] if len(cliques) > 1 else ()
-    absent = [(one, other) for one in names for other in names if one != other and (one, other) not in graph.edges and graph.clique(one) != graph.clique(other)]
+    absent = [
+        (one, other)
+        for one in names
+        for other in names
+        if one != other and (one, other) not in graph.edges and graph.clique(one) != graph.clique(other)
+    ]
     known = Background.roles(names, first, last, forbidden=absent[:2], required=graph.edges[:1])
     pattern, notes = pattern_from(oracle(graph, names), names, background=known)
     assert notes == ()
@@ -56,7 +62,10 @@ def test_large_tables_give_the_true_class_and_as_often_as_the_library_does():
         ours += signature_of(learn(values, names, level=0.01, bidirected=False).pattern) == wanted
         found = pc(values.numpy(), 0.01, "fisherz", show_progress=False)
         directed = {(names[one], names[other]) for one, other in found.find_fully_directed()}
-        theirs += (directed, {frozenset((names[one], names[other])) for one, other in found.find_undirected()}) == wanted
+        theirs += (
+            directed,
+            {frozenset((names[one], names[other])) for one, other in found.find_undirected()},
+        ) == wanted
     assert ours >= theirs
     assert ours >= 30
 
@@ -67,16 +76,25 @@ def signature_of(pattern):
 
 def test_the_two_stores_are_found_to_move_together():
     # a cost common to two stores, the prices they set looking at each other, and the customers that come
-    graph = RehearsalGraph.mixed(["cost", "p", "q", "customers"], [("cost", "p"), ("cost", "q"), ("p", "customers"), ("q", "customers")], [("p", "q")])
-    found = learn(drawn(graph, 3, 4000), graph.names, background=Background.roles(graph.names, ["cost"], ["customers"]))
+    graph = RehearsalGraph.mixed(
+        ["cost", "p", "q", "customers"],
+        [("cost", "p"), ("cost", "q"), ("p", "customers"), ("q", "customers")],
+        [("p", "q")],
+    )
+    found = learn(
+        drawn(graph, 3, 4000), graph.names, background=Background.roles(graph.names, ["cost"], ["customers"])
+    )
     assert {dag.edges for dag in found.dags} == {dag.edges for dag in found.graphs if not dag.bidirected}
     assert [each.bidirected for each in found.graphs] == [(), (), (("p", "q"),)]
     assert signature(found.graphs[-1]) == signature(graph)
-    assert len(learn(drawn(graph, 3, 4000), graph.names, bidirected=False).graphs) == len(learn(drawn(graph, 3, 4000), graph.names).dags)
+    assert len(learn(drawn(graph, 3, 4000), graph.names, bidirected=False).graphs) == len(
+        learn(drawn(graph, 3, 4000), graph.names).dags
+    )
 
 
 def test_tests_that_contradict_each_other_are_told_and_still_give_graphs():
-    # Every neighbouring pair of a ring depends, every other pair is independent given the two between: no directed graph says so.
+    # Every neighbouring pair of a ring depends, every other pair is independent given the two between: no
+    # directed graph says so.
     def ring(one, other, between):
         return float((one - other) % 2 == 0 and len(between) == 2)
 
@@ -117,9 +135,13 @@ def test_what_is_known_overrules_tests():
     assert ("c", "a") in pattern.directed
     assert notes == ("a -> c <- b is left out: it contradicts what is known",)
     required = Background(required=(("a", "b"),))
-    assert ("a", "b") in pattern_from(free, "abc", background=required)[0].directed, "a required edge stays, though a and b were found independent"
+    assert ("a", "b") in pattern_from(free, "abc", background=required)[0].directed, (
+        "a required edge stays, though a and b were found independent"
+    )
     neither = Background(forbidden=(("a", "c"), ("c", "a")))
-    assert {frozenset(edge) for edge in (pattern_from(free, "abc", background=neither)[0]).undirected} == {frozenset("bc")}
+    assert {frozenset(edge) for edge in (pattern_from(free, "abc", background=neither)[0]).undirected} == {
+        frozenset("bc")
+    }
 
 
 @pytest.mark.parametrize(

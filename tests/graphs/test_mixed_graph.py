@@ -12,7 +12,9 @@ DIAMOND = {"b": ("a",), "c": ("a",), "d": ("b", "c")}
 
 def test_variables_stand_behind_their_causes_whatever_order_they_were_named_in():
     graph = RehearsalGraph((("d",), ("b",), ("c",), ("a",)), (("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")))
-    assert graph.names == ("a", "b", "c", "d"), "among those that could come next, the first named comes first"
+    assert graph.names == ("a", "b", "c", "d"), (
+        "among those that could come next, the first named comes first"
+    )
     assert RehearsalGraph.of(DIAMOND).names == ("a", "b", "c", "d")
     assert graph.parents("d") == ("b", "c")
     assert graph.parents("a") == ()
@@ -60,12 +62,18 @@ def test_plain_data_give_the_graph_back():
     graph = RehearsalGraph.of({"b": ("a",), "e": ("d",)}, [("b", "c", "d")])
     plain = graph.to_plain()
     assert RehearsalGraph(tuple(map(tuple, plain["cliques"])), tuple(map(tuple, plain["edges"]))) == graph
-    assert RehearsalGraph((("a",), ("b",)), (("a", "b"), ("a", "b"))).edges == (("a", "b"),), "an edge counts once"
+    assert RehearsalGraph((("a",), ("b",)), (("a", "b"), ("a", "b"))).edges == (("a", "b"),), (
+        "an edge counts once"
+    )
 
 
 def test_single_edges_make_the_cliques():
-    graph = RehearsalGraph.mixed(["a", "lonely"], [("a", "b"), ("a", "c"), ("b", "d"), ("a", "b")], [("c", "b"), ("b", "c")])
-    assert graph == RehearsalGraph((("a",), ("lonely",), ("b", "c"), ("d",)), (("a", "b"), ("a", "c"), ("b", "d")))
+    graph = RehearsalGraph.mixed(
+        ["a", "lonely"], [("a", "b"), ("a", "c"), ("b", "d"), ("a", "b")], [("c", "b"), ("b", "c")]
+    )
+    assert graph == RehearsalGraph(
+        (("a",), ("lonely",), ("b", "c"), ("d",)), (("a", "b"), ("a", "c"), ("b", "d"))
+    )
     assert graph.bidirected == (("b", "c"),)
     triangle = RehearsalGraph.mixed("abc", [], [("a", "b"), ("b", "c"), ("c", "a")])
     assert triangle.cliques == (("a", "b", "c"),)
@@ -82,7 +90,11 @@ def test_the_joint_law_is_the_product_over_cliques():
     ("directed", "bidirected", "message"),
     [
         ([("a", "b"), ("b", "a")], [], "a -> b and b -> a join the same two variables"),
-        ([("a", "b"), ("a", "c")], [("a", "b"), ("b", "c")], r"a -> b stands beside a <-> b, and b is in the clique \('b', 'c'\) as well"),
+        (
+            [("a", "b"), ("a", "c")],
+            [("a", "b"), ("b", "c")],
+            r"a -> b stands beside a <-> b, and b is in the clique \('b', 'c'\) as well",
+        ),
         ([("a", "a")], [], "an edge between two different variables"),
         (["ab"], [], "an edge between two different variables; got 'ab'"),
         ([], [("a", "b"), ("b", "c")], "cliques of a <-> b overlap: a and c are not joined; add a <-> c"),
@@ -100,20 +112,47 @@ def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed,
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RehearsalGraph.of({"a": ("c",), "b": ("a",), "c": ("b",)}), "circle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)"),
-        (lambda: RehearsalGraph.of({"p": ("b",), "q": ("p",), "b": ("q",)}, [("p", "o")]), r"circle: .*\{p, o\}"),
+        (
+            lambda: RehearsalGraph.of({"a": ("c",), "b": ("a",), "c": ("b",)}),
+            "circle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)",
+        ),
+        (
+            lambda: RehearsalGraph.of({"p": ("b",), "q": ("p",), "b": ("q",)}, [("p", "o")]),
+            r"circle: .*\{p, o\}",
+        ),
         (lambda: RehearsalGraph((("a", "b"), ("b", "c")), ()), r"\['b'\] stand in two cliques"),
-        (lambda: RehearsalGraph.of({"y": ("a", "b", "c")}, [("a", "b"), ("b", "c")]), r"\['a', 'b'\]|\['b'\]"),
+        (
+            lambda: RehearsalGraph.of({"y": ("a", "b", "c")}, [("a", "b"), ("b", "c")]),
+            r"\['a', 'b'\]|\['b'\]",
+        ),
         (lambda: RehearsalGraph((("a",),), (("a", "z"),)), r"a -> z: unknown variable \['z'\]"),
         (lambda: RehearsalGraph((("a", "b"),), (("a", "b"),)), "lies inside the clique"),
-        (lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)), "reaches only part of the clique .*: add x -> b"),
+        (
+            lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)),
+            "reaches only part of the clique .*: add x -> b",
+        ),
         (lambda: RehearsalGraph.of({"a": ("a",)}), r"\['a'\] stand among their own causes"),
-        (lambda: RehearsalGraph.of({"b": ("a",)}, ["ab"]), "expected a set of variables that move together; got the text 'ab'"),
+        (
+            lambda: RehearsalGraph.of({"b": ("a",)}, ["ab"]),
+            "expected a set of variables that move together; got the text 'ab'",
+        ),
         (lambda: RehearsalGraph(("ab",), ()), "expected a clique, a list of variables; got the text 'ab'"),
-        (lambda: RehearsalGraph((("a",), ("b",)), ("ab",)), "an edge between two different variables; got 'ab'"),
-        (lambda: RehearsalGraph((("a",), ("b",)), (), (("a", "b"),)), "the bow a -> b with a <-> b lacks its arrow"),
-        (lambda: RehearsalGraph.of({"b": ("a",)}, [("a", "b", "c")]), "a -> b stands beside a <-> b of the set .*: a set of three"),
-        (lambda: RehearsalGraph((("a",), ("b",)), (("a", "z"), ("y", "b"))), "a -> z: unknown .*y -> b: unknown"),
+        (
+            lambda: RehearsalGraph((("a",), ("b",)), ("ab",)),
+            "an edge between two different variables; got 'ab'",
+        ),
+        (
+            lambda: RehearsalGraph((("a",), ("b",)), (), (("a", "b"),)),
+            "the bow a -> b with a <-> b lacks its arrow",
+        ),
+        (
+            lambda: RehearsalGraph.of({"b": ("a",)}, [("a", "b", "c")]),
+            "a -> b stands beside a <-> b of the set .*: a set of three",
+        ),
+        (
+            lambda: RehearsalGraph((("a",), ("b",)), (("a", "z"), ("y", "b"))),
+            "a -> z: unknown .*y -> b: unknown",
+        ),
         (lambda: RehearsalGraph.of(DIAMOND).altered(["z"]), r"cannot alter \['z'\]"),
     ],
 )
@@ -137,6 +176,14 @@ def test_an_arrow_beside_a_hidden_common_cause_is_kept():
 
 def test_what_goes_by_cliques_refuses_the_bow_by_its_two_edges():
     graph = RehearsalGraph.of({"a": ("x",), "y": ("a",)}, [("y", "a")])
-    for use in (lambda: graph.factors, graph.factorisation, lambda: c_separated(graph, "x", "y"), lambda: pattern_of(graph), lambda: covered(graph)):
-        with pytest.raises(ValueError, match=r"a -> y beside a <-> y|got bi-directional edges \[\('a', 'y'\)\]"):
+    for use in (
+        lambda: graph.factors,
+        graph.factorisation,
+        lambda: c_separated(graph, "x", "y"),
+        lambda: pattern_of(graph),
+        lambda: covered(graph),
+    ):
+        with pytest.raises(
+            ValueError, match=r"a -> y beside a <-> y|got bi-directional edges \[\('a', 'y'\)\]"
+        ):
             use()

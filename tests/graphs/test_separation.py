@@ -28,7 +28,8 @@ def runs(graph, path):
 
 
 def blocked(graph, path, known, printed=False):
-    """Whether a path is blocked: by the definition in use, or by the printed one (whose runs lie between two directed edges)."""
+    """Whether a path is blocked: by the definition in use, or by the printed one (whose runs lie between two
+    directed edges)."""
     parts, arrows = runs(graph, path), set(graph.edges)
     for place, run in enumerate(parts):
         into_first = place > 0 and (parts[place - 1][-1], run[0]) in arrows
@@ -86,7 +87,9 @@ def test_both_answers_and_both_definitions_occur():
 def test_a_member_without_an_arrow_out_opens_no_path():
     graph = RehearsalGraph.mixed("pmny", [("p", "m"), ("p", "n"), ("n", "y")], [("m", "n")])
     assert c_separated(graph, "p", "y", "n")
-    assert not by_paths(graph, {"p"}, {"y"}, {"n"}, printed=True), "the printed definition lets the path leave through m"
+    assert not by_paths(graph, {"p"}, {"y"}, {"n"}, printed=True), (
+        "the printed definition lets the path leave through m"
+    )
     assert not c_separated(graph, "p", "y")
     assert c_separated(graph, "m", "y", "n")
     assert not c_separated(graph, "p", "y", "m")
@@ -96,7 +99,9 @@ def test_chains_forks_and_colliders_run_through_cliques():
     chain = RehearsalGraph.mixed("abcd", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")], [("b", "c")])
     assert c_separated(chain, "a", "d", ("b", "c"))
     assert not c_separated(chain, "a", "d", "b")
-    collider = RehearsalGraph.mixed("abcde", [("a", "b"), ("a", "c"), ("d", "b"), ("d", "c"), ("c", "e")], [("b", "c")])
+    collider = RehearsalGraph.mixed(
+        "abcde", [("a", "b"), ("a", "c"), ("d", "b"), ("d", "c"), ("c", "e")], [("b", "c")]
+    )
     assert c_separated(collider, "a", "d")
     assert not c_separated(collider, "a", "d", "b"), "b tells of both, and so does c: they move together"
     assert not c_separated(collider, "a", "d", "e"), "a descendant of a member opens the clique"
@@ -126,7 +131,10 @@ def test_a_graph_of_a_thousand_variables_is_answered_at_once_and_the_time_grows_
     seconds = {}
     for count in (1000, 4000):
         stream = np.random.default_rng(count)
-        parents = {f"v{index}": {f"v{int(other)}" for other in stream.integers(0, index, 4)} for index in range(1, count)}
+        parents = {
+            f"v{index}": {f"v{int(other)}" for other in stream.integers(0, index, 4)}
+            for index in range(1, count)
+        }
         graph = RehearsalGraph.of(parents)
         known = {f"v{index}" for index in range(1, count, 3)}
         spent = []

@@ -27,7 +27,17 @@ LAYERS = (
     {"program"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
-METHODS = ("spaces", "graphs", "data", "estimators", "mechanisms", "surrogates", "objectives", "search", "certificate")
+METHODS = (
+    "spaces",
+    "graphs",
+    "data",
+    "estimators",
+    "mechanisms",
+    "surrogates",
+    "objectives",
+    "search",
+    "certificate",
+)
 MOST_FILES = 20
 
 

@@ -52,7 +52,9 @@ def test_files_are_short_and_well_named_and_rooms_are_small():
     def rule(path, text, tree):
         lines = len(text.splitlines())
         too_long = [f"{lines} lines: split it by ideas"] if lines > LONGEST else []
-        return too_long + sorted(FORBIDDEN & {part.removesuffix(".py") for part in path.relative_to(ROOT).parts})
+        return too_long + sorted(
+            FORBIDDEN & {part.removesuffix(".py") for part in path.relative_to(ROOT).parts}
+        )
 
     assert offenders(rule) == {}
     rooms = Counter(path.parent for path in modules() if path.name != "__init__.py")
@@ -63,7 +65,11 @@ def test_scripts_hold_no_logic():
     found = {}
     for path in sorted((ROOT / "scripts").glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        logic = [type(node).__name__ for node in ast.walk(tree) if isinstance(node, ast.For | ast.While | ast.ClassDef | ast.Try)]
+        logic = [
+            type(node).__name__
+            for node in ast.walk(tree)
+            if isinstance(node, ast.For | ast.While | ast.ClassDef | ast.Try)
+        ]
         if logic or not ast.get_docstring(tree) or len(path.read_text(encoding="utf-8").splitlines()) > 60:
             found[path.name] = logic
     assert found == {}, "loops, classes and error handling belong into the package"
@@ -74,7 +80,11 @@ def test_modules_say_what_they_are_and_where_it_comes_from():
         if tree.body and not ast.get_docstring(tree):
             return "no docstring: a module's docstring is its theory"
         if layer(path) in METHODS and path.stem not in GENERIC:
-            nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+            nodes = (
+                node
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            )
             if "Source:" not in " ".join(ast.get_docstring(node) or "" for node in nodes):
                 return "which paper, which equation? Write `Source:`"
         return ""
@@ -102,7 +112,11 @@ def test_public_things_have_docstrings_and_types():
 
 def test_nothing_is_asked_of_strings_or_swallowed():
     def rule(path, text, tree):
-        calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        calls = {
+            node.func.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
         pickled = re.findall(r"^\s*(?:import|from) pickle.*", text, re.MULTILINE)
         return sorted(calls & {"hasattr", "eval", "exec", "print_exc"}) + pickled
 
@@ -110,8 +124,16 @@ def test_nothing_is_asked_of_strings_or_swallowed():
 
 
 def test_importing_the_package_is_light():
-    code = "import sys, rehearsal_torch; print(sorted({name.split('.')[0] for name in sys.modules} & {'torch', 'numpy', 'lightning', 'hydra'}))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        "import sys, rehearsal_torch; print(sorted({name.split('.')[0] for name in sys.modules} & {'torch', "
+        "'numpy', 'lightning', 'hydra'}))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 def test_everything_the_package_offers_exists():
@@ -123,15 +145,37 @@ def test_everything_the_package_offers_exists():
 
 def test_conf_mirrors_the_package():
     groups = {path.name for path in (ROOT / "conf").iterdir() if path.is_dir()}
-    assert groups == {"dataset", "surrogate", "objective", "search", "certificate", "decision", "experiment", "trainer", "logger", "hydra"}
-    folders = {"dataset": "problems", "surrogate": "surrogates", "objective": "objectives", "search": "search", "trainer": "training", "logger": "training"}
+    assert groups == {
+        "dataset",
+        "surrogate",
+        "objective",
+        "search",
+        "certificate",
+        "decision",
+        "experiment",
+        "trainer",
+        "logger",
+        "hydra",
+    }
+    folders = {
+        "dataset": "problems",
+        "surrogate": "surrogates",
+        "objective": "objectives",
+        "search": "search",
+        "trainer": "training",
+        "logger": "training",
+    }
     for group, folder in folders.items():
         for path in (ROOT / "conf" / group).glob("*.yaml"):
-            target = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get("_target_", f"{PACKAGE}.{folder}.")
+            target = (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).get(
+                "_target_", f"{PACKAGE}.{folder}."
+            )
             assert target.startswith(f"{PACKAGE}.{folder}."), f"{path.name} builds something of another layer"
 
 
 def test_tests_mirror_the_package():
-    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    folders = {
+        path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"
+    }
     assert {"contracts", "papers", "conf", "scripts", "house", "toys"} <= folders
     assert {path.name for path in (ROOT / PACKAGE).iterdir() if len(list(path.glob("*.py"))) > 1} <= folders

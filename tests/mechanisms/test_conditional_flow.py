@@ -43,19 +43,28 @@ def test_the_density_integrates_to_one(outputs):
     line = torch.linspace(-15, 15, 40001 if outputs == 1 else 601, dtype=torch.float64)
     grid = torch.cartesian_prod(*[line] * outputs).reshape(-1, outputs)
     with torch.no_grad():
-        mass = flow.log_density(torch.tensor([0.3, -1.0], dtype=torch.float64).expand(len(grid), 2), grid).exp().sum()
+        mass = (
+            flow.log_density(torch.tensor([0.3, -1.0], dtype=torch.float64).expand(len(grid), 2), grid)
+            .exp()
+            .sum()
+        )
     assert float(mass * (line[1] - line[0]) ** outputs) == pytest.approx(1.0, abs=1e-3)
 
 
 def test_it_starts_as_the_standard_normal_law():
-    flow, values = ConditionalFlow(2, 2).double(), torch.randn(30, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    flow, values = (
+        ConditionalFlow(2, 2).double(),
+        torch.randn(30, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
+    )
     expected = -values.square().sum(-1) / 2 - math.log(2 * math.pi)
     assert torch.allclose(flow.log_density(torch.ones(30, 2, dtype=torch.float64), values), expected)
 
 
 def test_slopes_in_parents_and_noise_are_those_of_finite_differences():
     flow, stream = moved(2, 2, seed=5), torch.Generator().manual_seed(2)
-    seen, noise = (torch.randn(6, 2, generator=stream, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    seen, noise = (
+        torch.randn(6, 2, generator=stream, dtype=torch.float64, requires_grad=True) for _ in range(2)
+    )
     assert torch.autograd.gradcheck(flow, (seen, noise))
 
 
@@ -69,7 +78,10 @@ def test_a_curved_law_is_learnt():
     Descent(100, 128, 5e-3, 20, progress=False).train(flow, (parents, values), (seen, kept))
     with torch.no_grad():
         reached = float(flow.loss(test_parents, test_values))
-        drawn = flow(torch.tensor([[1.0, 0.0]]).expand(20000, 2), torch.randn(20000, 1, generator=torch.Generator().manual_seed(4)))
+        drawn = flow(
+            torch.tensor([[1.0, 0.0]]).expand(20000, 2),
+            torch.randn(20000, 1, generator=torch.Generator().manual_seed(4)),
+        )
     assert start - truth > 1.0
     assert reached - truth < 0.2
     assert float(drawn.mean()) == pytest.approx(math.sin(2) + 0.5 - 0.5, abs=0.1)
@@ -82,7 +94,9 @@ def test_a_law_without_parents_is_learnt():
     flow = ConditionalFlow(0, 1)
     Descent(30, 128, 2e-2, 20, progress=False).train(flow, (draws.new_empty(2000, 0), draws))
     with torch.no_grad():
-        again = flow(draws.new_empty(20000, 0), torch.randn(20000, 1, generator=torch.Generator().manual_seed(1)))
+        again = flow(
+            draws.new_empty(20000, 0), torch.randn(20000, 1, generator=torch.Generator().manual_seed(1))
+        )
     levels = torch.tensor([0.1, 0.5, 0.9])
     assert torch.allclose(torch.quantile(again, levels), torch.quantile(draws, levels), atol=0.1)
 

@@ -5,7 +5,9 @@ from rehearsal_torch.mechanisms.trajectory import EquationCourse
 
 def course(constants: torch.Tensor | None = None) -> EquationCourse:
     states = torch.zeros(3, 2, dtype=torch.float64)
-    return EquationCourse(states, torch.zeros(3, dtype=torch.long), 4, lambda s, t, a: s * (t + 1) + a[:, None].to(s), constants)
+    return EquationCourse(
+        states, torch.zeros(3, dtype=torch.long), 4, lambda s, t, a: s * (t + 1) + a[:, None].to(s), constants
+    )
 
 
 def test_steps_and_branches_are_the_equation():

@@ -50,16 +50,23 @@ def test_collinear_parents_share_their_weight_and_predict_alike():
     parents, values = data()
     double = torch.cat([parents, parents[:, :1] * 2], -1)
     once, twice = fitted(parents, values), fitted(double, values)
-    assert torch.allclose(once(parents, torch.zeros_like(values)), twice(double, torch.zeros_like(values)), rtol=1e-7)
+    assert torch.allclose(
+        once(parents, torch.zeros_like(values)), twice(double, torch.zeros_like(values)), rtol=1e-7
+    )
     assert int(twice.counts[1]) == 3
 
 
 def test_draws_spread_as_the_estimates_do():
-    # Over many data sets the estimates scatter around the truth as the draws of one data set scatter around its estimate.
+    # Over many data sets the estimates scatter around the truth as the draws of one data set scatter around
+    # its estimate.
     estimates = torch.stack([fitted(*data(60, seed)).weights for seed in range(300)])
-    draws = torch.cat([fitted(*data(60, seed)).posterior(50, torch.Generator().manual_seed(seed))[0] for seed in range(20)])
+    draws = torch.cat(
+        [fitted(*data(60, seed)).posterior(50, torch.Generator().manual_seed(seed))[0] for seed in range(20)]
+    )
     near = torch.stack([fitted(*data(60, seed)).weights for seed in range(20)]).repeat_interleave(50, 0)
-    assert torch.allclose((draws - near).std(0) / estimates.std(0), torch.ones(3, 2, dtype=torch.float64), atol=0.25)
+    assert torch.allclose(
+        (draws - near).std(0) / estimates.std(0), torch.ones(3, 2, dtype=torch.float64), atol=0.25
+    )
 
 
 def test_draws_of_the_covariance_are_centred_and_positive():
@@ -75,7 +82,11 @@ def test_draws_of_the_covariance_are_centred_and_positive():
 def test_the_state_says_everything():
     made, other = fitted(*data()), LinearGaussian(3, 2)
     other.load_state_dict(made.state_dict())
-    for one, two in zip(made.posterior(3, torch.Generator().manual_seed(1)), other.posterior(3, torch.Generator().manual_seed(1)), strict=True):
+    for one, two in zip(
+        made.posterior(3, torch.Generator().manual_seed(1)),
+        other.posterior(3, torch.Generator().manual_seed(1)),
+        strict=True,
+    ):
         assert torch.equal(one, two)
 
 

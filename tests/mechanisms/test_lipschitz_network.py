@@ -8,7 +8,12 @@ from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork, spect
 
 
 def network(
-    seed: int = 0, smooth: int = 5, free: int = 2, outputs: int = 3, hidden: int = 16, constants: tuple[float | None, ...] = (1.0, 0.1)
+    seed: int = 0,
+    smooth: int = 5,
+    free: int = 2,
+    outputs: int = 3,
+    hidden: int = 16,
+    constants: tuple[float | None, ...] = (1.0, 0.1),
 ) -> LipschitzNetwork:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -29,12 +34,16 @@ def swollen(seed: int, factor: float, **shape: int) -> LipschitzNetwork:
 def test_the_norm_is_exact(shape: tuple[int, int, int], dtype: torch.dtype):
     weight = torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
     expected = torch.linalg.matrix_norm(weight.double(), 2)
-    assert torch.allclose(spectral_norm(weight).double(), expected, rtol=1e-6 if dtype == torch.float32 else 1e-14, atol=0)
+    assert torch.allclose(
+        spectral_norm(weight).double(), expected, rtol=1e-6 if dtype == torch.float32 else 1e-14, atol=0
+    )
 
 
 @pytest.mark.parametrize("shape", [(2, 6, 3), (2, 3, 6), (1, 1, 4), (1, 4, 1)])
 def test_the_norms_derivative(shape: tuple[int, int, int]):
-    weight = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    weight = torch.randn(
+        shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    ).requires_grad_()
     assert torch.autograd.gradcheck(spectral_norm, (weight,))
     (gradient,) = torch.autograd.grad(spectral_norm(weight).sum(), weight)
     left, _, right = torch.linalg.svd(weight.detach(), full_matrices=False)
@@ -42,7 +51,12 @@ def test_the_norms_derivative(shape: tuple[int, int, int]):
 
 
 def test_the_derivative_of_a_repeated_norm_is_a_subgradient():
-    weight = (2 * torch.linalg.qr(torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))).Q)[None].requires_grad_()
+    weight = (
+        2
+        * torch.linalg.qr(
+            torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+        ).Q
+    )[None].requires_grad_()
     (gradient,) = torch.autograd.grad(spectral_norm(weight).sum(), weight)
     assert torch.isfinite(gradient).all()
     # Subgradients of the spectral norm have nuclear norm one and agree with the norm along the weight itself.
@@ -79,7 +93,8 @@ def test_no_two_points_are_torn_apart_by_more_than_the_constant(seed: int, facto
 
 
 def test_the_constant_is_used_up_where_the_network_is_steep():
-    """A bound is worth something only if something comes near it: one unit, far from saturation, turns into nearly the constant."""
+    """A bound is worth something only if something comes near it: one unit, far from saturation, turns into
+    nearly the constant."""
     made = network(smooth=1, outputs=1, hidden=1, free=0).double()
     with torch.no_grad():
         made.bias.zero_()
@@ -116,7 +131,9 @@ def test_a_network_without_a_constant_is_unconstrained():
     assert torch.equal(inner[0], made.inner[0])
     assert torch.linalg.matrix_norm(inner[1], 2).item() == pytest.approx(1.0)
     assert root.flatten().tolist() == [1.0, pytest.approx(0.5**0.5)]
-    expected = torch.linalg.matrix_norm(made.inner[0].detach(), 2) * torch.linalg.matrix_norm(made.outer[0].detach(), 2)
+    expected = torch.linalg.matrix_norm(made.inner[0].detach(), 2) * torch.linalg.matrix_norm(
+        made.outer[0].detach(), 2
+    )
     assert made.lipschitz()[0].item() == pytest.approx(expected.item())
     stored = made.inner[0].clone()
     made.finish()
@@ -128,13 +145,18 @@ def test_a_network_without_a_constant_is_unconstrained():
 def test_each_network_is_the_textbook_formula():
     made = swollen(3, 4.0)
     stream = torch.Generator().manual_seed(0)
-    s, a = torch.randn(7, 5, dtype=torch.float64, generator=stream), torch.randn(7, 2, dtype=torch.float64, generator=stream)
+    s, a = (
+        torch.randn(7, 5, dtype=torch.float64, generator=stream),
+        torch.randn(7, 2, dtype=torch.float64, generator=stream),
+    )
 
     def divided(weight: Tensor) -> Tensor:
         return weight / torch.linalg.matrix_norm(weight, 2).clamp_min(1.0)
 
     for index, constant in enumerate((1.0, 0.1)):
-        hidden = torch.tanh(constant**0.5 * (s @ divided(made.inner[index]).T + made.bias[index] + a @ made.action[index].T))
+        hidden = torch.tanh(
+            constant**0.5 * (s @ divided(made.inner[index]).T + made.bias[index] + a @ made.action[index].T)
+        )
         out = constant**0.5 * (hidden @ divided(made.outer[index]).T + made.shift[index])
         assert torch.allclose(made(s, a)[index], out, atol=1e-12)
 
@@ -142,14 +164,22 @@ def test_each_network_is_the_textbook_formula():
 def test_batches_of_any_shape_and_the_whole_gradient():
     made = network().double()
     stream = torch.Generator().manual_seed(0)
-    s, a = torch.randn(2, 3, 5, dtype=torch.float64, generator=stream), torch.randn(2, 3, 2, dtype=torch.float64, generator=stream)
+    s, a = (
+        torch.randn(2, 3, 5, dtype=torch.float64, generator=stream),
+        torch.randn(2, 3, 2, dtype=torch.float64, generator=stream),
+    )
     assert made(s, a).shape == (2, 2, 3, 3)
     assert made(s[0, 0], a[0, 0]).shape == (2, 3)
     assert torch.allclose(made(s, a)[:, 1, 2], made(s[1, 2], a[1, 2]))
     small = swollen(1, 5.0, hidden=3, smooth=2, free=1, outputs=2)
-    inputs = (torch.randn(4, 2, dtype=torch.float64, generator=stream), torch.randn(4, 1, dtype=torch.float64, generator=stream))
+    inputs = (
+        torch.randn(4, 2, dtype=torch.float64, generator=stream),
+        torch.randn(4, 1, dtype=torch.float64, generator=stream),
+    )
     names, weights = zip(*small.named_parameters(), strict=True)
-    assert torch.autograd.gradcheck(lambda *w: torch.func.functional_call(small, dict(zip(names, w, strict=True)), inputs), weights)
+    assert torch.autograd.gradcheck(
+        lambda *w: torch.func.functional_call(small, dict(zip(names, w, strict=True)), inputs), weights
+    )
 
 
 def test_the_exact_copy_draws_nothing_and_has_its_own_weights():
@@ -165,8 +195,13 @@ def test_the_exact_copy_draws_nothing_and_has_its_own_weights():
     assert made.inner.requires_grad
 
 
-@pytest.mark.parametrize(("shape", "constants"), [((0, 1, 1, 1), (1.0,)), ((1, -1, 1, 1), (1.0,)), ((1, 1, 1, 1), ()), ((1, 1, 1, 1), (0.0,))])
-def test_impossible_shapes_and_constants_are_refused(shape: tuple[int, int, int, int], constants: tuple[float, ...]):
+@pytest.mark.parametrize(
+    ("shape", "constants"),
+    [((0, 1, 1, 1), (1.0,)), ((1, -1, 1, 1), (1.0,)), ((1, 1, 1, 1), ()), ((1, 1, 1, 1), (0.0,))],
+)
+def test_impossible_shapes_and_constants_are_refused(
+    shape: tuple[int, int, int, int], constants: tuple[float, ...]
+):
     with pytest.raises(ValueError, match="expected positive"):
         LipschitzNetwork(*shape, constants)
 
@@ -174,14 +209,20 @@ def test_impossible_shapes_and_constants_are_refused(shape: tuple[int, int, int,
 def counted(monkeypatch):
     """How often a spectral norm is computed from here on."""
     calls = []
-    monkeypatch.setattr("rehearsal_torch.mechanisms.lipschitz_network.spectral_norm", lambda weight: calls.append(weight.shape) or spectral_norm(weight))
+    monkeypatch.setattr(
+        "rehearsal_torch.mechanisms.lipschitz_network.spectral_norm",
+        lambda weight: calls.append(weight.shape) or spectral_norm(weight),
+    )
     return calls
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_after_finish_no_norm_is_computed_and_the_outputs_are_equal(dtype: torch.dtype, monkeypatch):
     stream = torch.Generator().manual_seed(3)
-    smooth, free = torch.randn(9, 5, generator=stream, dtype=dtype), torch.randn(9, 2, generator=stream, dtype=dtype)
+    smooth, free = (
+        torch.randn(9, 5, generator=stream, dtype=dtype),
+        torch.randn(9, 2, generator=stream, dtype=dtype),
+    )
     for seed in range(20):
         made = swollen(seed, 5.0).to(dtype)
         made.finish()
@@ -190,19 +231,24 @@ def test_after_finish_no_norm_is_computed_and_the_outputs_are_equal(dtype: torch
         calls = counted(monkeypatch)
         first = made(smooth, free)
         first.sum().backward()
-        # Where a norm of this precision is not below one by rounding, its gradient is wanted, and it is computed.
+        # Where a norm of this precision is not below one by rounding, its gradient is wanted, and it is
+        # computed.
         assert len(calls) <= (2 if dtype == torch.float32 else 0)
         calls.clear()
         with torch.no_grad():
             out = made(smooth, free)
             assert calls == []
-            # A network in training computes both at every call, and gives the same to the last bit, gradients included.
+            # A network in training computes both at every call, and gives the same to the last bit, gradients
+            # included.
             assert torch.equal(out, again(smooth, free))
         expected = again(smooth, free)
         assert len(calls) == 4
         expected.sum().backward()
         assert torch.equal(first, expected)
-        assert all(torch.equal(one.grad, other.grad) for one, other in zip(made.parameters(), again.parameters(), strict=True))
+        assert all(
+            torch.equal(one.grad, other.grad)
+            for one, other in zip(made.parameters(), again.parameters(), strict=True)
+        )
 
 
 def test_training_again_after_finish_goes_the_way_of_a_fresh_network():
@@ -217,7 +263,9 @@ def test_training_again_after_finish_goes_the_way_of_a_fresh_network():
             optimiser.zero_grad()
             each(smooth, free).square().mean().neg().backward()
             optimiser.step()
-    assert all(torch.equal(one, other) for one, other in zip(made.parameters(), again.parameters(), strict=True))
+    assert all(
+        torch.equal(one, other) for one, other in zip(made.parameters(), again.parameters(), strict=True)
+    )
     assert torch.linalg.matrix_norm(made.inner.detach(), 2).max() > 1.05
     assert torch.equal(made(smooth, free), again(smooth, free))
     made.eval(), again.eval()
@@ -229,14 +277,20 @@ def test_training_again_after_finish_goes_the_way_of_a_fresh_network():
 
 
 def test_a_loaded_network_and_one_that_moved_are_computed_once_more(monkeypatch):
-    made, smooth, free = swollen(2, 6.0), torch.ones(3, 5, dtype=torch.float64), torch.ones(3, 2, dtype=torch.float64)
+    made, smooth, free = (
+        swollen(2, 6.0),
+        torch.ones(3, 5, dtype=torch.float64),
+        torch.ones(3, 2, dtype=torch.float64),
+    )
     made.finish()
     other = network(5).double().eval()
     with torch.no_grad():
         other(smooth, free)
         other.load_state_dict(made.state_dict())
         assert torch.equal(other(smooth, free), made(smooth, free))
-        assert torch.equal(other.float()(smooth.float(), free.float()), other.train()(smooth.float(), free.float()))
+        assert torch.equal(
+            other.float()(smooth.float(), free.float()), other.train()(smooth.float(), free.float())
+        )
         calls = counted(monkeypatch)
         other.eval()(smooth.float(), free.float())
         other(smooth.float(), free.float())
@@ -264,10 +318,17 @@ def test_own_weights_stay_as_they_are(constants: tuple[float | None, ...], dtype
     for place, weights in enumerate(given.values()):
         assert torch.equal(inner[place], weights["inner"])
         assert torch.equal(outer[place], weights["outer"])
-        norms.append(float(torch.linalg.matrix_norm(weights["inner"].double(), 2) * torch.linalg.matrix_norm(weights["outer"].double(), 2)))
+        norms.append(
+            float(
+                torch.linalg.matrix_norm(weights["inner"].double(), 2)
+                * torch.linalg.matrix_norm(weights["outer"].double(), 2)
+            )
+        )
         for name in ("action", "bias", "shift"):
             assert torch.equal(made.get_parameter(name)[place], weights[name])
-    assert made.lipschitz().tolist() == pytest.approx([norm * (constant or 1.0) for norm, constant in zip(norms, constants, strict=True)], rel=1e-6)
+    assert made.lipschitz().tolist() == pytest.approx(
+        [norm * (constant or 1.0) for norm, constant in zip(norms, constants, strict=True)], rel=1e-6
+    )
     assert root.dtype == dtype
 
 
@@ -276,14 +337,30 @@ def test_own_weights_that_a_constant_would_divide_are_refused():
     drawn.finish()
     given = {"h": own(drawn, 0), "phi": own(drawn, 1)}
     given["h"]["inner"] *= 1.00009 / torch.linalg.matrix_norm(given["h"]["inner"], 2)
-    with pytest.raises(ValueError, match=r"h: expected weights of spectral norm at most 1 .* constant of 1; got 1\.00009 for .* norms is 1\.00008"):
+    with pytest.raises(
+        ValueError,
+        match=r"h: expected weights of spectral norm at most 1 .* constant of 1; got 1\.00009 for .* norms "
+        r"is 1\.00008",
+    ):
         LipschitzNetwork.from_tensors(given, (1.0, 0.1))
-    assert LipschitzNetwork.from_tensors(given, (None, 0.1)).lipschitz()[0].item() == pytest.approx(1.00009, abs=2e-7)
-    with pytest.raises(ValueError, match=r"phi: outer: expected finite numbers of shape \(3, 16\) and torch.float64, .*; got shape \(3, 4\)"):
-        LipschitzNetwork.from_tensors({**given, "phi": {**given["phi"], "outer": given["phi"]["outer"][:, :4]}}, (None, None))
+    assert LipschitzNetwork.from_tensors(given, (None, 0.1)).lipschitz()[0].item() == pytest.approx(
+        1.00009, abs=2e-7
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"phi: outer: expected finite numbers of shape \(3, 16\) and torch.float64, .*; got shape \(3, "
+        r"4\)",
+    ):
+        LipschitzNetwork.from_tensors(
+            {**given, "phi": {**given["phi"], "outer": given["phi"]["outer"][:, :4]}}, (None, None)
+        )
     with pytest.raises(ValueError, match=r"bias: .*not all finite"):
-        LipschitzNetwork.from_tensors({**given, "phi": {**given["phi"], "bias": given["phi"]["bias"] / 0}}, (None, None))
-    with pytest.raises(ValueError, match="h: expected the tensors inner, action, bias, outer, shift; got inner"):
+        LipschitzNetwork.from_tensors(
+            {**given, "phi": {**given["phi"], "bias": given["phi"]["bias"] / 0}}, (None, None)
+        )
+    with pytest.raises(
+        ValueError, match="h: expected the tensors inner, action, bias, outer, shift; got inner"
+    ):
         LipschitzNetwork.from_tensors({"h": {"inner": given["h"]["inner"]}}, (None,))
 
 

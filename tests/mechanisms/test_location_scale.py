@@ -11,7 +11,10 @@ from rehearsal_torch.training.descent import Descent
 
 
 def mechanism(
-    seed: int = 0, dtype: torch.dtype = torch.float64, factor: float = 1.0, constants: tuple[float | None, float | None] = (1.0, 0.1)
+    seed: int = 0,
+    dtype: torch.dtype = torch.float64,
+    factor: float = 1.0,
+    constants: tuple[float | None, float | None] = (1.0, 0.1),
 ) -> LocationScale:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -28,16 +31,26 @@ def draws(seed: int, rows: int, *widths: int, dtype: torch.dtype = torch.float64
     return [torch.randn(rows, width, generator=stream, dtype=torch.float64).to(dtype) for width in widths]
 
 
-@given(seed=st.integers(0, 10_000), factor=st.floats(0.05, 20.0), loud=st.floats(0.1, 20.0), spread=st.floats(1e-3, 5.0))
+@given(
+    seed=st.integers(0, 10_000),
+    factor=st.floats(0.05, 20.0),
+    loud=st.floats(0.1, 20.0),
+    spread=st.floats(1e-3, 5.0),
+)
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_lipschitz_in_the_state_whatever_the_action_and_the_noise(seed: int, factor: float, loud: float, spread: float):
-    """|g(s,a,u) - g(s',a,u)| <= (L_h + L_phi max|u_i|) |s - s'|, and the certified constant is no larger than that."""
+def test_lipschitz_in_the_state_whatever_the_action_and_the_noise(
+    seed: int, factor: float, loud: float, spread: float
+):
+    """|g(s,a,u) - g(s',a,u)| <= (L_h + L_phi max|u_i|) |s - s'|, and the certified constant is no larger than
+    that."""
     made = mechanism(seed, factor=factor)
     here, there, action, noise = draws(seed, 64, 5, 5, 3, 3)
     here, there, action, noise = spread * here, spread * there, 3 * action, loud * noise
     nominal = 1.0 + 0.1 * noise.abs().amax(-1)
     certified = made.lipschitz(noise)
-    apart = (made(torch.cat([here, action], -1), noise) - made(torch.cat([there, action], -1), noise)).norm(dim=-1)
+    apart = (made(torch.cat([here, action], -1), noise) - made(torch.cat([there, action], -1), noise)).norm(
+        dim=-1
+    )
     assert (certified <= nominal * (1 + 1e-12)).all()
     assert (apart <= certified * (here - there).norm(dim=-1) * (1 + 1e-10)).all()
 
@@ -48,7 +61,9 @@ def test_the_jacobians_norm_stays_below_the_bound(seed: int, factor: float, loud
     made = mechanism(seed, factor=factor)
     state, action, noise = draws(seed, 16, 5, 3, 3)
     noise = loud * noise
-    jacobian = torch.func.vmap(torch.func.jacrev(lambda s, a, u: made(torch.cat([s, a]), u)))(state, action, noise)
+    jacobian = torch.func.vmap(torch.func.jacrev(lambda s, a, u: made(torch.cat([s, a]), u)))(
+        state, action, noise
+    )
     assert (torch.linalg.matrix_norm(jacobian, 2) <= made.lipschitz(noise) * (1 + 1e-10)).all()
 
 
@@ -65,7 +80,9 @@ def test_log_likelihood_is_the_normal_density_of_the_noise_times_the_change_of_v
     made = mechanism(3, factor=3.0)
     parents, values = draws(4, 200, 8, 3)
     _, scale = made.moments(parents)
-    normal = torch.distributions.MultivariateNormal(torch.zeros(3, dtype=torch.float64), scale_tril=made.cholesky())
+    normal = torch.distributions.MultivariateNormal(
+        torch.zeros(3, dtype=torch.float64), scale_tril=made.cholesky()
+    )
     expected = normal.log_prob(made.abduct(parents, values)) - scale.log().sum(-1)
     assert torch.allclose(made.log_likelihood(parents, values), expected, atol=1e-10)
     assert torch.allclose(made.loss(parents, values), -expected.mean(), atol=1e-10)
@@ -76,7 +93,9 @@ def test_the_density_integrates_to_one():
     made = LocationScale(1, 1, 1, hidden=4).double()
     grid = torch.linspace(-30, 30, 60_001, dtype=torch.float64)[:, None]
     density = made.log_likelihood(torch.full((len(grid), 2), 0.3, dtype=torch.float64), grid).exp()
-    assert torch.trapezoid(density.squeeze(-1) if density.ndim > 1 else density, grid[:, 0]).item() == pytest.approx(1.0, abs=1e-6)
+    assert torch.trapezoid(
+        density.squeeze(-1) if density.ndim > 1 else density, grid[:, 0]
+    ).item() == pytest.approx(1.0, abs=1e-6)
 
 
 @given(entries=st.lists(st.floats(-3, 3), min_size=9, max_size=9))
@@ -95,7 +114,9 @@ def test_the_scale_is_at_least_the_floor():
     made = LocationScale(2, 1, 2, hidden=4, floor=0.05).double()
     with torch.no_grad():
         made.networks.shift[1] = -1e4
-    assert torch.equal(made.moments(torch.zeros(3, 3, dtype=torch.float64))[1], torch.full((3, 2), 0.05, dtype=torch.float64))
+    assert torch.equal(
+        made.moments(torch.zeros(3, 3, dtype=torch.float64))[1], torch.full((3, 2), 0.05, dtype=torch.float64)
+    )
 
 
 def test_noise_has_the_covariance_sigma():
@@ -127,7 +148,12 @@ def test_the_gradient_of_the_loss():
             return self.made.loss(p, v)
 
     given_names = [f"made.{name}" for name in names]
-    assert torch.autograd.gradcheck(lambda *w: torch.func.functional_call(Loss(), dict(zip(given_names, w, strict=True)), (parents, values)), weights)
+    assert torch.autograd.gradcheck(
+        lambda *w: torch.func.functional_call(
+            Loss(), dict(zip(given_names, w, strict=True)), (parents, values)
+        ),
+        weights,
+    )
 
 
 def test_norms_are_exact_after_training_and_the_state_keeps_its_names():
@@ -139,7 +165,10 @@ def test_norms_are_exact_after_training_and_the_state_keeps_its_names():
     location, scale = made.networks.lipschitz().tolist()
     assert location <= 1 + 1e-12
     assert scale <= 0.1 + 1e-12
-    assert set(made.state_dict()) == {"factor", *(f"networks.{name}" for name in ("inner", "action", "bias", "outer", "shift"))}
+    assert set(made.state_dict()) == {
+        "factor",
+        *(f"networks.{name}" for name in ("inner", "action", "bias", "outer", "shift")),
+    }
     other = mechanism(8, torch.float32)
     other.load_state_dict(made.state_dict())
     assert torch.equal(other.log_likelihood(parents, values), made.log_likelihood(parents, values))
@@ -156,7 +185,9 @@ def test_training_recovers_a_location_scale_law():
         torch.manual_seed(0)
         made = LocationScale(1, 1, 1, hidden=32, location_constant=1.0, scale_constant=1.0)
     for rate in (5e-3, 5e-4):
-        Descent(max_epochs=20, batch_size=128, learning_rate=rate, progress=False).train(made, (parents, values))
+        Descent(max_epochs=20, batch_size=128, learning_rate=rate, progress=False).train(
+            made, (parents, values)
+        )
     location, scale = (moment.detach() for moment in made.moments(parents))
     assert (location - truth).abs().mean() < 0.01
     assert ((scale * made.cholesky().detach() - spread) / spread).abs().mean() < 0.1
@@ -173,7 +204,10 @@ def test_impossible_settings_are_refused(wrong: dict[str, float]):
 def test_own_weights_and_noise_stay_as_they_are():
     drawn = mechanism().double()
     drawn.finish()
-    location, scale = ({name: weight.detach()[place].clone() for name, weight in drawn.networks.named_parameters()} for place in (0, 1))
+    location, scale = (
+        {name: weight.detach()[place].clone() for name, weight in drawn.networks.named_parameters()}
+        for place in (0, 1)
+    )
     triangle = drawn.cholesky().detach()
     own = LocationScale.from_tensors(location, scale, triangle, 1.0, 0.1)
     parents, noise = draws(1, 7, 8, 3)
@@ -184,8 +218,12 @@ def test_own_weights_and_noise_stay_as_they_are():
     with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
         LocationScale.from_tensors(location, scale, triangle, 1.0, 0.1)
     steep = LocationScale.from_tensors(location, scale, triangle)
-    norms = [torch.linalg.matrix_norm(each[name], 2) for each in (location, scale) for name in ("inner", "outer")]
-    assert steep.lipschitz(torch.tensor([2.0, -3.0, 1.0])).item() == pytest.approx(float(norms[0] * norms[1] + 3 * norms[2] * norms[3]))
+    norms = [
+        torch.linalg.matrix_norm(each[name], 2) for each in (location, scale) for name in ("inner", "outer")
+    ]
+    assert steep.lipschitz(torch.tensor([2.0, -3.0, 1.0])).item() == pytest.approx(
+        float(norms[0] * norms[1] + 3 * norms[2] * norms[3])
+    )
     for wrong in (triangle.mT + 1, -triangle, triangle[:1]):
         with pytest.raises(ValueError, match="cholesky: expected a lower triangle"):
             LocationScale.from_tensors(location, scale, wrong)

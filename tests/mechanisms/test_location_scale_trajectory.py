@@ -9,8 +9,11 @@ from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCo
 HORIZON, ACTIONS, WIDTH, REST = 6, 4, 3, 3
 
 
-def instance(seed: int, factor: float = 4.0, dtype: torch.dtype = torch.float64) -> tuple[LocationScale, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A mechanism over 3 varying and 1 static features and 2 free parents, with an episode and its fixed parents."""
+def instance(
+    seed: int, factor: float = 4.0, dtype: torch.dtype = torch.float64
+) -> tuple[LocationScale, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A mechanism over 3 varying and 1 static features and 2 free parents, with an episode and its fixed
+    parents."""
     stream = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -53,7 +56,10 @@ def test_the_course_is_the_mechanism_with_abducted_noise(seed: int):
 def test_steps_row_by_row_and_branches_by_name():
     made, states, fixed, observed = instance(3)
     course = made.unroll(states, fixed, observed)
-    rows, actions = torch.randn(5, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.tensor([3, 0, 1, 1, 2])
+    rows, actions = (
+        torch.randn(5, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([3, 0, 1, 1, 2]),
+    )
     together = course.step(rows, 2, actions)
     assert all(torch.allclose(together[i], course.step(rows[i : i + 1], 2, actions[i])[0]) for i in range(5))
     assert torch.allclose(course.branch(rows, 2, torch.tensor([2, 0])), course.branch(rows, 2)[:, [2, 0]])
@@ -78,7 +84,9 @@ def test_jacobians_are_the_derivatives_and_stay_below_the_constants(seed: int, f
     for time in range(HORIZON - 1):
         found = course.jacobians(rows, time)
         for action in range(ACTIONS):
-            derivative = torch.func.vmap(torch.func.jacrev(lambda row, t=time, a=action: smooth_step(course, row, t, a)))(rows)
+            derivative = torch.func.vmap(
+                torch.func.jacrev(lambda row, t=time, a=action: smooth_step(course, row, t, a))
+            )(rows)
             assert torch.allclose(found[:, action], derivative, atol=1e-10)
         assert (torch.linalg.matrix_norm(found, 2) <= constants[time]).all()
     # The course's constants see the state's columns only, so they are no larger than the mechanism's.
@@ -114,7 +122,9 @@ def test_single_precision_stays_close():
     assert isinstance(course, LocationScaleCourse)
     single = course.to(torch.float32)
     assert single.step(single.states[:1], 0, observed[0]).dtype == torch.float32
-    assert torch.allclose(single.branch(single.states[:2], 1).double(), course.branch(states[:2], 1), atol=1e-4)
+    assert torch.allclose(
+        single.branch(single.states[:2], 1).double(), course.branch(states[:2], 1), atol=1e-4
+    )
     assert single.states.dtype == torch.float32
 
 
@@ -122,7 +132,9 @@ def test_single_precision_stays_close():
 def test_unconstrained_networks_have_courses_too(constants: tuple[float | None, float | None]):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        made = LocationScale(4, 2, WIDTH, hidden=16, location_constant=constants[0], scale_constant=constants[1])
+        made = LocationScale(
+            4, 2, WIDTH, hidden=16, location_constant=constants[0], scale_constant=constants[1]
+        )
     _, states, fixed, observed = instance(6)
     course = made.unroll(states, fixed, observed)
     again = torch.cat([course.step(states[t : t + 1], t, observed[t]) for t in range(HORIZON - 1)])

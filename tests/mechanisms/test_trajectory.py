@@ -9,7 +9,9 @@ from tests.toys.episodes import transition_episode
 
 
 def course_of(seed: int, learnt: bool, width: int = 3) -> CurvedCourse:
-    course = (transition_episode(seed, 4, 1, width, 3) if learnt else curved_episode(seed, 4, 1, width, 3)).course
+    course = (
+        transition_episode(seed, 4, 1, width, 3) if learnt else curved_episode(seed, 4, 1, width, 3)
+    ).course
     assert isinstance(course, CurvedCourse)
     return course
 
@@ -32,19 +34,31 @@ def test_bounds_hold_on_the_ball(seed, learnt, width, radius):
         other = state + away * unit(generator, width)
         there = course.curvature(other, time, covector, torch.zeros(1, dtype=torch.float64))
         assert (torch.linalg.matrix_norm(there.jacobian, 2) <= bounds.slope + 1e-9).all()
-        assert (torch.linalg.matrix_norm(there.hessian - bounds.hessian, 2) <= bounds.twist * away + 1e-9).all()
-        # Second derivatives along any covector are those of the bilinear map, and a chord's slope changes by no more.
-        direction = course.curvature(other, time, unit(generator, width).unsqueeze(0), torch.zeros(1, dtype=torch.float64))
+        assert (
+            torch.linalg.matrix_norm(there.hessian - bounds.hessian, 2) <= bounds.twist * away + 1e-9
+        ).all()
+        # Second derivatives along any covector are those of the bilinear map, and a chord's slope changes by
+        # no more.
+        direction = course.curvature(
+            other, time, unit(generator, width).unsqueeze(0), torch.zeros(1, dtype=torch.float64)
+        )
         assert (torch.linalg.matrix_norm(direction.hessian, 2) <= bounds.bend + 1e-9).all()
-        assert (torch.linalg.matrix_norm(there.jacobian - bounds.jacobian, 2) <= bounds.bend * away + 1e-9).all()
+        assert (
+            torch.linalg.matrix_norm(there.jacobian - bounds.jacobian, 2) <= bounds.bend * away + 1e-9
+        ).all()
 
 
 @pytest.mark.parametrize("learnt", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_derivatives_are_those_of_the_step(seed, learnt):
     course, generator = course_of(seed, learnt), torch.Generator().manual_seed(seed)
-    state, covector = torch.randn(3, generator=generator, dtype=torch.float64), torch.randn(3, generator=generator, dtype=torch.float64)
-    found = course.curvature(state.unsqueeze(0), 1, covector.unsqueeze(0), torch.zeros(1, dtype=torch.float64))
+    state, covector = (
+        torch.randn(3, generator=generator, dtype=torch.float64),
+        torch.randn(3, generator=generator, dtype=torch.float64),
+    )
+    found = course.curvature(
+        state.unsqueeze(0), 1, covector.unsqueeze(0), torch.zeros(1, dtype=torch.float64)
+    )
     for action in range(3):
 
         def forward(x, action=action):
@@ -56,7 +70,17 @@ def test_derivatives_are_those_of_the_step(seed, learnt):
         hessian = torch.stack(
             [
                 torch.stack(
-                    [covector @ (forward(state + e + f) - forward(state + e - f) - forward(state - e + f) + forward(state - e - f)) / 4e-8 for f in step]
+                    [
+                        covector
+                        @ (
+                            forward(state + e + f)
+                            - forward(state + e - f)
+                            - forward(state - e + f)
+                            + forward(state - e - f)
+                        )
+                        / 4e-8
+                        for f in step
+                    ]
                 )
                 for e in step
             ]
@@ -66,7 +90,10 @@ def test_derivatives_are_those_of_the_step(seed, learnt):
 
 def test_batches_are_row_by_row():
     course, generator = course_of(2, True), torch.Generator().manual_seed(2)
-    states, covectors = torch.randn(4, 3, generator=generator, dtype=torch.float64), torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    states, covectors = (
+        torch.randn(4, 3, generator=generator, dtype=torch.float64),
+        torch.randn(4, 3, generator=generator, dtype=torch.float64),
+    )
     radii = torch.rand(4, generator=generator, dtype=torch.float64)
     together = course.curvature(states, 0, covectors, radii)
     for row in range(4):
@@ -83,9 +110,16 @@ def test_nothing_is_certified_where_softplus_jumps():
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000), rows=st.integers(1, 12), columns=st.integers(1, 12), size=st.sampled_from([1e-6, 1.0, 1e6]))
+@given(
+    seed=st.integers(0, 10_000),
+    rows=st.integers(1, 12),
+    columns=st.integers(1, 12),
+    size=st.sampled_from([1e-6, 1.0, 1e6]),
+)
 def test_spectral_bound_is_above_and_close(seed, rows, columns, size):
-    matrix = size * torch.randn(3, rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    matrix = size * torch.randn(
+        3, rows, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     exact, bound = torch.linalg.matrix_norm(matrix, 2), spectral_bound(matrix)
     assert (bound >= exact * (1 - 1e-12)).all()
     assert (bound <= exact * min(rows, columns) ** (1 / 32) * (1 + 1e-12)).all()

@@ -14,10 +14,17 @@ from tests.toys.linear_truth import chain, managing
 
 @pytest.mark.parametrize(
     ("loss", "inside", "outside"),
-    [("mae", 0.5 + 0.25, 3.0 + 4.0), ("mse", 0.3125, 25.0), ("insensitive", 0.0, 3.0), ("huber", 0.3125, 2.0 * (10.0 - 2.0))],
+    [
+        ("mae", 0.5 + 0.25, 3.0 + 4.0),
+        ("mse", 0.3125, 25.0),
+        ("insensitive", 0.0, 3.0),
+        ("huber", 0.3125, 2.0 * (10.0 - 2.0)),
+    ],
 )
 def test_distances_are_those_of_their_formulas(loss, inside, outside):
-    aim = Aim(Polytope.of({"a": (-1, 3), "b": (-1, 3)}), torch.tensor([1.0, 1.0], dtype=torch.float64), 2.0, loss)
+    aim = Aim(
+        Polytope.of({"a": (-1, 3), "b": (-1, 3)}), torch.tensor([1.0, 1.0], dtype=torch.float64), 2.0, loss
+    )
     points = torch.tensor([[1.5, 0.75], [4.0, 5.0]], dtype=torch.float64)
     assert aim.distance(points).tolist() == pytest.approx([inside, outside])
 
@@ -26,7 +33,9 @@ def test_distances_are_those_of_their_formulas(loss, inside, outside):
 def test_its_slope_is_that_of_finite_differences(loss):
     world = managing()
     flow = partial(ConditionalFlow, hidden=(8,), bins=4)
-    made = fit(FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)).double()
+    made = fit(
+        FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)
+    ).double()
     (one,) = CentreDistances(made, world.situations(3), loss, draws=40, fresh=10, precision=64).distances()
     at = torch.tensor([[[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]]], dtype=torch.float64)
     value, slope = one.value_and_slope(at)
@@ -47,7 +56,9 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
         assert fact.estimate.point == pytest.approx(world.success(situation, {"a": 0.7}), abs=0.05)
         assert fact.baseline.point == pytest.approx(world.success(situation, {}), abs=0.05)
     assert [fact.estimate.point for fact in said] == pytest.approx(sets[0].share(actions, JUDGE).tolist())
-    assert sets[0].looked_at(actions)[1].tolist() != pytest.approx([fact.estimate.point for fact in said], abs=1e-6)
+    assert sets[0].looked_at(actions)[1].tolist() != pytest.approx(
+        [fact.estimate.point for fact in said], abs=1e-6
+    )
 
 
 def test_starts_lie_in_the_box_and_begin_in_its_middle():

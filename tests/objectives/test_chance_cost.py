@@ -27,7 +27,9 @@ def searched(made, otherwise=True):
 
 
 @pytest.mark.parametrize("level", [0.3, 0.7, 0.9])
-@pytest.mark.parametrize("world", [managing(candidates=SINGLE_OR_BOTH), chain()], ids=["two outcomes", "one outcome"])
+@pytest.mark.parametrize(
+    "world", [managing(candidates=SINGLE_OR_BOTH), chain()], ids=["two outcomes", "one outcome"]
+)
 def test_a_qualifying_alteration_keeps_its_promise_under_the_model(world, level):
     made = costs(world, level=level)
     qualified = 0
@@ -51,7 +53,11 @@ def test_the_cheapest_is_scipys():
     for index in range(4):
         room = (task.region.offsets - base[index] @ task.region.normals.mT - margins).numpy()
         normals = (task.region.normals @ response.action).numpy()
-        constraint = {"type": "ineq", "fun": lambda z, n=normals, r=room: r - n @ z, "jac": lambda z, n=normals: -n}
+        constraint = {
+            "type": "ineq",
+            "fun": lambda z, n=normals, r=room: r - n @ z,
+            "jac": lambda z, n=normals: -n,
+        }
         reference, weights = one.reference.numpy(), one.weights.numpy()
         start = ProjectionNewton().best(one.success)[index].numpy()
         expected = minimize(
@@ -69,11 +75,18 @@ def test_the_cheapest_is_scipys():
 def test_sets_compete_by_their_whole_cost():
     # A reference of 0.75 for raw_cost must not make that set look cheaper by its constant.
     made = costs(
-        managing(candidates=SINGLE_OR_BOTH), level=0.5, weights={"raw_cost": 2.0, "self_pricing": 1.0}, reference={"raw_cost": 0.75, "self_pricing": 0.0}
+        managing(candidates=SINGLE_OR_BOTH),
+        level=0.5,
+        weights={"raw_cost": 2.0, "self_pricing": 1.0},
+        reference={"raw_cost": 0.75, "self_pricing": 0.0},
     )
     decisions = searched(made)
     for index, decision in enumerate(decisions):
-        options = [float(one.cost(one.cheapest().points)[index]) for one in made.costs() if bool(one.cheapest().feasible[index])]
+        options = [
+            float(one.cost(one.cheapest().points)[index])
+            for one in made.costs()
+            if bool(one.cheapest().feasible[index])
+        ]
         assert decision.trace["cost"] == pytest.approx(min(options), abs=1e-6)
         assert decision.value == pytest.approx(-min(options), abs=1e-6)
 
@@ -83,9 +96,15 @@ def test_where_nothing_qualifies_the_most_probable_is_taken_and_said():
     for index, decision in enumerate(searched(made)):
         assert decision.trace["qualifies"] is False
         assert "cannot be met" in decision.warnings[0]
-        best = max(float(one.success.worth(ProjectionNewton().best(one.success))[index]) for one in made.costs())
+        best = max(
+            float(one.success.worth(ProjectionNewton().best(one.success))[index]) for one in made.costs()
+        )
         assert np.log(decision.estimate.point) == pytest.approx(best)
-    assert all(each.alteration is None and "no candidate" in each.reason for each in searched(made, otherwise=False) if "helps" not in each.reason)
+    assert all(
+        each.alteration is None and "no candidate" in each.reason
+        for each in searched(made, otherwise=False)
+        if "helps" not in each.reason
+    )
 
 
 def test_answers_do_not_depend_on_their_company():
@@ -106,7 +125,12 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
 
     def mean(level):
         decisions = CheapestAlteration(None).many(ChanceCosts(surrogate, seen, level=level))
-        return np.mean([each.trace["plug_in"] if each.trace["qualifies"] else _before(surrogate, seen)[i] for i, each in enumerate(decisions)])
+        return np.mean(
+            [
+                each.trace["plug_in"] if each.trace["qualifies"] else _before(surrogate, seen)[i]
+                for i, each in enumerate(decisions)
+            ]
+        )
 
     levels = (0.3, 0.5, 0.7, 0.9)
     assert best_level(surrogate, made.costs(), levels) == max(levels, key=mean)
@@ -118,6 +142,11 @@ def _before(surrogate, situations):
 
 
 def test_wrong_costs_are_refused():
-    for wrong in ({"level": 1.2}, {"weights": {"y": 1.0}}, {"weights": {"a": 0.0}}, {"reference": {"x": 0.0}}):
+    for wrong in (
+        {"level": 1.2},
+        {"weights": {"y": 1.0}},
+        {"weights": {"a": 0.0}},
+        {"reference": {"x": 0.0}},
+    ):
         with pytest.raises(ValueError, match="expected"):
             costs(chain(), **wrong)

@@ -32,22 +32,35 @@ def luck(objective):
 
 def test_the_mean_bound_of_a_linear_chain_is_exact():
     objective = bound("mean")
-    torch.testing.assert_close(objective(POINTS), expected(POINTS) + luck(objective) + 2 * deviations(POINTS)[1], rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        objective(POINTS), expected(POINTS) + luck(objective) + 2 * deviations(POINTS)[1], rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("propagate", ["linear", "reached"])
 def test_the_linear_bound_adds_what_every_node_contributes(propagate):
     objective = bound(propagate)
     upstream, own = deviations(POINTS)
-    torch.testing.assert_close(objective(POINTS), expected(POINTS) + luck(objective) + 2 * (upstream**2 + own**2).sqrt(), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        objective(POINTS),
+        expected(POINTS) + luck(objective) + 2 * (upstream**2 + own**2).sqrt(),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 def test_what_can_be_reached_is_never_above_what_rewards_can_be():
     task = plain({"X": ["a"]}, {"a": [0, 1]}, {"targets": {"X": 0.2}})
-    model = WrittenModel(task, {"X": WrittenLaw(lambda w: w[..., 0], lambda w: 0.5 + 0 * w[..., 0])}, ((0.5,),))
+    model = WrittenModel(
+        task, {"X": WrittenLaw(lambda w: w[..., 0], lambda w: 0.5 + 0 * w[..., 0])}, ((0.5,),)
+    )
     points = torch.linspace(0, 1, 11, dtype=torch.float64).unsqueeze(-1)
     with torch.no_grad():
-        reached, linear, middle = bound("reached", model=model)(points), bound("linear", model=model)(points), PosteriorMean(model, situation(task))(points)
+        reached, linear, middle = (
+            bound("reached", model=model)(points),
+            bound("linear", model=model)(points),
+            PosteriorMean(model, situation(task))(points),
+        )
     assert bool((reached <= 0).all())
     assert bool((reached >= middle - 1e-12).all())
     assert float(linear.max()) > 0
@@ -56,7 +69,9 @@ def test_what_can_be_reached_is_never_above_what_rewards_can_be():
 def test_the_sampled_bound_comes_near_the_exact_one():
     objective = bound("sample", plausible=256)
     upstream, own = deviations(POINTS)
-    torch.testing.assert_close(objective(POINTS), expected(POINTS) + 2 * (upstream**2 + own**2).sqrt(), rtol=0.03, atol=0.06)
+    torch.testing.assert_close(
+        objective(POINTS), expected(POINTS) + 2 * (upstream**2 + own**2).sqrt(), rtol=0.03, atol=0.06
+    )
 
 
 def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
@@ -65,7 +80,12 @@ def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
     upstream, own = deviations(POINTS)
     for push in (-1.0, 0.0, 0.5, 1.0):
         points = torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)
-        torch.testing.assert_close(objective(points), expected(POINTS) + luck(objective) + 2 * (push * upstream + own), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            objective(points),
+            expected(POINTS) + luck(objective) + 2 * (push * upstream + own),
+            rtol=0,
+            atol=1e-12,
+        )
 
 
 def test_the_separate_bound_of_a_linear_chain_adds_what_every_node_contributes():
@@ -80,17 +100,27 @@ def test_the_separate_bound_of_a_linear_chain_adds_what_every_node_contributes()
 
 def test_separate_pushes_see_over_a_crest_where_slopes_see_nothing():
     # X is believed to be 0, in a valley between two crests of height 1/4.
-    task = plain({"X": ["a"]}, {"a": [0, 1]}, FunctionReward(("X",), lambda x: x[..., 0] ** 2 - x[..., 0] ** 4))
-    model = WrittenModel(task, {"X": WrittenLaw(lambda w: 0 * w[..., 0], lambda w: 0.5 + 0 * w[..., 0], 0.0)}, ((0.5,),))
-    points = torch.stack([torch.full((41,), 0.5, dtype=torch.float64), torch.linspace(-1, 1, 41, dtype=torch.float64)], -1)
+    task = plain(
+        {"X": ["a"]}, {"a": [0, 1]}, FunctionReward(("X",), lambda x: x[..., 0] ** 2 - x[..., 0] ** 4)
+    )
+    model = WrittenModel(
+        task, {"X": WrittenLaw(lambda w: 0 * w[..., 0], lambda w: 0.5 + 0 * w[..., 0], 0.0)}, ((0.5,),)
+    )
+    points = torch.stack(
+        [torch.full((41,), 0.5, dtype=torch.float64), torch.linspace(-1, 1, 41, dtype=torch.float64)], -1
+    )
     with torch.no_grad():
         assert float(bound("linear", model=model)(points[:1, :1]).max()) < 1e-6
     assert float(bound("separate", model=model)(points).max()) == pytest.approx(0.25, abs=1e-3)
 
 
 def test_separate_pushes_do_not_multiply_what_is_not_known():
-    task = plain({"X": ["a"], "Y": ["a"]}, {"a": [0, 1]}, FunctionReward(("X", "Y"), lambda x: x[..., 0] * x[..., 1]))
-    laws = {name: WrittenLaw(lambda w: 0 * w[..., 0], lambda w: 0.3 + 0 * w[..., 0], 0.0) for name in ("X", "Y")}
+    task = plain(
+        {"X": ["a"], "Y": ["a"]}, {"a": [0, 1]}, FunctionReward(("X", "Y"), lambda x: x[..., 0] * x[..., 1])
+    )
+    laws = {
+        name: WrittenLaw(lambda w: 0 * w[..., 0], lambda w: 0.3 + 0 * w[..., 0], 0.0) for name in ("X", "Y")
+    }
     model = WrittenModel(task, laws, ((0.5,),))
     point = torch.tensor([[0.5, 1.0, 1.0]], dtype=torch.float64)
     assert bound("optimistic", model=model)(point).item() == pytest.approx(0.36)
@@ -99,8 +129,17 @@ def test_separate_pushes_do_not_multiply_what_is_not_known():
 
 def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
     model = linear_chain()
-    mean, optimistic, plain_mean = bound("mean", model=model), bound("optimistic", model=model), PosteriorMean(model, situation(model.task))
-    best = torch.stack([optimistic(torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)) for push in (-1.0, 0.0, 1.0)]).amax(0)
+    mean, optimistic, plain_mean = (
+        bound("mean", model=model),
+        bound("optimistic", model=model),
+        PosteriorMean(model, situation(model.task)),
+    )
+    best = torch.stack(
+        [
+            optimistic(torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1))
+            for push in (-1.0, 0.0, 1.0)
+        ]
+    ).amax(0)
     assert bool((best > mean(POINTS)).all())
     assert bool((mean(POINTS) > plain_mean(POINTS)).all())
 
@@ -111,7 +150,9 @@ def test_without_beta_every_bound_is_the_posterior_mean(propagate):
     points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
     if propagate == "sample":  # a quarter of the draws of the noise, and draws of the laws: mean zero
         u = objective.noise[:16].mean(0)
-        torch.testing.assert_close(objective(points), expected(POINTS) + 0.15 * u[0] + 0.1 * u[1], rtol=0, atol=1e-9)
+        torch.testing.assert_close(
+            objective(points), expected(POINTS) + 0.15 * u[0] + 0.1 * u[1], rtol=0, atol=1e-9
+        )
     else:
         torch.testing.assert_close(objective(points), objective.expected(POINTS), rtol=0, atol=1e-12)
 
@@ -139,7 +180,10 @@ def test_screening_uses_some_of_the_draws():
 
 def test_rounds_draw_differently_and_the_same_round_the_same():
     model = linear_chain()
-    made = [ConfidenceBound(model, situation(model.task, identity), seed=seed).noise for identity, seed in (("0", 0), ("0", 0), ("1", 0), ("0", 1))]
+    made = [
+        ConfidenceBound(model, situation(model.task, identity), seed=seed).noise
+        for identity, seed in (("0", 0), ("0", 0), ("1", 0), ("0", 1))
+    ]
     assert torch.equal(made[0], made[1])
     assert not torch.equal(made[0], made[2])
     assert not torch.equal(made[0], made[3])
@@ -147,7 +191,9 @@ def test_rounds_draw_differently_and_the_same_round_the_same():
 
 def test_beta_grows_with_the_experiments():
     few, many = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
-    betas = [ConfidenceBound(model, situation(model.task), beta=1.0, growing=True).beta for model in (few, many)]
+    betas = [
+        ConfidenceBound(model, situation(model.task), beta=1.0, growing=True).beta for model in (few, many)
+    ]
     assert betas == pytest.approx([math.sqrt(0.4 * math.log(10)), math.sqrt(0.4 * math.log(100))])
 
 
@@ -176,7 +222,9 @@ def test_a_distance_to_a_target_is_unsure_by_its_draws():
     assert bound("optimistic", model=model).further == 2
 
 
-@pytest.mark.parametrize("given", [{"beta": -1.0}, {"propagate": "median"}, {"draws": 0}, {"plausible": 3}, {"beta": math.inf}])
+@pytest.mark.parametrize(
+    "given", [{"beta": -1.0}, {"propagate": "median"}, {"draws": 0}, {"plausible": 3}, {"beta": math.inf}]
+)
 def test_bad_settings_are_refused(given):
     model = linear_chain()
     with pytest.raises(ValueError, match="expected"):

@@ -35,7 +35,9 @@ def surrogate() -> TransitionModel:
     return fit(model(), observations(), Descent(max_epochs=3, progress=False))
 
 
-def objective(surrogate: TransitionModel, changes: int = 2, reward: Reward | None = None, fixed: Tensor | None = None) -> CounterfactualReturn:
+def objective(
+    surrogate: TransitionModel, changes: int = 2, reward: Reward | None = None, fixed: Tensor | None = None
+) -> CounterfactualReturn:
     (episode,) = patients(1, 5, seed=8)
     situation = Hindsight(episode) if fixed is None else Hindsight(episode, fixed)
     return CounterfactualReturn(surrogate, situation, reward or LinearReward({"x": -1.0, "y": 0.5}), changes)
@@ -78,7 +80,9 @@ def test_the_observed_actions_have_the_observed_return(surrogate: TransitionMode
 def test_alternatives_are_all_actions_but_the_observed_one(surrogate: TransitionModel):
     wanted = objective(surrogate)
     for time in range(4):
-        assert sorted([*wanted.alternatives(time).tolist(), int(wanted.observed[time])]) == list(range(wanted.actions))
+        assert sorted([*wanted.alternatives(time).tolist(), int(wanted.observed[time])]) == list(
+            range(wanted.actions)
+        )
 
 
 def test_fixed_steps_are_closed(surrogate: TransitionModel):
@@ -104,7 +108,9 @@ def test_a_known_truth_gives_returns_by_hand():
     class Walk(TransitionModel):
         def course(self, episode: Episode) -> Course:
             states = torch.full((3, 1), 2.0, dtype=torch.float64)
-            return EquationCourse(states, torch.tensor([1, 1, 1]), 3, lambda s, t, a: s + a[:, None].to(s) - 1)
+            return EquationCourse(
+                states, torch.tensor([1, 1, 1]), 3, lambda s, t, a: s + a[:, None].to(s) - 1
+            )
 
         def units(self, states: Tensor) -> Tensor:
             return states
@@ -134,8 +140,12 @@ def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_altern
     doubled = doubled_episode(0)
     for time, observed in enumerate(doubled.observed.tolist()):
         given = (0, 1, 1, 2)
-        assert doubled.alternatives(time).tolist() == [action for action in range(4) if given[action] != given[observed]]
-    twin = torch.where((doubled.observed == 1) | (doubled.observed == 2), 3 - doubled.observed, doubled.observed)
+        assert doubled.alternatives(time).tolist() == [
+            action for action in range(4) if given[action] != given[observed]
+        ]
+    twin = torch.where(
+        (doubled.observed == 1) | (doubled.observed == 2), 3 - doubled.observed, doubled.observed
+    )
     assert torch.equal(doubled.settled(twin), doubled.observed)
     coded = coded_episode(0)
     assert all(3 not in coded.alternatives(time).tolist() for time in range(4))

@@ -13,14 +13,18 @@ from tests.toys.linear_truth import chain, managing
 
 
 def objective(world, rows=300, count=6, seed=0, **more):
-    return GaussianSuccess(fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.situations(count))
+    return GaussianSuccess(
+        fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.situations(count)
+    )
 
 
 @pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
 def test_values_are_log_probabilities_of_the_fitted_law(world):
     (made, *_) = objective(world).successes()
     model = fit(LinearStructural(world.task), world.table(300))
-    noise = torch.randn(200000, len(world.names), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = torch.randn(
+        200000, len(world.names), generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     law = model.law(made.names)
     # Zero noise of altered variables has no Cholesky factor: a square root by eigenvalues.
     values, vectors = torch.linalg.eigh(law.covariance)
@@ -28,7 +32,11 @@ def test_values_are_log_probabilities_of_the_fitted_law(world):
     actions = made.lower + 0.7 * (made.upper - made.lower)
     given = model.task.given(made.situations)
     rows = law.rehearse(noise, actions[0], world.task.context, given[0])
-    share = world.task.region.contains(rows[:, [law.names.index(name) for name in world.task.outcomes]]).double().mean()
+    share = (
+        world.task.region.contains(rows[:, [law.names.index(name) for name in world.task.outcomes]])
+        .double()
+        .mean()
+    )
     assert float(made(actions)[0].exp()) == pytest.approx(float(share), abs=0.005)
 
 
@@ -59,12 +67,15 @@ def test_evidence_is_predictive_and_has_an_interval():
 
 
 def test_intervals_cover_the_truth():
-    # Over data sets and contexts: 95% intervals of the chosen action's true probability, dependent within a data set.
+    # Over data sets and contexts: 95% intervals of the chosen action's true probability, dependent within a
+    # data set.
     world, hits, bias = chain(), [], []
     situations = world.situations(5)
     for seed in range(40):
         model = fit(LinearStructural(world.task), world.table(60, seed))
-        for situation, decision in zip(situations, ProjectionNewton().many(GaussianSuccess(model, situations)), strict=True):
+        for situation, decision in zip(
+            situations, ProjectionNewton().many(GaussianSuccess(model, situations)), strict=True
+        ):
             if decision.alteration is None:
                 continue
             set_ = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))

@@ -9,12 +9,18 @@ from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain
 
 def one_node(deviation=0.5, scale=0.0):
     task = plain({"Y": ["a"]}, {"a": [0, 1]}, "Y")
-    return WrittenModel(task, {"Y": WrittenLaw(lambda w: w[..., 0], lambda w: deviation + 0 * w[..., 0], scale)}, [[0.1], [0.4]])
+    return WrittenModel(
+        task,
+        {"Y": WrittenLaw(lambda w: w[..., 0], lambda w: deviation + 0 * w[..., 0], scale)},
+        [[0.1], [0.4]],
+    )
 
 
 def closed_form(mean, deviation, best):
     z = (mean - best) / deviation
-    return deviation * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * 0.5 * math.erfc(-z / math.sqrt(2)))
+    return deviation * (
+        math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * 0.5 * math.erfc(-z / math.sqrt(2))
+    )
 
 
 @pytest.mark.parametrize("at", [0.0, 0.3, 0.9])
@@ -37,7 +43,9 @@ def test_there_is_a_slope_where_improvement_is_unlikely():
 def test_luck_is_averaged_out_unless_asked_for():
     noisy = one_node(deviation=0.1, scale=1.0)
     at = torch.tensor([[0.4]], dtype=torch.float64)
-    sure, lucky = (Improvement(noisy, situation(noisy.task), plausible=256, averaged=averaged) for averaged in (64, 1))
+    sure, lucky = (
+        Improvement(noisy, situation(noisy.task), plausible=256, averaged=averaged) for averaged in (64, 1)
+    )
     assert sure(at).exp().item() * sure.scale.item() < 0.1
     assert lucky(at).exp().item() * lucky.scale.item() > 0.3
 
@@ -49,7 +57,9 @@ def test_the_graph_carries_the_ignorance_of_the_nodes_before():
     deviation = math.hypot(1.5 * 0.3 * 1.5, 0.2 * 1.5)
     mean = objective.rewards(at, 1024).mean().item()
     assert mean == pytest.approx(1.0, abs=0.02)
-    assert objective(at).exp().item() * objective.scale.item() == pytest.approx(closed_form(mean, deviation, objective.best.item()), rel=0.05)
+    assert objective(at).exp().item() * objective.scale.item() == pytest.approx(
+        closed_form(mean, deviation, objective.best.item()), rel=0.05
+    )
 
 
 def test_nothing_visited_is_refused():

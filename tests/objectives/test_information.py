@@ -26,7 +26,9 @@ def test_the_closed_form_is_that_of_a_slope():
 
 
 @pytest.mark.parametrize("toy", [TWO_GRAPHS, ONE_SLOPE, BOTH], ids=["two graphs", "one slope", "both"])
-@pytest.mark.parametrize(("entropy", "count", "within"), [("sampled", 1500, 0.06), ("neighbours", 1500, 0.15)])
+@pytest.mark.parametrize(
+    ("entropy", "count", "within"), [("sampled", 1500, 0.06), ("neighbours", 1500, 0.15)]
+)
 def test_information_about_a_toy_is_the_closed_form(toy, entropy, count, within):
     true = torch.tensor([toy.information(z) for z in Z.tolist()], dtype=torch.float64)
     found = asked(toy, entropy, count)
@@ -39,9 +41,11 @@ def test_information_about_a_toy_is_the_closed_form(toy, entropy, count, within)
 def test_two_graphs_hold_at_most_one_bit_and_nothing_is_learnt_where_they_agree():
     found = asked(TWO_GRAPHS, "sampled", 800)
     assert float(found[0]) == pytest.approx(0, abs=1e-9)
-    assert float(Information(TWO_GRAPHS, TWO_GRAPHS.sampled(800, 5), CONTEXT, ("a",), "sampled").at(0, torch.tensor([[40.0]]))) == pytest.approx(
-        math.log(2), abs=0.01
-    )
+    assert float(
+        Information(TWO_GRAPHS, TWO_GRAPHS.sampled(800, 5), CONTEXT, ("a",), "sampled").at(
+            0, torch.tensor([[40.0]])
+        )
+    ) == pytest.approx(math.log(2), abs=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,10 @@ def test_closed_forms_nested_samples_and_neighbours_agree(posterior, names):
     world, made = posterior
     contexts, models = made.task.given(world.situations(2)), made.sampled(1200, 3)
     actions = torch.linspace(-1, 1, 5, dtype=torch.float64).reshape(5, 1, 1).expand(5, 2, len(names))
-    predictive, sampled, neighbours = (Information(made, models, contexts, names, entropy)(actions) for entropy in ("predictive", "sampled", "neighbours"))
+    predictive, sampled, neighbours = (
+        Information(made, models, contexts, names, entropy)(actions)
+        for entropy in ("predictive", "sampled", "neighbours")
+    )
     assert predictive.shape == (5, 2)
     assert torch.allclose(predictive, sampled, atol=0.12)
     assert torch.allclose(predictive, neighbours, atol=0.25)
@@ -78,7 +85,10 @@ def test_more_rows_leave_less_to_learn(posterior):
     world, made = posterior
     later = fit(StructuralPosterior(world.task), world.table(400))
     point, contexts = torch.ones(1, 1, dtype=torch.float64), made.task.given(world.situations(1))
-    few, many = (float(Information(each, each.sampled(500, 3), contexts, ("a",)).at(0, point)) for each in (made, later))
+    few, many = (
+        float(Information(each, each.sampled(500, 3), contexts, ("a",)).at(0, point))
+        for each in (made, later)
+    )
     assert 0 < many < 0.3 * few
 
 

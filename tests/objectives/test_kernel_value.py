@@ -7,7 +7,14 @@ import torch
 
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from tests.toys.rehearsal_toys import confounded, confounded_table, fitted, sequential, sequential_table, situations
+from tests.toys.rehearsal_toys import (
+    confounded,
+    confounded_table,
+    fitted,
+    sequential,
+    sequential_table,
+    situations,
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +50,21 @@ def test_more_caution_never_judges_higher(model):
 
 def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
     said = [
-        KernelValue(model, situations(model.task, 6), level=level).objectives()[0].appraise(torch.zeros(6, 1, dtype=torch.float64)) for level in (0.5, 0.99)
+        KernelValue(model, situations(model.task, 6), level=level)
+        .objectives()[0]
+        .appraise(torch.zeros(6, 1, dtype=torch.float64))
+        for level in (0.5, 0.99)
     ]
     for narrow, wide in zip(*said, strict=True):
-        assert 0 <= wide.estimate.lower <= narrow.estimate.lower <= narrow.estimate.point <= narrow.estimate.upper <= wide.estimate.upper <= 1
+        assert (
+            0
+            <= wide.estimate.lower
+            <= narrow.estimate.lower
+            <= narrow.estimate.point
+            <= narrow.estimate.upper
+            <= wide.estimate.upper
+            <= 1
+        )
         assert wide.estimate.upper - wide.estimate.lower > narrow.estimate.upper - narrow.estimate.lower
         assert 0 <= narrow.baseline.point <= 1
 
@@ -77,7 +95,9 @@ def test_how_much_support_is_enough_is_a_setting(model):
     at = torch.zeros(3, 1, dtype=torch.float64)
     few = KernelValue(model, cases, least=1.0, few=1e6).objectives()[0].appraise(at)
     assert all("support: only" in one.warnings[0] and not one.refused for one in few)
-    assert all(one.refused for one in KernelValue(model, cases, least=1e6, few=1e6).objectives()[0].appraise(at))
+    assert all(
+        one.refused for one in KernelValue(model, cases, least=1e6, few=1e6).objectives()[0].appraise(at)
+    )
     decisions = ProjectedAscent(starts=2, steps=3).many(KernelValue(model, cases, least=1e6, few=1e6))
     for decision in decisions:
         assert decision.alteration is None
@@ -89,7 +109,10 @@ def test_how_much_support_is_enough_is_a_setting(model):
 def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
     objective = KernelValue(model, situations(model.task, 3), level=0.1).objectives()[0]
     objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
-    assert all("worse than doing nothing" in one.declined for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64)))
+    assert all(
+        "worse than doing nothing" in one.declined
+        for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
+    )
 
 
 def test_an_adjustment_that_does_not_hold_bears_a_warning():
@@ -105,7 +128,9 @@ def test_what_may_not_be_set_is_refused(model):
         KernelValue(model, [closed])
 
 
-@pytest.mark.parametrize("settings", [{"caution": -1}, {"level": 0}, {"level": 1}, {"least": -1}, {"least": 3, "few": 2}])
+@pytest.mark.parametrize(
+    "settings", [{"caution": -1}, {"level": 0}, {"level": 1}, {"least": -1}, {"least": 3, "few": 2}]
+)
 def test_wrong_settings_are_refused(model, settings):
     with pytest.raises(ValueError, match="expected caution >= 0"):
         KernelValue(model, situations(model.task, 1), **settings)
@@ -114,7 +139,10 @@ def test_wrong_settings_are_refused(model, settings):
 def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):
     objective = KernelValue(model, situations(model.task, 3), level=0.1, least=1e6, few=1e6).objectives()[0]
     objective.before = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
-    assert all(one.refused.startswith("no support") for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64)))
+    assert all(
+        one.refused.startswith("no support")
+        for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
+    )
 
 
 @pytest.mark.parametrize("beside", [-1e-3, 1e-3])

@@ -10,15 +10,27 @@ from rehearsal_torch.objectives.information import nearest_neighbour_entropy
 @pytest.mark.parametrize("width", [1, 2, 4])
 def test_normal_draws_have_the_entropy_of_the_normal_law(width, neighbours):
     stream = torch.Generator().manual_seed(width)
-    root = torch.tril(torch.randn(width, width, generator=stream, dtype=torch.float64)) + 2 * torch.eye(width, dtype=torch.float64)
-    draws = torch.randn(2000, width, generator=stream, dtype=torch.float64) @ root.mT * torch.logspace(-2, 3, width, dtype=torch.float64)
-    true = width / 2 * math.log(2 * math.pi * math.e) + float(root.diagonal().log().sum()) + math.log(10) * float(torch.linspace(-2, 3, width).sum())
+    root = torch.tril(torch.randn(width, width, generator=stream, dtype=torch.float64)) + 2 * torch.eye(
+        width, dtype=torch.float64
+    )
+    draws = (
+        torch.randn(2000, width, generator=stream, dtype=torch.float64)
+        @ root.mT
+        * torch.logspace(-2, 3, width, dtype=torch.float64)
+    )
+    true = (
+        width / 2 * math.log(2 * math.pi * math.e)
+        + float(root.diagonal().log().sum())
+        + math.log(10) * float(torch.linspace(-2, 3, width).sum())
+    )
     assert float(nearest_neighbour_entropy(draws, neighbours)) == pytest.approx(true, abs=0.12)
 
 
 def test_uniform_draws_of_several_batches():
     draws = torch.rand(2, 3, 1500, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 8
-    assert torch.allclose(nearest_neighbour_entropy(draws), torch.full((2, 3), math.log(8), dtype=torch.float64), atol=0.1)
+    assert torch.allclose(
+        nearest_neighbour_entropy(draws), torch.full((2, 3), math.log(8), dtype=torch.float64), atol=0.1
+    )
 
 
 def test_what_does_not_vary_and_what_has_no_dimension():

@@ -24,7 +24,9 @@ def test_a_long_rectangle_has_its_middle():
 
 
 def test_an_open_region_is_cut_at_what_was_observed():
-    centre, radius = centre_and_radius(Polytope.of({"a": (None, 5.7), "b": (None, 100.0)}), ends(3.7, 60), ends(12, 300))
+    centre, radius = centre_and_radius(
+        Polytope.of({"a": (None, 5.7), "b": (None, 100.0)}), ends(3.7, 60), ends(12, 300)
+    )
     assert radius == pytest.approx(1.0)
     assert centre.tolist() == pytest.approx([4.7, 80.0], abs=1e-5)
 

@@ -15,9 +15,15 @@ def test_minus_sofa():
     assert reward(torch.zeros(2, 5, 3), NAMES).shape == (2, 5, 1)
 
 
-@given(weights=st.tuples(st.floats(-3, 3), st.floats(-3, 3)), slopes=st.lists(st.floats(0.1, 50), min_size=3, max_size=3), seed=st.integers(0, 99))
+@given(
+    weights=st.tuples(st.floats(-3, 3), st.floats(-3, 3)),
+    slopes=st.lists(st.floats(0.1, 50), min_size=3, max_size=3),
+    seed=st.integers(0, 99),
+)
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_the_constant_holds_in_coordinates_and_is_reached(weights: tuple[float, float], slopes: list[float], seed: int):
+def test_the_constant_holds_in_coordinates_and_is_reached(
+    weights: tuple[float, float], slopes: list[float], seed: int
+):
     reward = LinearReward({"GCS": weights[0], "MeanBP": weights[1]})
     slope = torch.tensor(slopes, dtype=torch.float64)
     constant = reward.lipschitz(NAMES, slope)
@@ -25,7 +31,9 @@ def test_the_constant_holds_in_coordinates_and_is_reached(weights: tuple[float, 
     apart = (reward(here * slope, NAMES) - reward(there * slope, NAMES)).abs()[:, 0]
     assert (apart <= constant * (here - there).norm(dim=-1) + 1e-9).all()
     steepest = reward.gradient(NAMES, slope)
-    assert reward(steepest * slope, NAMES).item() == pytest.approx(constant * steepest.norm().item(), abs=1e-9)
+    assert reward(steepest * slope, NAMES).item() == pytest.approx(
+        constant * steepest.norm().item(), abs=1e-9
+    )
     assert steepest[1] == 0
 
 

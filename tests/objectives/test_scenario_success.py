@@ -15,7 +15,10 @@ def test_its_share_is_the_probability_and_the_interval_holds_it():
     actions = torch.tensor([[4.0, 5.8], [3.5, 5.0], [4.2, 6.0]], dtype=torch.float64)
     said, true = (
         one.appraise(actions),
-        [world.success(s, dict(zip(one.names, a.tolist(), strict=True))) for s, a in zip(situations, actions, strict=True)],
+        [
+            world.success(s, dict(zip(one.names, a.tolist(), strict=True)))
+            for s, a in zip(situations, actions, strict=True)
+        ],
     )
     assert one(actions).tolist() == pytest.approx(true, abs=0.06)
     assert one.share(actions).tolist() == pytest.approx(true, abs=0.06)
@@ -27,7 +30,9 @@ def test_its_share_is_the_probability_and_the_interval_holds_it():
 def test_scenarios_are_the_same_at_every_call_and_others_for_another_seed():
     world = chain()
     made, situations = fit(LinearStructural(world.task, 60), world.table(50)), world.situations(2)
-    one, again, other = (ScenarioCounts(made, situations, 40, 10, 10, seed=seed).counts()[0].seek for seed in (0, 0, 1))
+    one, again, other = (
+        ScenarioCounts(made, situations, 40, 10, 10, seed=seed).counts()[0].seek for seed in (0, 0, 1)
+    )
     assert torch.equal(one.room, again.room)
     assert torch.equal(one.gains, again.gains)
     assert not torch.equal(one.room, other.room)
@@ -36,14 +41,18 @@ def test_scenarios_are_the_same_at_every_call_and_others_for_another_seed():
 def test_a_situation_does_not_depend_on_the_others():
     world = chain()
     made, situations = fit(LinearStructural(world.task, 60), world.table(50)), world.situations(3)
-    all_three, last = (ScenarioCounts(made, some, 40, 10, 10).counts()[0] for some in (situations, situations[2:]))
+    all_three, last = (
+        ScenarioCounts(made, some, 40, 10, 10).counts()[0] for some in (situations, situations[2:])
+    )
     assert torch.allclose(all_three.seek.room[:, 2:], last.seek.room)
 
 
 def test_too_few_draws_are_refused():
     world = chain()
     with pytest.raises(ValueError, match="raise its `draws`"):
-        ScenarioCounts(fit(LinearStructural(world.task, 30), world.table(50)), world.situations(1), 40, 10, 10)
+        ScenarioCounts(
+            fit(LinearStructural(world.task, 30), world.table(50)), world.situations(1), 40, 10, 10
+        )
 
 
 def test_it_refuses_to_make_things_worse():
@@ -52,5 +61,7 @@ def test_it_refuses_to_make_things_worse():
     situations = world.situations(8)
     one = ScenarioCounts(made, situations, 200, 50, 50).counts()[0]
     said = one.appraise(torch.full((8, 1), -1.0, dtype=torch.float64))
-    assert all("no alteration helps" in fact.declined for fact in said if fact.estimate.point < fact.baseline.point)
+    assert all(
+        "no alteration helps" in fact.declined for fact in said if fact.estimate.point < fact.baseline.point
+    )
     assert any(fact.declined for fact in said)

@@ -14,14 +14,21 @@ def test_each_sample_says_the_probability_of_the_closed_form():
     (one,) = SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 6000, 10, "sampled").counts()
     for z in (-2.0, 0.0, 1.5, 3.0):
         actions = torch.full((2, 1), z, dtype=torch.float64)
-        said = [one(actions), one.share(actions), torch.tensor([fact.estimate.point for fact in one.appraise(actions)])]
+        said = [
+            one(actions),
+            one.share(actions),
+            torch.tensor([fact.estimate.point for fact in one.appraise(actions)]),
+        ]
         for each in said:
             assert each.tolist() == pytest.approx([TOY.success(z)] * 2, abs=0.025)
         assert float(one.share_of(1, actions[:1])) == float(one.share(actions)[1])
 
 
 def test_samples_are_independent_and_repeatable():
-    once, again, other = (SuccessProbabilities(TOY, toy_situations(1), 50, 50, 50, 10, "sampled", seed).counts()[0] for seed in (0, 0, 1))
+    once, again, other = (
+        SuccessProbabilities(TOY, toy_situations(1), 50, 50, 50, 10, "sampled", seed).counts()[0]
+        for seed in (0, 0, 1)
+    )
     rooms = [once.seek.room, once.choose.room, once.judge.room, other.seek.room, other.choose.room]
     assert torch.equal(once.seek.room, again.seek.room)
     values = [tuple(sorted(each.flatten().tolist())) for each in rooms]
@@ -45,7 +52,17 @@ def test_doing_nothing_is_the_same_beside_every_alteration():
 
 
 @pytest.mark.parametrize(
-    "world", [managing(), managing(Polytope(("profit", "customers"), torch.tensor([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]), torch.tensor([-0.2, -0.3, 2.5])))]
+    "world",
+    [
+        managing(),
+        managing(
+            Polytope(
+                ("profit", "customers"),
+                torch.tensor([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]),
+                torch.tensor([-0.2, -0.3, 2.5]),
+            )
+        ),
+    ],
 )
 def test_any_polytope_and_several_outcomes_come_near_the_truth(world):
     made = learnt("structural_posterior", world.task, world.table(600))
@@ -63,4 +80,6 @@ def test_numbers_that_are_not_positive_and_missing_contexts_are_refused():
     situation = world.situations(1)[0]
     situation.given.clear()
     with pytest.raises(ValueError, match="is not given"):
-        SuccessProbabilities(learnt("structural_posterior", world.task, world.table(30)), [situation], 10, 10, 10, 10)
+        SuccessProbabilities(
+            learnt("structural_posterior", world.task, world.table(30)), [situation], 10, 10, 10, 10
+        )

@@ -11,7 +11,9 @@ def test_bermuda_has_five_directed_graphs_and_three_with_context_first():
     graph = Bermuda().task.graph
     pattern = pattern_of(graph)
     assert len(graph.edges) == 26
-    assert set(map(frozenset, pattern.undirected)) == {frozenset(pair) for pair in (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))}
+    assert set(map(frozenset, pattern.undirected)) == {
+        frozenset(pair) for pair in (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
+    }
     dags = members(pattern)
     assert len(dags) == 5, "any of the five variables of the tree may be its root"
     assert signature(graph) in {signature(dag) for dag in dags}

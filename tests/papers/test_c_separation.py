@@ -1,7 +1,8 @@
 """Qin et al. (2023), App. A.2: Lemma 13, Thm. 15, 16 and 17, on random rehearsal graphs.
 
-Thm. 15 and 17 speak of all laws that factorise according to a graph. Linear Gaussian laws with random weights stand for them: exact covariances,
-so that a conditional independence is an equality, and with probability one there is no independence beyond those that the graph says.
+Thm. 15 and 17 speak of all laws that factorise according to a graph. Linear Gaussian laws with random weights
+stand for them: exact covariances, so that a conditional independence is an equality, and with probability one
+there is no independence beyond those that the graph says.
 """
 
 import networkx as nx
@@ -23,7 +24,9 @@ def test_lemma_13_members_of_a_clique_are_separated_together(seed):
         for one in sorted(x):
             for other in sorted(y):
                 if c_separated(graph, one, other, known):
-                    assert c_separated(graph, set(graph.clique(one)) - known, set(graph.clique(other)) - known, known)
+                    assert c_separated(
+                        graph, set(graph.clique(one)) - known, set(graph.clique(other)) - known, known
+                    )
 
 
 @EXAMPLES
@@ -47,7 +50,9 @@ def test_theorem_15_separation_is_independence_and_theorem_17_nothing_else_is(se
         i, j, z = ([at[name] for name in sorted(names)] for names in (x, y, known))
         partial = covariance[np.ix_(i, j)]
         if z:
-            partial = partial - covariance[np.ix_(i, z)] @ np.linalg.solve(covariance[np.ix_(z, z)], covariance[np.ix_(z, j)])
+            partial = partial - covariance[np.ix_(i, z)] @ np.linalg.solve(
+                covariance[np.ix_(z, z)], covariance[np.ix_(z, j)]
+            )
         if c_separated(graph, x, y, known):
             assert abs(partial).max() < 1e-10, "Thm. 15"
         else:
@@ -62,4 +67,6 @@ def test_larger_graphs_agree_with_one_compatible_directed_graph(seed):
     for x, y, known in questions(graph, seed, 3):
         assert c_separated(graph, x, y, known) == nx.is_d_separator(dag, x, y, known)
         reached = connected(graph, x, known)
-        assert reached == x | {name for name in set(graph.names) - known - x if not nx.is_d_separator(dag, x, {name}, known)}
+        assert reached == x | {
+            name for name in set(graph.names) - known - x if not nx.is_d_separator(dag, x, {name}, known)
+        }

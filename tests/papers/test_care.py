@@ -1,8 +1,9 @@
-"""Published figures of CARE and MICNS where the world is the same: the managing task with its circle, 100 observations.
+"""Published figures of CARE and MICNS where the world is the same: the managing task with its circle, 100
+observations.
 
-Wanted is a profit and a number of customers within 1 of (1.2, 1.5). The paper gives its methods the square inside the
-circle whose edges follow the noise; success is counted in the circle. It reports 99.01 +- .62 % for CARE, 96.96 % for MICNS
-and 2.52 +- 9.19 % without altering; the best that the box allows is 99.49 %.
+Wanted is a profit and a number of customers within 1 of (1.2, 1.5). The paper gives its methods the square
+inside the circle whose edges follow the noise; success is counted in the circle. It reports 99.01 +- .62 %
+for CARE, 96.96 % for MICNS and 2.52 +- 9.19 % without altering; the best that the box allows is 99.49 %.
 """
 
 import numpy as np
@@ -58,7 +59,10 @@ def test_care_reaches_its_published_rate():
 
 
 def test_the_whole_circle_serves_better_than_the_square_inside():
-    whole, inside = reached(around(), GaussianSuccess, ProjectionNewton()), reached(square(), GaussianSuccess, ProjectionNewton())
+    whole, inside = (
+        reached(around(), GaussianSuccess, ProjectionNewton()),
+        reached(square(), GaussianSuccess, ProjectionNewton()),
+    )
     assert whole.mean() >= inside.mean() - 1e-3
     assert whole.mean() > 0.99
 

@@ -1,11 +1,13 @@
-"""Du et al. (2026): Theorem 1 (the Probit surrogate's error), Theorem 2 (consistency), Fig. 3 (the single estimator misleads).
+"""Du et al. (2026): Theorem 1 (the Probit surrogate's error), Theorem 2 (consistency), Fig. 3 (the single
+estimator misleads).
 
-Fig. 5 is in `test_centroid`. Fig. 3 gives .664 with no action, .473 misled and .875 nested, for a context that the paper does
-not print. In the printed loan world the shares reached fit contexts with a low X1 and a high X2: at (.1, .9) no action gives
-.68 and the best rate .88. There the conditional P(S | x, A2 = a) is a plateau, from .84 at a = .35 to .79 at .75, over which the
-truth falls from .86 to .49. Its exact maximum costs only .01; estimates of it from 1,000 rows land anywhere on the plateau.
-So it is the plateau together with a finite sample that misleads. The context was chosen to show it; in others (.9, .9) the single
-estimator does better than no action.
+Fig. 5 is in `test_centroid`. Fig. 3 gives .664 with no action, .473 misled and .875 nested, for a context
+that the paper does not print. In the printed loan world the shares reached fit contexts with a low X1 and a
+high X2: at (.1, .9) no action gives .68 and the best rate .88. There the conditional P(S | x, A2 = a) is a
+plateau, from .84 at a = .35 to .79 at .75, over which the truth falls from .86 to .49. Its exact maximum
+costs only .01; estimates of it from 1,000 rows land anywhere on the plateau. So it is the plateau together
+with a finite sample that misleads. The context was chosen to show it; in others (.9, .9) the single estimator
+does better than no action.
 """
 
 import itertools
@@ -26,7 +28,12 @@ BORROWER = torch.tensor([LOAN_CASE], dtype=torch.float64)
 
 def gap(region, sharpness, outcomes, weights):
     """|P(S) - E w| for a law on a grid."""
-    return abs(float((weights * (region.contains(outcomes).double() - region.desirability(outcomes, sharpness))).sum() / weights.sum()))
+    return abs(
+        float(
+            (weights * (region.contains(outcomes).double() - region.desirability(outcomes, sharpness))).sum()
+            / weights.sum()
+        )
+    )
 
 
 def test_theorem_1_the_gap_is_within_the_rate_and_the_rate_is_needed():
@@ -34,14 +41,24 @@ def test_theorem_1_the_gap_is_within_the_rate_and_the_rate_is_needed():
     sharpness = [4.0, 8.0, 16.0, 32.0, 64.0, 128.0]
     rates = [math.sqrt(math.log(eta)) / eta for eta in sharpness]
     inside, corner = Polytope.of({"y": (-1.0, 0.5)}), Polytope.of({"y": (0.0, None)})
-    normal, waiting = torch.exp(-0.5 * grid[:, 0] ** 2), torch.where(grid[:, 0] > 0, torch.exp(-grid[:, 0]), 0.0)
+    normal, waiting = (
+        torch.exp(-0.5 * grid[:, 0] ** 2),
+        torch.where(grid[:, 0] > 0, torch.exp(-grid[:, 0]), 0.0),
+    )
     smooth = [gap(inside, eta, grid, normal) / rate for eta, rate in zip(sharpness, rates, strict=True)]
     jumping = [gap(corner, eta, grid, waiting) for eta in sharpness]
-    # A normal law is smooth at the faces: errors on both sides cancel and the gap falls like 1 / eta^2, faster than the bound.
+    # A normal law is smooth at the faces: errors on both sides cancel and the gap falls like 1 / eta^2,
+    # faster than the bound.
     assert all(later < 0.62 * earlier for earlier, later in itertools.pairwise(smooth))
-    assert gap(inside, 128.0, grid, normal) * 128**2 == pytest.approx(gap(inside, 64.0, grid, normal) * 64**2, rel=0.01)
-    # A bounded density may jump at a face: then the gap is 1 / (eta sqrt(2 pi)), and the bound is sharp but for the logarithm.
-    assert all(found * eta == pytest.approx(1 / math.sqrt(2 * math.pi), rel=0.25) for found, eta in zip(jumping, sharpness, strict=True))
+    assert gap(inside, 128.0, grid, normal) * 128**2 == pytest.approx(
+        gap(inside, 64.0, grid, normal) * 64**2, rel=0.01
+    )
+    # A bounded density may jump at a face: then the gap is 1 / (eta sqrt(2 pi)), and the bound is sharp but
+    # for the logarithm.
+    assert all(
+        found * eta == pytest.approx(1 / math.sqrt(2 * math.pi), rel=0.25)
+        for found, eta in zip(jumping, sharpness, strict=True)
+    )
     assert jumping[-1] * 128 == pytest.approx(1 / math.sqrt(2 * math.pi), rel=0.01)
 
 
@@ -84,7 +101,8 @@ def test_only_the_adjusted_estimator_nears_the_truth():
 
 
 def chosen(seed, adjusted):
-    """The rate that an estimator from 1,000 loans likes best for the borrower: median widths, lambdas of .001."""
+    """The rate that an estimator from 1,000 loans likes best for the borrower: median widths, lambdas of
+    .001."""
     return RATES[believed(Loan(rows=1000, seed=seed), adjusted).argmax()]
 
 
@@ -93,7 +111,10 @@ def test_figure_3_the_single_estimator_does_worse_than_nothing():
     nothing = float(world.probability(BORROWER, (), BORROWER.new_empty(1, 0)))
 
     def reached(adjusted):
-        return [float(world.probability(BORROWER, ("A2",), chosen(seed, adjusted).reshape(1, 1))) for seed in range(5)]
+        return [
+            float(world.probability(BORROWER, ("A2",), chosen(seed, adjusted).reshape(1, 1)))
+            for seed in range(5)
+        ]
 
     single, nested = reached(False), reached(True)
     assert nothing == pytest.approx(0.68, abs=0.01)
@@ -106,9 +127,13 @@ def test_figure_3_the_conditional_is_a_plateau_where_the_truth_falls():
     """The population's P(S | x, A2 = a) for the borrower, by quadrature over U1 given a."""
     stability, rate = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000, RATES[:, None]
     first = torch.sigmoid(2 * stability**1.1 - 1.5 * rate + 0.2 * 0.9 + 0.4)
-    desired = torch.special.ndtr((first - 0.6) / 0.05) * torch.special.ndtr((0.8 * rate + 0.5 * stability - 0.3) / 0.05)
+    desired = torch.special.ndtr((first - 0.6) / 0.05) * torch.special.ndtr(
+        (0.8 * rate + 0.5 * stability - 0.3) / 0.05
+    )
     prior = stability * (1 - stability)
-    posterior = prior * torch.exp(-0.5 * ((rate - stability) / 0.2) ** 2)  # .5 X1 + .5 X2 - .5 = 0 for this borrower.
+    posterior = prior * torch.exp(
+        -0.5 * ((rate - stability) / 0.2) ** 2
+    )  # .5 X1 + .5 X2 - .5 = 0 for this borrower.
     conditional = (desired * posterior).sum(1) / posterior.sum(1)
     truth = Loan().probability(BORROWER, ("A2",), RATES[:, None, None])[:, 0]
     assert torch.allclose((desired * prior).sum(1) / prior.sum(), truth, atol=1e-6)

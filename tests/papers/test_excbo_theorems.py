@@ -1,6 +1,8 @@
-"""Ren et al. (2025), Theorem 4.1: the encoder recovers the noise of a decomposable node, up to f_c, its mean and its scale.
+"""Ren et al. (2025), Theorem 4.1: the encoder recovers the noise of a decomposable node, up to f_c, its mean
+and its scale.
 
-x = f_a(z) + f_b(z) f_c(u); the recovered noise has mean 0 and variance 1, follows f_c(u), and is independent of z.
+x = f_a(z) + f_b(z) f_c(u); the recovered noise has mean 0 and variance 1, follows f_c(u), and is independent
+of z.
 """
 
 import pytest
@@ -27,7 +29,9 @@ def correlation(kind, phi):
 
 
 @pytest.mark.parametrize("phi", ["heteroskedastic", "mixture"])
-@pytest.mark.parametrize(("kind", "least"), [("additive", 0.98), ("location-scale", 0.95), ("decomposable", 0.93)])
+@pytest.mark.parametrize(
+    ("kind", "least"), [("additive", 0.98), ("location-scale", 0.95), ("decomposable", 0.93)]
+)
 def test_recovered_noise_follows_the_true_one(kind, least, phi):
     assert correlation(kind, phi) >= least
 

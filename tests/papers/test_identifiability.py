@@ -1,8 +1,9 @@
-"""Theorem 3: element-wise bijective SCMs with the same transition distributions have the same counterfactuals.
+"""Theorem 3: element-wise bijective SCMs with the same transition distributions have the same
+counterfactuals.
 
-The theorem's boundary is tested with it: an SCM that turns the noise (not element-wise) fits the same distributions
-and answers differently, as the paper says; and so does an element-wise one that turns the direction of its
-monotonicity from one action to another, which the proof (App. C) takes not to happen.
+The theorem's boundary is tested with it: an SCM that turns the noise (not element-wise) fits the same
+distributions and answers differently, as the paper says; and so does an element-wise one that turns the
+direction of its monotonicity from one action to another, which the proof (App. C) takes not to happen.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Thm. 3, Thm. 9 and Sec. 2.
 """
@@ -46,8 +47,13 @@ def truth(seed: int) -> tuple[Model, Tensor]:
 
 
 def reparameterised(model: Model, to: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Model:
-    """The SCM over w = back(u), where u = to(w) element by element: another mechanism, another noise, the same transitions."""
-    return Model(lambda p, w: model.forward(p, to(w)), lambda p, v: back(model.abduct(p, v)), lambda count: back(model.noise(count)))
+    """The SCM over w = back(u), where u = to(w) element by element: another mechanism, another noise, the
+    same transitions."""
+    return Model(
+        lambda p, w: model.forward(p, to(w)),
+        lambda p, v: back(model.abduct(p, v)),
+        lambda count: back(model.noise(count)),
+    )
 
 
 WEIGHTS = torch.tensor([0.25, -3.0], dtype=torch.float64)
@@ -75,7 +81,11 @@ def test_reparameterised_noise_gives_the_same_counterfactuals(name: str, seed: i
     parents, elsewhere = draws(seed, 100)
     torch.manual_seed(seed)
     values = one.forward(parents, one.noise(100).clamp(-4, 4))
-    assert torch.allclose(one.counterfactual(parents, values, elsewhere), other.counterfactual(parents, values, elsewhere), atol=1e-6)
+    assert torch.allclose(
+        one.counterfactual(parents, values, elsewhere),
+        other.counterfactual(parents, values, elsewhere),
+        atol=1e-6,
+    )
     assert torch.allclose(other.counterfactual(parents, values, parents), values, atol=1e-6)
 
 
@@ -88,7 +98,11 @@ def test_their_noises_differ_and_their_transitions_do_not(name: str):
     first, second = one.forward(parents, one.noise(40_000)), other.forward(parents, other.noise(40_000))
     same_distribution(first, second)
     noises = other.noise(40_000)
-    assert (torch.cov(noises.T) - factor @ factor.mT).abs().max() > 0.05 or noises.mean(0).abs().max() > 0.05 or name == "mirrored"
+    assert (
+        (torch.cov(noises.T) - factor @ factor.mT).abs().max() > 0.05
+        or noises.mean(0).abs().max() > 0.05
+        or name == "mirrored"
+    )
 
 
 def test_two_location_scale_mechanisms_with_the_same_law_agree():
@@ -101,17 +115,22 @@ def test_two_location_scale_mechanisms_with_the_same_law_agree():
     for made, wanted in ((one, torch.tensor([0.5, 2.0])), (other, torch.tensor([1.5, 0.25]))):
         made.networks.outer[1] = 0.0  # a constant phi, of which softplus(c shift) is any positive number
         made.networks.shift[1] = torch.log(torch.expm1(wanted.double())) / 0.1**0.5
-        made.factor.copy_(torch.tensor([[0.0, 0.0], [0.3, 0.0]]) / wanted[:, None] + torch.diag(-wanted.log()))
+        made.factor.copy_(
+            torch.tensor([[0.0, 0.0], [0.3, 0.0]]) / wanted[:, None] + torch.diag(-wanted.log())
+        )
     parents, elsewhere = draws(5, 50)
     values = one(parents, torch.ones(50, WIDTH, dtype=torch.float64) * 0.7)
     assert not torch.allclose(one.abduct(parents, values), other.abduct(parents, values), atol=0.1)
-    assert torch.allclose(one.log_likelihood(parents, values), other.log_likelihood(parents, values), atol=1e-5)
+    assert torch.allclose(
+        one.log_likelihood(parents, values), other.log_likelihood(parents, values), atol=1e-5
+    )
     apart = one(elsewhere, one.abduct(parents, values)) - other(elsewhere, other.abduct(parents, values))
     assert apart.abs().max() < 1e-6
 
 
 def rotated(one: Model, factor: Tensor) -> Model:
-    """White noise w turned by an angle that depends on the action: u = C R(a) w with w ~ N(0, I), hence u ~ N(0, C C')."""
+    """White noise w turned by an angle that depends on the action: u = C R(a) w with w ~ N(0, I), hence u ~
+    N(0, C C')."""
 
     def turn(parents: Tensor) -> Tensor:
         angle = parents[:, -1]
@@ -132,7 +151,9 @@ def test_turned_noise_has_the_same_transitions_and_other_counterfactuals():
         parents = draws(seed, 1)[0]
         torch.manual_seed(seed)
         expanded = parents.expand(40_000, -1)
-        same_distribution(one.forward(expanded, one.noise(40_000)), other.forward(expanded, other.noise(40_000)))
+        same_distribution(
+            one.forward(expanded, one.noise(40_000)), other.forward(expanded, other.noise(40_000))
+        )
     parents, elsewhere = draws(9, 200)
     torch.manual_seed(4)
     values = one.forward(parents, one.noise(200))
@@ -141,36 +162,46 @@ def test_turned_noise_has_the_same_transitions_and_other_counterfactuals():
     assert apart.abs().mean() > 0.1
     # Nothing differs where the action, and with it the angle, stays what it was.
     kept = torch.cat([elsewhere[:, :-1], parents[:, -1:]], -1)
-    assert torch.allclose(one.counterfactual(parents, values, kept), other.counterfactual(parents, values, kept), atol=1e-9)
+    assert torch.allclose(
+        one.counterfactual(parents, values, kept), other.counterfactual(parents, values, kept), atol=1e-9
+    )
 
 
 def test_the_direction_of_monotonicity_must_not_depend_on_the_action():
-    """With the noise's sign turned under some actions only, the transitions stay (N(0, Sigma) is symmetric) and the counterfactuals are mirrored.
+    """With the noise's sign turned under some actions only, the transitions stay (N(0, Sigma) is symmetric)
+    and the counterfactuals are mirrored.
 
-    Such an SCM is element-wise bijective by Def. 8, so the theorem needs the rider that its proof uses: each g_i rises in u_i under every state
-    and action, or falls under every one.
+    Such an SCM is element-wise bijective by Def. 8, so the theorem needs the rider that its proof uses: each
+    g_i rises in u_i under every state and action, or falls under every one.
     """
     one, _ = truth(2)
 
     def sign(parents: Tensor) -> Tensor:
         return torch.where(parents[:, -1:] > 0, 1.0, -1.0)
 
-    other = Model(lambda p, w: one.forward(p, sign(p) * w), lambda p, v: sign(p) * one.abduct(p, v), one.noise)
+    other = Model(
+        lambda p, w: one.forward(p, sign(p) * w), lambda p, v: sign(p) * one.abduct(p, v), one.noise
+    )
     parents, elsewhere = draws(9, 200)
     for row in parents[:3]:
         torch.manual_seed(0)
         expanded = row.expand(40_000, -1)
-        same_distribution(one.forward(expanded, one.noise(40_000)), other.forward(expanded, other.noise(40_000)))
+        same_distribution(
+            one.forward(expanded, one.noise(40_000)), other.forward(expanded, other.noise(40_000))
+        )
     torch.manual_seed(4)
     values = one.forward(parents, one.noise(200))
-    apart = (one.counterfactual(parents, values, elsewhere) - other.counterfactual(parents, values, elsewhere)).norm(dim=-1)
+    apart = (
+        one.counterfactual(parents, values, elsewhere) - other.counterfactual(parents, values, elsewhere)
+    ).norm(dim=-1)
     turned = (sign(parents) != sign(elsewhere)).squeeze(-1)
     assert apart[turned].mean() > 0.5
     assert apart[~turned].max() < 1e-9
 
 
 def same_distribution(first: Tensor, second: Tensor) -> None:
-    """Two samples of 40,000 agree in mean and covariance, and in their quantiles along three directions, within sampling error."""
+    """Two samples of 40,000 agree in mean and covariance, and in their quantiles along three directions,
+    within sampling error."""
     spread = first.std(0)
     assert ((first.mean(0) - second.mean(0)).abs() < 0.04 * spread).all()
     assert ((torch.cov(first.T) - torch.cov(second.T)).abs() < 0.05 * spread[:, None] * spread).all()

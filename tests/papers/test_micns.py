@@ -1,8 +1,8 @@
 """The online method of MICNS on its drifting market: a promise of tau = 0.7, kept round after round.
 
-Ten observations begin; then 100 rounds, each with its context, one alteration, and everything seen afterwards. Coefficients
-swing with periods of 12 and 80 rounds. The paper promises P(Y in S) >= tau under the learnt parameters and reports a success
-of 0.711 for tau = 0.7 on its ocean task.
+Ten observations begin; then 100 rounds, each with its context, one alteration, and everything seen
+afterwards. Coefficients swing with periods of 12 and 80 rounds. The paper promises P(Y in S) >= tau under the
+learnt parameters and reports a success of 0.711 for tau = 0.7 on its ocean task.
 """
 
 import math
@@ -21,7 +21,9 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import Truth, managing
 
 REGION = Polytope(
-    ("profit", "customers"), torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64), torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
+    ("profit", "customers"),
+    torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64),
+    torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64),
 )
 ROUNDS = 100
 
@@ -46,11 +48,23 @@ def played(make, seed):
         now = market(t)
         surrogate = fit(make(now.task) if surrogate is None else surrogate, table)
         (situation,) = now.situations(1, 1000 * seed + t)
-        situation = Foresight(situation.identity, situation.given, {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)})
-        made = ChanceCosts(surrogate, [situation], level=0.7, weights={"raw_cost": 2.0, "self_pricing": 1.0}, reference={"raw_cost": 0.75, "self_pricing": 0.0})
+        situation = Foresight(
+            situation.identity, situation.given, {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)}
+        )
+        made = ChanceCosts(
+            surrogate,
+            [situation],
+            level=0.7,
+            weights={"raw_cost": 2.0, "self_pricing": 1.0},
+            reference={"raw_cost": 0.75, "self_pricing": 0.0},
+        )
         (decision,) = CheapestAlteration(ProjectionNewton()).many(made)
         names = () if decision.alteration is None else decision.alteration.names
-        altered = {} if decision.alteration is None else dict(zip(names, decision.alteration.values.tolist(), strict=True))
+        altered = (
+            {}
+            if decision.alteration is None
+            else dict(zip(names, decision.alteration.values.tolist(), strict=True))
+        )
         rates.append(now.success(situation, altered, 1000, seed=t))
         costs.append(decision.trace.get("cost", 0.0))
         given = {name: float(value) for name, value in situation.given.items()}

@@ -19,12 +19,17 @@ COUNT = 24
 def run(world, search, seed=0):
     model = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
     objective = partial(SuccessProbabilities, seek=800, choose=800, judge=400, teach=80, seed=seed)
-    return list(rounds(world, model, objective, search, learn=True, certify=PacBound(n=400, seed=seed), seed=seed))
+    return list(
+        rounds(world, model, objective, search, learn=True, certify=PacBound(n=400, seed=seed), seed=seed)
+    )
 
 
 @pytest.fixture(scope="module")
 def reef():
-    return run(Bermuda(preset="qwz23", rows=10, contexts=COUNT, seed=2), Informative(0.7, "most_probable", indifference=0.1, iterations=1))
+    return run(
+        Bermuda(preset="qwz23", rows=10, contexts=COUNT, seed=2),
+        Informative(0.7, "most_probable", indifference=0.1, iterations=1),
+    )
 
 
 def mean(values):
@@ -33,7 +38,9 @@ def mean(values):
 
 
 def test_there_is_less_and_less_to_learn(reef):
-    assert mean(each.decision.value for each in reef[-6:]) < 0.4 * mean(each.decision.value for each in reef[:6])
+    assert mean(each.decision.value for each in reef[-6:]) < 0.4 * mean(
+        each.decision.value for each in reef[:6]
+    )
 
 
 def test_what_qualifies_keeps_the_constraint_and_success_follows(reef):
@@ -47,11 +54,17 @@ def test_what_qualifies_keeps_the_constraint_and_success_follows(reef):
 def test_every_round_is_certified_and_the_bound_holds_the_posterior_probability(reef):
     for each in reef:
         assert each.certificate["lower"] <= each.certificate["share"] <= each.certificate["upper"]
-        assert each.certificate["lower"] - 0.06 <= each.decision.estimate.point <= each.certificate["upper"] + 0.06
+        assert (
+            each.certificate["lower"] - 0.06
+            <= each.decision.estimate.point
+            <= each.certificate["upper"] + 0.06
+        )
 
 
 def test_a_search_that_refuses_learns_nothing_of_altering_and_stays_idle():
     # The trap of refusing: without an altered row the clique's own parameters stay unknown.
     idle = run(RideHailing(rows=10, contexts=5, seed=0), Informative(0.9, "refuse"))
-    assert all(each.decision.alteration is None and "nothing found reaches" in each.decision.reason for each in idle)
+    assert all(
+        each.decision.alteration is None and "nothing found reaches" in each.decision.reason for each in idle
+    )
     assert all(each.score["probability"] == each.score["no_action"] for each in idle)

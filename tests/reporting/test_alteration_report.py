@@ -18,11 +18,32 @@ SCORES = [(0.8, 0.4, 0.9), (0.6, 0.5, 0.7), (0.3, 0.3, 0.8)]
 def line(index, score=True):
     acted = index < 2
     one = {"index": index, "kind": "rehearse", "identity": str(index), "given": {"x": 0.25 * index}}
-    one |= {"status": "recommended" if acted else "refused", "alteration": {"a": 1.5} if acted else None, "value": 0.1}
-    one |= {"estimate": {"point": 0.7, "of": "chance", "lower": 0.65, "upper": 0.75 + 0.1 * (index == 0), "level": 0.95}}
-    one |= {"baseline": {"point": 0.45, "of": "chance"}, "warnings": [], "reason": "" if acted else "no row comes near"}
+    one |= {
+        "status": "recommended" if acted else "refused",
+        "alteration": {"a": 1.5} if acted else None,
+        "value": 0.1,
+    }
+    one |= {
+        "estimate": {
+            "point": 0.7,
+            "of": "chance",
+            "lower": 0.65,
+            "upper": 0.75 + 0.1 * (index == 0),
+            "level": 0.95,
+        }
+    }
+    one |= {
+        "baseline": {"point": 0.45, "of": "chance"},
+        "warnings": [],
+        "reason": "" if acted else "no row comes near",
+    }
     one |= {"trace": {"search": "toy", "altered": ["a"]} | ({} if acted else {"would_set": {"a": 9.0}})}
-    return one | {"score": dict(zip(("probability", "no_action", "oracle"), SCORES[index], strict=True)) | {"share": None} if score else {}}
+    return one | {
+        "score": dict(zip(("probability", "no_action", "oracle"), SCORES[index], strict=True))
+        | {"share": None}
+        if score
+        else {}
+    }
 
 
 def run(path, score=True):
@@ -41,7 +62,9 @@ def read(path):
 
 def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path):
     shown = report(run(tmp_path))
-    first, _, third = (next(text for text in shown.splitlines() if text.startswith(f"│ {case} ")) for case in "012")
+    first, _, third = (
+        next(text for text in shown.splitlines() if text.startswith(f"│ {case} ")) for case in "012"
+    )
     for text in ("x=0", "a=1.5", "0.450 -> 0.700", "0.650 to 0.850", "0.400 -> 0.800 (0.900)"):
         assert text in first
     assert [cell.strip() for cell in third.strip("│").split("│")][2:5] == ["refused", "0.450", "-"]
@@ -49,7 +72,11 @@ def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path)
     joined = " ".join(shown.replace("│", " ").split())
     assert "no row comes near" in joined
     assert "else: a=9" in joined
-    told = {text.split("│")[1].strip(): text.split("│")[2].strip() for text in shown.splitlines() if text.count("│") == 3}
+    told = {
+        text.split("│")[1].strip(): text.split("│")[2].strip()
+        for text in shown.splitlines()
+        if text.count("│") == 3
+    }
     assert told["cases"] == "3"
     assert told["nothing altered in"] == "1"
     assert told["true probability of a desired outcome"] == f"{1.7 / 3:.3f}"
@@ -66,16 +93,23 @@ def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     report(run(tmp_path))
     rows = read(tmp_path / "table.csv")
     assert tuple(rows[0])[: len(COLUMNS)] == COLUMNS
-    assert [(each["dataset"], each["method"], each["seed"], each["set/a"]) for each in rows] == [("bank", "cme", "3", value) for value in ("1.5", "1.5", "")]
+    assert [(each["dataset"], each["method"], each["seed"], each["set/a"]) for each in rows] == [
+        ("bank", "cme", "3", value) for value in ("1.5", "1.5", "")
+    ]
     assert rows[2]["lower"] == ""
     assert float(rows[2]["estimate"]) == 0.45
     assert rows[2]["declined"] == "True"
     (summary,) = read(tmp_path / "summary.csv")
     assert float(summary["coverage"]) == 0.5
     assert float(summary["share"]) == pytest.approx((1.7 / 3 - 0.4) / 0.4)
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"{name}.{end}" for name in ("probability", "calibration") for end in ("png", "svg")}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        f"{name}.{end}" for name in ("probability", "calibration") for end in ("png", "svg")
+    }
     assert "declined" in (tmp_path / "figures/probability.svg").read_text()
-    assert "claimed 0.700, true 0.700; interval holds for 50%" in (tmp_path / "figures/calibration.svg").read_text()
+    assert (
+        "claimed 0.700, true 0.700; interval holds for 50%"
+        in (tmp_path / "figures/calibration.svg").read_text()
+    )
 
 
 def test_without_a_truth_there_are_claims_alone(tmp_path):
@@ -90,12 +124,19 @@ def test_rows_survive_the_disk_and_unknown_numbers_stay_unknown():
     again = typed(list(csv.DictReader(written(rows, COLUMNS).splitlines())))
     for before, after in zip(rows, again, strict=True):
         assert set(after) == set(COLUMNS)
-        assert all(after[key] == before[key] or (math.isnan(after[key]) and math.isnan(before[key])) for key in COLUMNS[4:])
+        assert all(
+            after[key] == before[key] or (math.isnan(after[key]) and math.isnan(before[key]))
+            for key in COLUMNS[4:]
+        )
         assert [after[key] for key in COLUMNS[:4]] == [before[key] for key in COLUMNS[:4]]
 
 
 def test_the_deviation_is_that_of_the_means_of_seeds():
-    rows = [{**row("w", "m", seed, line(0)), "auf": value} for seed, values in enumerate([(0.2, 0.4), (0.5, 0.7)]) for value in values]
+    rows = [
+        {**row("w", "m", seed, line(0)), "auf": value}
+        for seed, values in enumerate([(0.2, 0.4), (0.5, 0.7)])
+        for value in values
+    ]
     found = summed(rows, 0)
     assert found.auf.mean == pytest.approx(0.45)
     assert found.deviation == pytest.approx(0.3 / math.sqrt(2))
@@ -113,5 +154,8 @@ def test_long_lists_are_cut_and_say_so():
 
 
 def test_seconds_that_nobody_measured_are_a_dash():
-    one = summed([{"dataset": "bank", "method": "cme", "seed": 0, "context": "0"} | dict.fromkeys(NUMBERS, math.nan)], 0)
+    one = summed(
+        [{"dataset": "bank", "method": "cme", "seed": 0, "context": "0"} | dict.fromkeys(NUMBERS, math.nan)],
+        0,
+    )
     assert "nan" not in methods({"cme": one}, "Summed up")

@@ -35,9 +35,25 @@ def rows(repeats=3, rounds=30, method="m", bound=0.05):
     for repeat in range(repeats):
         for index in range(rounds):
             true = 0.7 - 0.4 / (1 + index) + 0.01 * repeat
-            told = {"success": index % 2, "p_true": true, "oracle": 0.8, "information": 2.0**-index, "lower": true - bound, "upper": true + 0.05}
+            told = {
+                "success": index % 2,
+                "p_true": true,
+                "oracle": 0.8,
+                "information": 2.0**-index,
+                "lower": true - bound,
+                "upper": true + 0.05,
+            }
             found.append(
-                {"world": "w", "method": method, "tau": "0.7", "repeat": repeat, "round": index + 1, "target": "a" if index else "", "value": "1", **told}
+                {
+                    "world": "w",
+                    "method": method,
+                    "tau": "0.7",
+                    "repeat": repeat,
+                    "round": index + 1,
+                    "target": "a" if index else "",
+                    "value": "1",
+                    **told,
+                }
             )
     return [{**row, "seconds": 0.1} for row in found]
 
@@ -45,14 +61,33 @@ def rows(repeats=3, rounds=30, method="m", bound=0.05):
 def test_a_row_says_what_was_done_and_what_came_of_it():
     row = online_row("w", "m", "0.7", 2, DECIDED)
     assert tuple(row) == COLUMNS
-    assert (row["round"], row["target"], row["value"], row["success"], row["p_true"]) == (5, "a+b", "0.25+-1", 1, 0.65)
+    assert (row["round"], row["target"], row["value"], row["success"], row["p_true"]) == (
+        5,
+        "a+b",
+        "0.25+-1",
+        1,
+        0.65,
+    )
     assert (row["oracle"], row["information"], row["lower"], row["upper"]) == (0.8, 0.5, 0.6, 0.7)
     assert online(DECIDED)
     assert not online({**DECIDED, "answer": None})
 
 
 def test_what_is_not_known_is_left_empty():
-    row = online_row("w", "m", "", 0, {"index": 0, "alteration": None, "trace": {"search": "mixed_integer"}, "value": 0.9, "success": None, "answer": {}})
+    row = online_row(
+        "w",
+        "m",
+        "",
+        0,
+        {
+            "index": 0,
+            "alteration": None,
+            "trace": {"search": "mixed_integer"},
+            "value": 0.9,
+            "success": None,
+            "answer": {},
+        },
+    )
     assert written([row], COLUMNS, head=False) == "w,m,,0,1,,,,,,,,,\n"
     refused = online_row("w", "m", "0.7", 0, {**DECIDED, "alteration": None})
     assert written([refused], COLUMNS, head=False) == "w,m,0.7,0,5,,,1,0.65,0.8,,,,0.1\n"
@@ -86,11 +121,15 @@ def test_curves_are_means_with_deviations():
     assert means[-1] == pytest.approx(0.7 - 0.4 / 30 + 0.01)
     np.testing.assert_allclose(deviations, 0.01)
     assert by_round(rows(), "success", summed=True)[1][-1] == 15
-    assert by_round([*rows(1, 30), *({**row, "repeat": 1} for row in rows(1, 12))], "p_true")[0][-1] == 12, "as far as all repeats go"
+    assert by_round([*rows(1, 30), *({**row, "repeat": 1} for row in rows(1, 12))], "p_true")[0][-1] == 12, (
+        "as far as all repeats go"
+    )
 
 
 def test_a_figure_has_a_line_of_panels_a_world():
-    without = [{**row, "information": math.nan, "lower": math.nan, "upper": math.nan} for row in rows(method="other")]
+    without = [
+        {**row, "information": math.nan, "lower": math.nan, "upper": math.nan} for row in rows(method="other")
+    ]
     with drawing():
         figure = draw({"w": {"m": rows(), "other": without}, "v": {"other": without}})
     seen = [axes.get_visible() for axes in figure.axes]
@@ -102,10 +141,16 @@ def test_a_figure_has_a_line_of_panels_a_world():
 def test_the_record_keeps_what_is_done_and_drops_what_is_not(tmp_path):
     record = RoundsRecord(tmp_path)
     one, other, bad = (Repeat("w", "m", "0.7", number) for number in range(3))
-    record.add(one, [row for row in rows() if row["repeat"] == 0], {"state": "ok", "rounds": 30, "seconds": 1.0, "commit": "c", "message": ""})
+    record.add(
+        one,
+        [row for row in rows() if row["repeat"] == 0],
+        {"state": "ok", "rounds": 30, "seconds": 1.0, "commit": "c", "message": ""},
+    )
     record.add(bad, [], {"state": "failed", "rounds": 0, "seconds": 1.0, "commit": "c", "message": "why"})
     with record.rows_file.open("a") as file:
-        file.write(written([row for row in rows() if row["repeat"] == 1][:3], COLUMNS, head=False) + "w,m,0.7,1,4,a")
+        file.write(
+            written([row for row in rows() if row["repeat"] == 1][:3], COLUMNS, head=False) + "w,m,0.7,1,4,a"
+        )
     torn = record.rows_file.read_text()
     again = RoundsRecord(tmp_path)
     assert len(again.rows()) == 30

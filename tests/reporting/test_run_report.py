@@ -11,7 +11,10 @@ FIGURES = {"training", "improvement", "outcomes", "effort", "patient", "truth", 
 
 
 def texts(path):
-    return " | ".join("".join(node.itertext()).strip() for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text"))
+    return " | ".join(
+        "".join(node.itertext()).strip()
+        for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    )
 
 
 def rows(folder):
@@ -21,7 +24,9 @@ def rows(folder):
 
 def test_all_figures_of_a_sequence_run_are_written_as_png_and_svg(reported):
     folder, _ = reported
-    assert {path.name for path in (folder / "figures").iterdir()} == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")
+    }
     for path in (folder / "figures").glob("*.png"):
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert path.stat().st_size > 5000

@@ -13,7 +13,10 @@ from rehearsal_torch.studies.sepsis.episode_rows import COLUMNS, Case, Point
 
 
 def texts(path):
-    return " | ".join("".join(node.itertext()).strip() for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text"))
+    return " | ".join(
+        "".join(node.itertext()).strip()
+        for node in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
+    )
 
 
 def point(x, mean, proven=1.0):
@@ -35,7 +38,13 @@ def test_censored_settings_are_drawn_open_and_say_how_much_is_proven(tmp_path):
 
 def test_the_lipschitz_grid_writes_its_numbers_into_the_cells(tmp_path):
     with drawing():
-        shown = texts(save(lipschitz_grid.draw({(0.1, 0.01): 123.4, (1.0, 0.01): 6.04, (1.0, 0.5): 2.0}), tmp_path, "grid")[1])
+        shown = texts(
+            save(
+                lipschitz_grid.draw({(0.1, 0.01): 123.4, (1.0, 0.01): 6.04, (1.0, 0.5): 2.0}),
+                tmp_path,
+                "grid",
+            )[1]
+        )
     for number in ("123", "6.0", "2.0", "0.01", "0.5", "0.1"):
         assert number in shown
     assert "Decrease of held-out log-likelihood (%)" in shown
@@ -44,7 +53,26 @@ def test_the_lipschitz_grid_writes_its_numbers_into_the_cells(tmp_path):
 @pytest.fixture
 def frame():
     rows = [
-        ("7", 12, k, "branch_and_bound", "", 0, 1.0, -76.0, -80.0, 0.01 * k + 0.02 * e, 5, 5, 1.0 + 0.1 * e, 10, 0.1, True) for k in (1, 2, 3) for e in range(3)
+        (
+            "7",
+            12,
+            k,
+            "branch_and_bound",
+            "",
+            0,
+            1.0,
+            -76.0,
+            -80.0,
+            0.01 * k + 0.02 * e,
+            5,
+            5,
+            1.0 + 0.1 * e,
+            10,
+            0.1,
+            True,
+        )
+        for k in (1, 2, 3)
+        for e in range(3)
     ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
@@ -56,7 +84,9 @@ def test_the_study_s_tables_and_figures_hold_the_means_of_its_rows(frame, tmp_pa
         found = sepsis_figures.figures(frame, stages)
         assert set(found) == {"efficiency", "improvement_by_changes", "improvement"}
         assert "k = 3: median 5.00% (n = 3)" in texts(save(found["improvement"], tmp_path, "improvement")[1])
-    line = next(line for line in sepsis_figures.tables(frame, stages) if line.startswith("| branch and bound | 2 |"))
+    line = next(
+        line for line in sepsis_figures.tables(frame, stages) if line.startswith("| branch and bound | 2 |")
+    )
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[2] == "3"
     assert cells[3].startswith("1.1 [")
@@ -73,7 +103,15 @@ def test_unproven_means_are_marked_as_lower_bounds(frame):
 
 def test_truth_errors_are_shares_of_the_error_without_abduction(tmp_path):
     rows = [
-        {"k": "3", "episode": str(e), "sequence": "recommended", "quantity": "rmse", "feature": feature, "estimator": estimator, "value": str(value)}
+        {
+            "k": "3",
+            "episode": str(e),
+            "sequence": "recommended",
+            "quantity": "rmse",
+            "feature": feature,
+            "estimator": estimator,
+            "value": str(value),
+        }
         for e in range(2)
         for feature in ("SOFA", "GCS")
         for estimator, value in (("learnt", 1.0 + e), ("observed course", 3.0), ("fresh noise", 6.0))

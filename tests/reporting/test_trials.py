@@ -18,7 +18,13 @@ from rehearsal_torch.round_line import Round
 
 
 def line(index, expected, recommended, start=1.0, optimum=10.0):
-    score = {"expected": expected, "recommended": recommended, "optimum": optimum, "start": start, "regret": optimum - recommended}
+    score = {
+        "expected": expected,
+        "recommended": recommended,
+        "optimum": optimum,
+        "start": start,
+        "regret": optimum - recommended,
+    }
     return {
         "index": index,
         "identity": str(index),
@@ -35,7 +41,9 @@ def line(index, expected, recommended, start=1.0, optimum=10.0):
 
 
 def rows(problem="p", method="m", seed=0, values=((2.0, 3.0), (0.5, 6.0), (4.0, 8.0)), start=1.0):
-    return trial_rows(problem, "", method, seed, [line(index, *pair, start=start) for index, pair in enumerate(values)])
+    return trial_rows(
+        problem, "", method, seed, [line(index, *pair, start=start) for index, pair in enumerate(values)]
+    )
 
 
 def test_the_best_so_far_counts_the_start_design():
@@ -62,9 +70,18 @@ def test_regret_is_a_share_of_what_the_start_left():
 
 
 def test_the_table_averages_over_problems_that_all_methods_share():
-    some = [*rows("p", "m"), *rows("p", "n", values=((2.0, 10.0),) * 3), *rows("q", "m"), *rows("q", "n"), *rows("r", "m"), *rows("q", "m", seed=1)]
+    some = [
+        *rows("p", "m"),
+        *rows("p", "n", values=((2.0, 10.0),) * 3),
+        *rows("q", "m"),
+        *rows("q", "n"),
+        *rows("r", "m"),
+        *rows("q", "m", seed=1),
+    ]
     fair = trial_table.shared(some)
-    assert {(row["problem"], row["method"], row["seed"]) for row in fair} == {(problem, method, 0) for problem in "pq" for method in "mn"}
+    assert {(row["problem"], row["method"], row["seed"]) for row in fair} == {
+        (problem, method, 0) for problem in "pq" for method in "mn"
+    }
     found = trial_table.cells(fair)
     assert trial_table.methods(found) == ["m", "n"]
     assert trial_table.regret(found, "m").mean == pytest.approx(2 / 9)
@@ -75,10 +92,22 @@ def test_the_table_averages_over_problems_that_all_methods_share():
 
 
 def test_its_interval_is_over_seeds_that_all_problems_have():
-    some = [row for seed in range(4) for method in "mn" for row in rows("p", method, seed, values=((0.0, 2.0 + seed),))]
-    some += [row for seed in (1, 3) for method in "mn" for row in rows("q", method, seed, values=((0.0, 4.0 + seed),))]
+    some = [
+        row
+        for seed in range(4)
+        for method in "mn"
+        for row in rows("p", method, seed, values=((0.0, 2.0 + seed),))
+    ]
+    some += [
+        row
+        for seed in (1, 3)
+        for method in "mn"
+        for row in rows("q", method, seed, values=((0.0, 4.0 + seed),))
+    ]
     fair = trial_table.shared(some)
-    assert {(row["problem"], row["seed"]) for row in fair} == {(problem, seed) for problem in "pq" for seed in (1, 3)}
+    assert {(row["problem"], row["seed"]) for row in fair} == {
+        (problem, seed) for problem in "pq" for seed in (1, 3)
+    }
     found = trial_table.regret(trial_table.cells(fair), "m")
     assert found.low <= found.mean <= found.high
     assert found.mean == pytest.approx((6 + 4) / 2 / 9)
@@ -127,7 +156,9 @@ def test_a_run_is_reported_round_by_round(tmp_path):
 
 
 def test_a_suggestion_without_a_world_is_reported_as_well(tmp_path):
-    lone = {key: value for key, value in line(0, 0.0, 0.0).items() if key not in ("score", "reward")} | {"score": {}}
+    lone = {key: value for key, value in line(0, 0.0, 0.0).items() if key not in ("score", "reward")} | {
+        "score": {}
+    }
     made = run(tmp_path, [lone])
     assert tried(lone)
     assert not scored(lone)
@@ -152,11 +183,18 @@ def causal_answer():
 
     keep = Alteration(("a",), torch.tensor([0.5], dtype=torch.float64))
     decision = Decision(keep, 1.0, recommendation=keep)
-    return Foresight("0", {}, {"a": (0.0, 1.0)}), decision, Table.observed(("a", "Y"), torch.ones(1, 2, dtype=torch.float64))
+    return (
+        Foresight("0", {}, {"a": (0.0, 1.0)}),
+        decision,
+        Table.observed(("a", "Y"), torch.ones(1, 2, dtype=torch.float64)),
+    )
 
 
 def test_recovered_noise_is_shown_node_by_node():
-    truth = [{"node": "X", "part": part, "quantity": "correlation", "value": "0.95", "true": ""} for part in ("fitted", "held out")]
+    truth = [
+        {"node": "X", "part": part, "quantity": "correlation", "value": "0.95", "true": ""}
+        for part in ("fitted", "held out")
+    ]
     truth += [{"node": "X", "part": "fitted", "quantity": "noise", "value": "0.5", "true": "0.4"}]
     assert "0.950" in recovery_panels.table(truth)[0]
     assert recovery_panels.table([]) == []

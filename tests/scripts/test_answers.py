@@ -34,7 +34,11 @@ SLIPS = [
     (["resume=nowhere"], "expected the folder of a run that has begun"),
     (["-m", "seed=0,one"], "seed: expected a whole number, such as 0; got one"),
     (["--config-dir", "nowhere"], "there is no such folder"),
-    ([], "nothing says what data this is for. Type, for example, python scripts/train.py +experiment=sepsis (experiments: auf, bermuda_online, cbo"),
+    (
+        [],
+        "nothing says what data this is for. Type, for example, python scripts/train.py +experiment=sepsis "
+        "(experiments: auf, bermuda_online, cbo",
+    ),
     (["decision=greedy", "seed=3"], "nothing says what data this is for"),
     (["-m", "seed=0,1"], "nothing says what data this is for"),
     (["trusted=[my-lab]"], "trusted: expected the names of modules, such as trusted=[my_lab]"),
@@ -57,8 +61,15 @@ def test_a_slip_is_answered_in_a_sentence(tmp_path, monkeypatch, capsys, argumen
     [
         (["checkpoint=nowhere"], "this folder holds no checkpoint"),
         (["shards=2"], "each shard would fit a surrogate of its own"),
-        ([], "+experiment=own_table path=table.csv dataset.task=task.yaml; or your own experiments: python scripts/decide.py +experiment=own_system"),
-        (["seed=1"], "or with what a training learnt: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER"),
+        (
+            [],
+            "+experiment=own_table path=table.csv dataset.task=task.yaml; or your own experiments: python "
+            "scripts/decide.py +experiment=own_system",
+        ),
+        (
+            ["seed=1"],
+            "or with what a training learnt: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER",
+        ),
     ],
 )
 def test_decide_asks_for_what_it_needs(tmp_path, monkeypatch, capsys, arguments, words):
@@ -67,7 +78,15 @@ def test_decide_asks_for_what_it_needs(tmp_path, monkeypatch, capsys, arguments,
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["seeed=1"], ["+experiment=sepsiss"], ["trainer.max_epochs=abc"], ["-m", "seed=0,1", "decision=astar,gredy"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["seeed=1"],
+        ["+experiment=sepsiss"],
+        ["trainer.max_epochs=abc"],
+        ["-m", "seed=0,1", "decision=astar,gredy"],
+    ],
+)
 def test_slips_are_answered_at_once(tmp_path, arguments):
     # Processor time: what the machine does besides must not decide the test.
     answer = typed(tmp_path, "train", *arguments)
@@ -84,9 +103,22 @@ def test_help_is_quick(tmp_path, script):
 
 
 def test_checking_needs_no_torch(tmp_path):
-    code = "import sys\nfrom rehearsal_torch.cli.main import main\nfrom rehearsal_torch.cli.verbs.train import train\n"
-    code += "assert main(train, ['seeed=1']) == main(train, []) == 2\nprint(sorted({'torch', 'lightning', 'pandas', 'matplotlib'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=surroundings(), capture_output=True, text=True, check=True)
+    code = (
+        "import sys\nfrom rehearsal_torch.cli.main import main\nfrom rehearsal_torch.cli.verbs.train import "
+        "train\n"
+    )
+    code += (
+        "assert main(train, ['seeed=1']) == main(train, []) == 2\nprint(sorted({'torch', 'lightning', "
+        "'pandas', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.strip() == "[]"
 
 

@@ -22,7 +22,14 @@ from tests.house.layers import PACKAGE, ROOT
 from tests.scripts.test_own_table import SMALL, TASK
 from tests.scripts.typing_in import Answer, lines
 
-SEPSIS = ("+experiment=sepsis", "dataset.patients=60", "trainer.max_epochs=1", "trainer.progress=false", "preview=2", "workers=1")
+SEPSIS = (
+    "+experiment=sepsis",
+    "dataset.patients=60",
+    "trainer.max_epochs=1",
+    "trainer.progress=false",
+    "preview=2",
+    "workers=1",
+)
 
 
 def ran(arguments, folder):
@@ -38,14 +45,25 @@ def ran(arguments, folder):
         finally:
             late.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
-    return Answer(process.returncode, (folder / "out.txt").read_text(), (folder / "err.txt").read_text(), usage.ru_utime + usage.ru_stime)
+    return Answer(
+        process.returncode,
+        (folder / "out.txt").read_text(),
+        (folder / "err.txt").read_text(),
+        usage.ru_utime + usage.ru_stime,
+    )
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel of this checkout, built with what the environment has."""
     folder = tmp_path_factory.mktemp("wheel")
-    done = subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     (path,) = folder.glob("*.whl")
     return path
@@ -53,17 +71,32 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """A virtual environment with the wheel; its dependencies are those of the running one, without what that one has linked in."""
+    """A virtual environment with the wheel; its dependencies are those of the running one, without what that
+    one has linked in."""
     place = tmp_path_factory.mktemp("environment")
     venv.EnvBuilder(with_pip=False, symlinks=True).create(place)
     python = place / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        wheel,
+    ]
     done = subprocess.run(pip, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (site,) = place.glob("lib/python*/site-packages")
-    # Folders in a .pth file are searched for packages, but not for .pth files of their own, such as that of an editable install.
+    # Folders in a .pth file are searched for packages, but not for .pth files of their own, such as that of
+    # an editable install.
     paths = sysconfig.get_paths()
-    (site / "dependencies.pth").write_text("\n".join(dict.fromkeys([paths["purelib"], paths["platlib"]])) + "\n")
+    (site / "dependencies.pth").write_text(
+        "\n".join(dict.fromkeys([paths["purelib"], paths["platlib"]])) + "\n"
+    )
     return place / "bin"
 
 
@@ -79,7 +112,11 @@ def trained(installed, tmp_path_factory):
 
 def test_the_wheel_carries_what_runs_need(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
-    shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / PACKAGE).rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    shipped = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / PACKAGE).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
     assert shipped <= names
     conf = {f"{PACKAGE}/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
     assert {name for name in names if name.startswith(f"{PACKAGE}/conf/")} == conf
@@ -90,7 +127,9 @@ def test_the_readme_reads_well_away_from_the_repository(wheel):
     text = zipfile.ZipFile(wheel).read(f"{PACKAGE}-{__version__}.dist-info/METADATA").decode()
     head, _, page = text.partition("\n\n")
     assert f"\nVersion: {__version__}\n" in head
-    assert {line.split(" ")[1].rstrip(",") for line in head.splitlines() if line.startswith("Project-URL")} >= {"Source", "Issues", "Changelog"}
+    assert {
+        line.split(" ")[1].rstrip(",") for line in head.splitlines() if line.startswith("Project-URL")
+    } >= {"Source", "Issues", "Changelog"}
     links = re.findall(r"\]\(([^)\s]+)", page)
     assert len(links) > 20
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
@@ -98,15 +137,22 @@ def test_the_readme_reads_well_away_from_the_repository(wheel):
     assert pictures
     assert all(link.startswith("https://raw.githubusercontent.com/") for link in pictures)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"```.*?```", page, re.DOTALL) == re.findall(r"```.*?```", readme, re.DOTALL), "code is left as it is"
+    assert re.findall(r"```.*?```", page, re.DOTALL) == re.findall(r"```.*?```", readme, re.DOTALL), (
+        "code is left as it is"
+    )
     root = "https://github.com/rehearsal-torch/rehearsal_torch/blob/main/"
-    missing = [link for link in links if link.startswith(root) and not (ROOT / link.removeprefix(root)).exists()]
+    missing = [
+        link for link in links if link.startswith(root) and not (ROOT / link.removeprefix(root)).exists()
+    ]
     assert missing == []
 
 
 def test_nothing_of_a_checkout_is_on_the_path(installed, tmp_path):
     code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.cli.installation import checkout, conf_folder\n"
-    code += f"print(json.dumps([sys.path, {PACKAGE}.__file__, str(conf_folder()), checkout() is None, {PACKAGE}.__version__]))"
+    code += (
+        f"print(json.dumps([sys.path, {PACKAGE}.__file__, str(conf_folder()), checkout() is None, "
+        f"{PACKAGE}.__version__]))"
+    )
     answer = ran([installed / "python", "-c", code], tmp_path)
     assert answer.code == 0, answer.err
     path, file, conf, alone, version = json.loads(answer.out)
@@ -127,7 +173,15 @@ def test_a_training_leaves_a_run_and_a_checkpoint_that_loads(installed, trained)
     assert run["command"].startswith("rehearsal train +experiment=sepsis dataset.patients=60")
     assert (run["commit"], run["versions"]["rehearsal-torch"]) == (None, __version__)
     assert len(lines(trained / "run")) == 2
-    answer = ran([installed / "python", "-c", "import rehearsal_torch as rt; print(type(rt.load('run')).__name__, rt.card('run')['command'][:15])"], trained)
+    answer = ran(
+        [
+            installed / "python",
+            "-c",
+            "import rehearsal_torch as rt; print(type(rt.load('run')).__name__, "
+            "rt.card('run')['command'][:15])",
+        ],
+        trained,
+    )
     assert (answer.code, answer.out.strip()) == (0, "TransitionModel rehearsal train"), answer.err
 
 
@@ -144,7 +198,16 @@ def test_a_table_of_ones_own_is_decided_for(installed, tmp_path):
     pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)
     pd.DataFrame({"X1": [0.3, 0.6], "X2": [0.4, 0.9]}).to_csv(tmp_path / "cases.csv", index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
-    typed = ["decide", "table.csv", "+experiment=own_table", "dataset.task=task.yaml", "dataset.contexts=cases.csv", "out=run", "workers=1", *SMALL]
+    typed = [
+        "decide",
+        "table.csv",
+        "+experiment=own_table",
+        "dataset.task=task.yaml",
+        "dataset.contexts=cases.csv",
+        "out=run",
+        "workers=1",
+        *SMALL,
+    ]
     answer = ran([installed / "rehearsal", *typed], tmp_path)
     assert answer.code == 0, answer.err
     assert all(0 <= line["alteration"]["A2"] <= 1 for line in lines(tmp_path / "run"))
@@ -158,7 +221,10 @@ def test_options_are_explained(installed, tmp_path):
 
 
 def test_a_small_world_is_read_from_the_package(installed, tmp_path):
-    code = "from rehearsal_torch.problems.rehearsal.bermuda import Bermuda\nfrom rehearsal_torch.problems.nhanes.dataset import Nhanes\n"
+    code = (
+        "from rehearsal_torch.problems.rehearsal.bermuda import Bermuda\nfrom "
+        "rehearsal_torch.problems.nhanes.dataset import Nhanes\n"
+    )
     code += "print(len(Bermuda(rows=10).observations()), len(Nhanes(rows=10).observations()))"
     answer = ran([installed / "python", "-c", code], tmp_path)
     assert (answer.code, answer.out.split()) == (0, ["10", "10"]), answer.err

@@ -30,13 +30,22 @@ def test_a_run_says_round_by_round_what_came_of_it(place):
     made = lines(place / "run")
     wins = sum(line["success"] for line in made)
     told = (place / "answer.txt").read_text()
-    assert f"decided 6 of 6, {told.split('decided 6 of 6, ')[1].split(' s')[0]} s, {wins} successes in 6 rounds" in told
+    assert (
+        f"decided 6 of 6, {told.split('decided 6 of 6, ')[1].split(' s')[0]} s, {wins} successes in 6 rounds"
+        in told
+    )
     assert f"qwz23_online learnt from 6 rounds, of which {wins} succeeded" in told
     assert all(line["success"] == (0.8 <= line["answer"]["rows"]["rating"][0] <= 1) for line in made)
     with (place / "run/rounds.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["world"], row["method"], row["tau"], row["round"]) for row in rows] == [("ride_hailing", "qwz23_online", "0.7", str(n)) for n in range(1, 7)]
-    assert {path.name for path in (place / "run/figures").glob("*.png")} == {"rounds.png", "probability.png", "calibration.png"}
+    assert [(row["world"], row["method"], row["tau"], row["round"]) for row in rows] == [
+        ("ride_hailing", "qwz23_online", "0.7", str(n)) for n in range(1, 7)
+    ]
+    assert {path.name for path in (place / "run/figures").glob("*.png")} == {
+        "rounds.png",
+        "probability.png",
+        "calibration.png",
+    }
 
 
 def test_an_interrupted_run_learns_from_what_it_recorded(place):
@@ -67,7 +76,10 @@ def configured(*overrides):
     [
         (["+experiment=ride_hailing", "learn=3"], "expected true or false"),
         (["+experiment=ride_hailing", "shards=2"], "spread repeats over seeds"),
-        (["+experiment=sepsis", "dataset.patients=20", "+nothing=0", "learn=maybe"], "expected true or false"),
+        (
+            ["+experiment=sepsis", "dataset.patients=20", "+nothing=0", "learn=maybe"],
+            "expected true or false",
+        ),
     ],
 )
 def test_what_cannot_learn_is_refused_before_anything_is_fitted(overrides, words):
@@ -77,9 +89,16 @@ def test_what_cannot_learn_is_refused_before_anything_is_fitted(overrides, words
 
 
 def test_a_table_of_ones_own_does_not_answer(tmp_path):
-    (tmp_path / "task.yaml").write_text("graph: {parents: {x: [], z: [x], y: [x, z]}}\ncontext: [x]\nbox: {z: [0, 1]}\nregion: {y: [0, 1]}\n")
+    (tmp_path / "task.yaml").write_text(
+        "graph: {parents: {x: [], z: [x], y: [x, z]}}\ncontext: [x]\nbox: {z: [0, 1]}\nregion: {y: [0, 1]}\n"
+    )
     (tmp_path / "table.csv").write_text("x,z,y\n" + "".join(f"{i},{i % 3},{i % 5}\n" for i in range(30)))
-    config = configured("+experiment=own_table", f"path={tmp_path}/table.csv", f"dataset.task={tmp_path}/task.yaml", "learn=true")
+    config = configured(
+        "+experiment=own_table",
+        f"path={tmp_path}/table.csv",
+        f"dataset.task={tmp_path}/task.yaml",
+        "learn=true",
+    )
     with pytest.raises(UserError, match="does not answer"):
         learning(config, problem_of(config))
     assert learning(configured("+experiment=auf"), problem_of(configured("+experiment=auf"))) is False

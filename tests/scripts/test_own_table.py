@@ -1,4 +1,5 @@
-"""A table of one's own, from the command line: decided for, or answered in words before anything is fitted."""
+"""A table of one's own, from the command line: decided for, or answered in words before anything is
+fitted."""
 
 import pandas as pd
 import pytest
@@ -16,15 +17,29 @@ TASK = {
     "box": {"A2": [0, 1]},
     "region": {"Y1": [0.6, None], "Y2": [0.3, None]},
 }
-TYPED = ["+experiment=own_table", "path=table.csv", "dataset.task=task.yaml", "dataset.contexts=cases.csv", "out=run", "workers=1"]
-SMALL = ["surrogate.estimator.members=1", "surrogate.estimator.features=100", "surrogate.estimator.directed_by=150", "surrogate.estimator.chosen_by=150"]
+TYPED = [
+    "+experiment=own_table",
+    "path=table.csv",
+    "dataset.task=task.yaml",
+    "dataset.contexts=cases.csv",
+    "out=run",
+    "workers=1",
+]
+SMALL = [
+    "surrogate.estimator.members=1",
+    "surrogate.estimator.features=100",
+    "surrogate.estimator.directed_by=150",
+    "surrogate.estimator.chosen_by=150",
+]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     table = Loan(rows=400).observations()
     pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)
-    pd.DataFrame({"who": ["ann", "bob"], "X1": [0.3, 0.6], "X2": [0.4, 0.9]}).to_csv(tmp_path / "cases.csv", index=False)
+    pd.DataFrame({"who": ["ann", "bob"], "X1": [0.3, 0.6], "X2": [0.4, 0.9]}).to_csv(
+        tmp_path / "cases.csv", index=False
+    )
     write(tmp_path, TASK)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -62,7 +77,10 @@ def test_a_box_without_support_is_refused_with_the_reason(folder):
 
 SLIPS = [
     ({"box": {"A2": [1, 0]}}, "box.A2: expected lower <= upper; got [1, 0]: swap them"),
-    ({"region": {"names": ["Y1"], "normals": [[1], [-1]], "offsets": [0, -1]}}, "region: no outcome satisfies all faces"),
+    (
+        {"region": {"names": ["Y1"], "normals": [[1], [-1]], "offsets": [0, -1]}},
+        "region: no outcome satisfies all faces",
+    ),
     ({"context": ["X1", "X3"]}, "context: 'X3' is not in the graph; there are X1, X2"),
     ({"graph": {"parents": {"A2": ["Y1"], "Y1": ["A2"]}}}, "the edges run in a circle"),
 ]
@@ -82,7 +100,10 @@ def test_a_task_that_cannot_be_is_answered_before_fitting(folder, capsys, change
     [
         (lambda frame: frame.head(9), "expected at least 10 rows; got 9"),
         (lambda frame: frame.assign(X2=0.5), "X2: all 400 values are 0.5"),
-        (lambda frame: frame.assign(Y1=frame["Y1"].mask(frame.index == 7)), "Y1: 1 of 400 values are missing or infinite in line 9"),
+        (
+            lambda frame: frame.assign(Y1=frame["Y1"].mask(frame.index == 7)),
+            "Y1: 1 of 400 values are missing or infinite in line 9",
+        ),
         (lambda frame: frame.assign(U1="high"), "U1: expected numbers; got 'high' in line 2"),
         (lambda frame: frame.rename(columns={"A2": "A_2"}), "no column 'A2'; did you mean 'A_2'?"),
     ],
@@ -101,7 +122,10 @@ def test_a_table_that_teaches_nothing_is_answered_before_fitting(folder, capsys,
         (["+experiment=own_table"], "path: this data set is read from a file, which must be named"),
         (["+experiment=own_table", "path=table.csv"], "no task is named: set dataset.task=task.yaml"),
         (["+experiment=own_table", "path=tables.csv"], "Did you mean table.csv"),
-        (["+experiment=own_table", "path=table.csv", "dataset.task=tasks.yaml"], "there is no task file tasks.yaml"),
+        (
+            ["+experiment=own_table", "path=table.csv", "dataset.task=tasks.yaml"],
+            "there is no task file tasks.yaml",
+        ),
         ([*TYPED, "dataset.contexts=case.csv"], "there is no file case.csv: check dataset.contexts="),
         ([*TYPED, "dataset.identity=name"], "cases.csv has no column 'name'"),
     ],
@@ -119,8 +143,17 @@ def test_a_checkpoint_is_asked_its_own_question(folder, capsys):
     assert "region: it was fitted with [Y1 >= 0.6], and is asked with [Y1 >= 0.9]" in capsys.readouterr().err
     write(folder, TASK | {"graph": {"parents": TASK["graph"]["parents"] | {"Y2": ["U1", "A2", "X1"]}}})
     assert main(decide, [*again, "out=another"]) == 2
-    assert "graph: it was fitted with nothing in their place, and is asked with [X1 -> Y2]" in capsys.readouterr().err
+    assert (
+        "graph: it was fitted with nothing in their place, and is asked with [X1 -> Y2]"
+        in capsys.readouterr().err
+    )
     write(folder, TASK | {"box": {"A2": [0.1, 0.15]}})
     assert main(decide, [*again, "out=narrow"]) == 0
-    assert all(0.1 - 1e-9 <= each["alteration"]["A2"] <= 0.15 + 1e-9 for each in lines(folder / "narrow") if each["alteration"])
-    assert [each["alteration"] for each in lines(folder / "narrow")] != [each["alteration"] for each in lines(folder / "run")]
+    assert all(
+        0.1 - 1e-9 <= each["alteration"]["A2"] <= 0.15 + 1e-9
+        for each in lines(folder / "narrow")
+        if each["alteration"]
+    )
+    assert [each["alteration"] for each in lines(folder / "narrow")] != [
+        each["alteration"] for each in lines(folder / "run")
+    ]

@@ -9,7 +9,16 @@ import pytest
 
 from tests.scripts.typing_in import ROOT, TOY, gone, lines, typed, typed_and_killed
 
-FILES = ["config.yaml", "run.json", "status.json", "metrics.csv", "decisions.jsonl", "table.csv", "checkpoint/config.yaml", "checkpoint/weights.safetensors"]
+FILES = [
+    "config.yaml",
+    "run.json",
+    "status.json",
+    "metrics.csv",
+    "decisions.jsonl",
+    "table.csv",
+    "checkpoint/config.yaml",
+    "checkpoint/weights.safetensors",
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +41,10 @@ def cohort(place):
 
 def metrics(folder):
     with (folder / "metrics.csv").open() as file:
-        return [(row["step"], row["name"], row["value"] if row["name"] != "decision/seconds" else "") for row in csv.DictReader(file)]
+        return [
+            (row["step"], row["name"], row["value"] if row["name"] != "decision/seconds" else "")
+            for row in csv.DictReader(file)
+        ]
 
 
 def test_training_leaves_a_whole_run_folder(place):
@@ -46,9 +58,15 @@ def test_training_leaves_a_whole_run_folder(place):
     assert json.loads((run / "status.json").read_text())["state"] == "ok"
     made = lines(run)
     assert [line["index"] for line in made] == list(range(5))
-    assert all(line["identity"] == f"patient-{line['index']}" and line["score"]["unknown"] is None for line in made)
+    assert all(
+        line["identity"] == f"patient-{line['index']}" and line["score"]["unknown"] is None for line in made
+    )
     names = {name for _, name, _ in metrics(run)}
-    assert {name for name in names if not name.startswith("lipschitz/")} == {"mechanism/train_loss", "mechanism/held_out_loss", "decision/seconds"}
+    assert {name for name in names if not name.startswith("lipschitz/")} == {
+        "mechanism/train_loss",
+        "mechanism/held_out_loss",
+        "decision/seconds",
+    }
     assert {"lipschitz/bound_largest", "lipschitz/jacobian_largest"} <= names
 
 
@@ -89,7 +107,13 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
 def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, cohort):
     path = place / "stopped/decisions.jsonl"
     slow = (*TOY, "checkpoint=trained", "dataset.pause=0.05", "out=stopped")
-    _, workers = typed_and_killed(place, "decide", *slow, "workers=2", once=lambda: path.is_file() and path.read_bytes().count(b"\n") >= 6)
+    _, workers = typed_and_killed(
+        place,
+        "decide",
+        *slow,
+        "workers=2",
+        once=lambda: path.is_file() and path.read_bytes().count(b"\n") >= 6,
+    )
     assert 6 <= path.read_bytes().count(b"\n") < 20
     assert len(workers) >= 2
     assert gone(workers), "the workers outlived the run"
@@ -109,10 +133,14 @@ def test_a_run_that_is_asked_to_end_says_so_and_ends_its_workers(place, cohort):
         answer = typed(place, "decide", *TOY[:2], "resume=asked")
         assert (answer.code, "asked is in use by process" in answer.err) == (2, True), answer.err
 
-    code, workers = typed_and_killed(place, "decide", *slow, once=path.is_file, by=signal.SIGTERM, meanwhile=second)
+    code, workers = typed_and_killed(
+        place, "decide", *slow, once=path.is_file, by=signal.SIGTERM, meanwhile=second
+    )
     assert code == 143
     assert gone(workers)
-    assert (place / "killed.log").read_text().splitlines()[-1] == "Interrupted by SIGTERM; type the same with resume=FOLDER to go on."
+    assert (place / "killed.log").read_text().splitlines()[
+        -1
+    ] == "Interrupted by SIGTERM; type the same with resume=FOLDER to go on."
     assert json.loads((place / "asked/status.json").read_text())["state"] == "interrupted"
     assert not list((place / "asked").glob(".rehearsal-lock*"))
     answer = typed(place, "decide", *TOY[:2], "resume=asked", "workers=1")
@@ -138,7 +166,10 @@ def test_a_run_is_resumed_as_it_was_begun(place, cohort):
 def test_folders_of_others_are_left_alone(place):
     (place / "theirs").mkdir()
     (place / "theirs/letter.txt").write_text("Dear")
-    for out, words in (("theirs", "holds no run (letter.txt)"), ("trained", "another configuration: checkpoint")):
+    for out, words in (
+        ("theirs", "holds no run (letter.txt)"),
+        ("trained", "another configuration: checkpoint"),
+    ):
         answer = typed(place, "decide", *TOY, "checkpoint=trained", f"out={out}")
         assert (answer.code, words in answer.err) == (2, True), answer.err
     assert [path.name for path in (place / "theirs").iterdir()] == ["letter.txt"]
@@ -147,11 +178,23 @@ def test_folders_of_others_are_left_alone(place):
 
 def test_shards_merge_to_the_same_bytes(place, cohort):
     out = "shards"
-    answer = typed(place, "decide", "-m", *TOY, "checkpoint=trained", "shard=range(3)", "shards=3", f"out={out}", "hydra/launcher=joblib")
+    answer = typed(
+        place,
+        "decide",
+        "-m",
+        *TOY,
+        "checkpoint=trained",
+        "shard=range(3)",
+        "shards=3",
+        f"out={out}",
+        "hydra/launcher=joblib",
+    )
     assert answer.code == 0, answer.err
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
     assert len((place / out / "1/decisions.jsonl").read_bytes().splitlines()) == 7
-    assert "3 jobs in" in answer.out.rstrip().rpartition("Merged 20 decisions")[2], "the table of jobs comes last"
+    assert "3 jobs in" in answer.out.rstrip().rpartition("Merged 20 decisions")[2], (
+        "the table of jobs comes last"
+    )
     (place / out / "decisions.jsonl").unlink()
     assert typed(place, "collect", out).code == 0
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
@@ -163,7 +206,15 @@ def test_shards_merge_to_the_same_bytes(place, cohort):
 @pytest.mark.parametrize("launcher", ["basic", "joblib"])
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"
-    sweep = ("-m", *TOY, "checkpoint=trained", "dataset.broken=true,false", "limit=1", f"out={out}", f"hydra/launcher={launcher}")
+    sweep = (
+        "-m",
+        *TOY,
+        "checkpoint=trained",
+        "dataset.broken=true,false",
+        "limit=1",
+        f"out={out}",
+        f"hydra/launcher={launcher}",
+    )
     answer = typed(place, "decide", *sweep)
     assert answer.code == 1, answer.err
     states = [json.loads((place / out / f"{number}/status.json").read_text()) for number in (0, 1)]
@@ -177,7 +228,16 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
 
 
 def test_a_newcomers_command_on_a_small_cohort(place):
-    answer = typed(place, "train", "+experiment=sepsis", "dataset.patients=60", "trainer.max_epochs=1", "surrogate.mechanism.hidden=8", "limit=2", "out=sepsis")
+    answer = typed(
+        place,
+        "train",
+        "+experiment=sepsis",
+        "dataset.patients=60",
+        "trainer.max_epochs=1",
+        "surrogate.mechanism.hidden=8",
+        "limit=2",
+        "out=sepsis",
+    )
     assert answer.code == 0, answer.err
     with (place / "sepsis/truth.csv").open() as file:
         assert {row["quantity"] for row in csv.DictReader(file)} >= {"rmse", "improvement", "return"}
@@ -187,7 +247,13 @@ def test_a_newcomers_command_on_a_small_cohort(place):
 
 
 def test_folds_are_judged(place):
-    small = ("dataset.patients=60", "trainer.max_epochs=1", "surrogate.mechanism.hidden=8", "folds=2", "out=folds")
+    small = (
+        "dataset.patients=60",
+        "trainer.max_epochs=1",
+        "surrogate.mechanism.hidden=8",
+        "folds=2",
+        "out=folds",
+    )
     answer = typed(place, "cross_validate", "+experiment=lipschitz_grid", *small)
     assert answer.code == 0, answer.err
     with (place / "folds/folds.csv").open() as file:

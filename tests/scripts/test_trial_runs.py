@@ -1,4 +1,5 @@
-"""Trials as somebody types them: told round by round, taken up again to the same trace, compared, and refused where something is wrong."""
+"""Trials as somebody types them: told round by round, taken up again to the same trace, compared, and refused
+where something is wrong."""
 
 import csv
 import json
@@ -30,25 +31,34 @@ def test_every_round_tells_action_reward_best_and_seconds(place):
     for number, line in enumerate(made, 1):
         best = max(best, line["score"]["expected"])
         action = ", ".join(f"{name} {value:.3g}" for name, value in line["alteration"].items())
-        assert f"round {number} of 4: {action}; reward {line['reward']:.4g}, best expected {best:.4g} of 0.6408" in told
+        assert (
+            f"round {number} of 4: {action}; reward {line['reward']:.4g}, best expected {best:.4g} of 0.6408"
+            in told
+        )
     assert "Recommended now" in told
     assert "Next: python scripts/decide.py +experiment=cbo" in told
     assert told.rstrip().endswith("decision=ucb")
     assert {path.name for path in (place / "run/figures").glob("*.png")} == {"rounds.png", "recovered.png"}
     with (place / "run/table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [float(row["reward"]) for row in rows] == pytest.approx([line["answer"]["rows"]["Y"][0] for line in made])
+    assert [float(row["reward"]) for row in rows] == pytest.approx(
+        [line["answer"]["rows"]["Y"][0] for line in made]
+    )
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
     whole, text = lines(place / "run"), (place / "run/decisions.jsonl").read_text()
-    (place / "run/decisions.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in whole[:kept]) + '{"index": ')
+    (place / "run/decisions.jsonl").write_text(
+        "".join(f"{json.dumps(line)}\n" for line in whole[:kept]) + '{"index": '
+    )
     answer = typed(place, "decide", "resume=run")
     assert answer.code == 0, answer.err
     assert lines(place / "run") == whole
     best = max(whole[0]["score"]["start"], *(line["score"]["expected"] for line in whole[: kept + 1]))
-    assert f"best expected {best:.4g} of" in next(line for line in answer.out.splitlines() if line.startswith(f"round {kept + 1} of 4"))
+    assert f"best expected {best:.4g} of" in next(
+        line for line in answer.out.splitlines() if line.startswith(f"round {kept + 1} of 4")
+    )
     (place / "run/decisions.jsonl").write_text(text)
 
 
@@ -61,13 +71,26 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another(place):
 
 
 def test_a_sweep_ends_with_problems_by_methods(place):
-    answer = typed(place, "decide", "-m", "+experiment=cbo", "limit=2", "dataset=dropwave,ackley", "decision=random_actions,ucb", "seed=0,1", "out=sweep")
+    answer = typed(
+        place,
+        "decide",
+        "-m",
+        "+experiment=cbo",
+        "limit=2",
+        "dataset=dropwave,ackley",
+        "decision=random_actions,ucb",
+        "seed=0,1",
+        "out=sweep",
+    )
     assert answer.code == 0, answer.err
     assert "mean normalised regret" in answer.out
     with (place / "sweep/traces.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["problem"], row["method"], row["seed"]) for row in rows} == {
-        (problem, method, seed) for problem in ("dropwave", "ackley") for method in ("random_actions", "ucb") for seed in "01"
+        (problem, method, seed)
+        for problem in ("dropwave", "ackley")
+        for method in ("random_actions", "ucb")
+        for seed in "01"
     }
     assert (place / "sweep/figures/rounds.svg").is_file()
 
@@ -80,10 +103,22 @@ def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(place):
     assert (place / "recovery/checkpoint/weights.safetensors").is_file()
     assert (place / "recovery/figures/recovered.png").is_file()
     with (place / "recovery/truth.csv").open(newline="") as file:
-        found = {(row["node"], row["part"]): float(row["value"]) for row in csv.DictReader(file) if row["quantity"] == "correlation"}
+        found = {
+            (row["node"], row["part"]): float(row["value"])
+            for row in csv.DictReader(file)
+            if row["quantity"] == "correlation"
+        }
     assert set(found) == {(node, part) for node in "XY" for part in ("fitted", "held out")}
     assert found["X", "fitted"] > 0.7
-    again = typed(place, "decide", "+experiment=dropwave_recovery", *quick, "checkpoint=recovery/checkpoint", "limit=1", "out=from_checkpoint")
+    again = typed(
+        place,
+        "decide",
+        "+experiment=dropwave_recovery",
+        *quick,
+        "checkpoint=recovery/checkpoint",
+        "limit=1",
+        "out=from_checkpoint",
+    )
     assert again.code == 0, again.err
     assert "Note" not in again.out
 
@@ -97,7 +132,9 @@ def written(folder, **columns):
         writer.writerow(kept)
         writer.writerows(zip(*kept.values(), strict=True))
     graph = {"parents": {"X": ["a0", "a1"], "Y": ["X"]}}
-    (folder / "task.yaml").write_text(yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"}))
+    (folder / "task.yaml").write_text(
+        yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"})
+    )
     return "+experiment=own_system", "path=experiments.csv", "dataset.task=task.yaml"
 
 
@@ -133,7 +170,10 @@ def test_few_experiments_are_told_what_to_run_first(tmp_path, rows):
     (tmp_path / "experiments.csv").write_text("\n".join(text[: 1 + rows]) + "\n")
     answer = typed(tmp_path, "decide", *typed_in, "out=own")
     assert answer.code == 0, answer.err
-    assert f"There is no model yet: experiments.csv has {rows} experiments. Run these, add a row for each with what came out (X, Y)" in answer.out
+    assert (
+        f"There is no model yet: experiments.csv has {rows} experiments. Run these, add a row for each with "
+        "what came out (X, Y)" in answer.out
+    )
     design = (tmp_path / "own/start_design.csv").read_text()
     assert design in answer.out
     assert design.startswith("a0,a1\n")
@@ -152,7 +192,9 @@ def test_rows_outside_the_bounds_are_named_and_kept(tmp_path):
 def test_a_circle_is_refused(tmp_path):
     typed_in = written(tmp_path)
     graph = {"parents": {"X": ["a0", "a1", "Y"], "Y": ["X"]}}
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"}))
+    (tmp_path / "task.yaml").write_text(
+        yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"})
+    )
     answer = typed(tmp_path, "decide", *typed_in, "out=own")
     assert answer.code == 2
     assert "circle" in answer.err

@@ -1,4 +1,5 @@
-"""A data set of somebody else, in a folder of theirs: what `--config-dir` is for. Small, so that commands take seconds."""
+"""A data set of somebody else, in a folder of theirs: what `--config-dir` is for. Small, so that commands
+take seconds."""
 
 import time
 
@@ -20,7 +21,11 @@ class ToyWard(Problem):
         generator = torch.Generator().manual_seed(seed)
         episodes = [_stay(generator, f"patient-{number}") for number in range(patients)]
         third = patients // 3
-        self.parts = {"test": episodes[:third], "validation": episodes[third : 2 * third], "train": episodes[2 * third :]}
+        self.parts = {
+            "test": episodes[:third],
+            "validation": episodes[third : 2 * third],
+            "train": episodes[2 * third :],
+        }
         self.chosen, self.pause = self.parts[split], pause
 
     def observations(self):

@@ -35,13 +35,22 @@ def command(script, *arguments):
 
 def surroundings(**more):
     kept = {key: value for key, value in os.environ.items() if key != "HYDRA_FULL_ERROR"}
-    return {**kept, "PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "", "MPLBACKEND": "agg", **more}
+    return {
+        **kept,
+        "PYTHONPATH": f"{HERE}{os.pathsep}{ROOT}",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "",
+        "MPLBACKEND": "agg",
+        **more,
+    }
 
 
 def typed(folder, script, *arguments, **more):
     """Runs a script in a folder; one that takes more than 300 seconds is killed (code -9)."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command(script, *arguments), cwd=folder, env=surroundings(**more), stdout=out, stderr=err)
+        process = subprocess.Popen(
+            command(script, *arguments), cwd=folder, env=surroundings(**more), stdout=out, stderr=err
+        )
         late = threading.Timer(300, process.kill)
         late.start()
         try:
@@ -67,11 +76,20 @@ def typed_and_killed(folder, script, *arguments, once, by=signal.SIGKILL, meanwh
         The exit code, and the processes that it had started. What it said is in killed.log.
     """
     with (folder / "killed.log").open("w") as log:
-        process = subprocess.Popen(command(script, *arguments), cwd=folder, env=surroundings(), stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            command(script, *arguments),
+            cwd=folder,
+            env=surroundings(),
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
         try:
             ends = time.monotonic() + 120
             while not once():
-                assert process.poll() is None, f"it ended before it could be killed:\n{(folder / 'killed.log').read_text()}"
+                assert process.poll() is None, (
+                    f"it ended before it could be killed:\n{(folder / 'killed.log').read_text()}"
+                )
                 assert time.monotonic() < ends, (folder / "killed.log").read_text()
                 time.sleep(0.005)
             if meanwhile is not None:
@@ -86,7 +104,9 @@ def typed_and_killed(folder, script, *arguments, once, by=signal.SIGKILL, meanwh
 
 def processes():
     """Number, parent and state of every process."""
-    table = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    table = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
+    ).stdout
     return [(int(number), int(parent), state) for number, parent, state in map(str.split, table.splitlines())]
 
 

@@ -29,9 +29,21 @@ class Said(Function):
 
 def decided(values, said=BOTH, facts=None, **more):
     situations = cases(*[0.0] * len(values[0]))
-    objective = Functions(situations, [Said(situations, (name,), one) for name, one in zip("ab", said, strict=False)])
-    actions = [torch.full((len(situations), 1), float(index), dtype=torch.float64) for index in range(len(values))]
-    return chosen(objective, actions, torch.tensor(values, dtype=torch.float64), "test", time.perf_counter(), facts, **more)
+    objective = Functions(
+        situations, [Said(situations, (name,), one) for name, one in zip("ab", said, strict=False)]
+    )
+    actions = [
+        torch.full((len(situations), 1), float(index), dtype=torch.float64) for index in range(len(values))
+    ]
+    return chosen(
+        objective,
+        actions,
+        torch.tensor(values, dtype=torch.float64),
+        "test",
+        time.perf_counter(),
+        facts,
+        **more,
+    )
 
 
 def test_the_largest_value_wins_and_the_first_of_equals():
@@ -40,7 +52,10 @@ def test_the_largest_value_wins_and_the_first_of_equals():
     assert [float(each.alteration.values) for each in decisions] == [1, 0, 0]
     assert [each.value for each in decisions] == [2, 3, 2]
     assert [each.estimate.point for each in decisions] == [0.6, 0.5, 0.5]
-    assert all(each.trace["search"] == "test" and each.reason == "" and each.alteration.values.dtype == torch.float64 for each in decisions)
+    assert all(
+        each.trace["search"] == "test" and each.reason == "" and each.alteration.values.dtype == torch.float64
+        for each in decisions
+    )
 
 
 def test_further_facts_are_kept():
@@ -88,7 +103,13 @@ def test_a_value_that_is_no_number_never_wins():
 def test_an_action_that_is_no_number_is_refused():
     situations = cases(0.0)
     objective = Functions(situations, [Said(situations, ("a",), BOTH[0])])
-    (decision,) = chosen(objective, [torch.full((1, 1), math.nan, dtype=torch.float64)], torch.ones(1, 1, dtype=torch.float64), "test", time.perf_counter())
+    (decision,) = chosen(
+        objective,
+        [torch.full((1, 1), math.nan, dtype=torch.float64)],
+        torch.ones(1, 1, dtype=torch.float64),
+        "test",
+        time.perf_counter(),
+    )
     assert decision.status == "refused"
     assert decision.reason == "the search found no finite alteration"
 

@@ -24,7 +24,15 @@ def test_contradictions_are_refused(names: tuple[str, ...], values: torch.Tensor
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.123456, "0.1235"), (-3.0, "-3"), (1e7 + 0.7, "10000000.7"), (1.6e9 + 0.25, "1600000000.25"), (1e-7, "1e-07"), (12345.0, "12345")]
+    ("value", "text"),
+    [
+        (0.123456, "0.1235"),
+        (-3.0, "-3"),
+        (1e7 + 0.7, "10000000.7"),
+        (1.6e9 + 0.25, "1600000000.25"),
+        (1e-7, "1e-07"),
+        (12345.0, "12345"),
+    ],
 )
 def test_a_setting_keeps_its_digits_behind_an_offset(value, text):
     assert setting_text(value) == text

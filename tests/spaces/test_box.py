@@ -14,7 +14,10 @@ numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(numbers, numbers)
 def test_projection_gives_the_nearest_point_of_the_box(one, other):
-    point, inside = torch.tensor(one, dtype=torch.float64), BOX.project(torch.tensor(other, dtype=torch.float64))
+    point, inside = (
+        torch.tensor(one, dtype=torch.float64),
+        BOX.project(torch.tensor(other, dtype=torch.float64)),
+    )
     nearest = BOX.project(point)
     assert BOX.contains(nearest)
     assert torch.equal(BOX.project(nearest), nearest)

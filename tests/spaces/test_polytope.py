@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.spaces.polytope import Polytope
 
-TRIANGLE = Polytope(("p", "q"), torch.tensor([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0]))
+TRIANGLE = Polytope(
+    ("p", "q"), torch.tensor([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0])
+)
 SQUARE = Polytope.of({"p": (0, 2), "q": (-1, 1)})
 
 
@@ -19,7 +21,9 @@ def normal(*shape, seed=0):
 
 def test_points_inside_have_room_to_every_face():
     points = torch.tensor([[0.2, 0.2], [0.5, 0.5], [0.6, 0.6], [-0.1, 0.5]], dtype=torch.float64)
-    assert TRIANGLE.contains(points).tolist() == [True, True, False, False], "the boundary belongs to the region"
+    assert TRIANGLE.contains(points).tolist() == [True, True, False, False], (
+        "the boundary belongs to the region"
+    )
     assert torch.allclose(TRIANGLE.slack(points[0]), torch.tensor([0.2, 0.2, 0.6], dtype=torch.float64))
     assert TRIANGLE.slack(normal(4, 5, 2)).shape == (4, 5, 3)
     assert TRIANGLE.contains(normal(4, 5, 2)).shape == (4, 5)
@@ -44,11 +48,17 @@ def test_the_largest_ball_inside_is_the_known_one():
 
 
 def test_a_face_counts_by_its_direction_not_by_its_length():
-    longer = Polytope(TRIANGLE.names, TRIANGLE.normals * torch.tensor([[2.0], [3.0], [10.0]]), TRIANGLE.offsets * torch.tensor([2.0, 3.0, 10.0]))
+    longer = Polytope(
+        TRIANGLE.names,
+        TRIANGLE.normals * torch.tensor([[2.0], [3.0], [10.0]]),
+        TRIANGLE.offsets * torch.tensor([2.0, 3.0, 10.0]),
+    )
     assert longer.chebyshev()[1] == pytest.approx(TRIANGLE.chebyshev()[1])
 
 
-@pytest.mark.parametrize("bounds", [{"p": (1, None)}, {"p": (None, -3), "q": (2, None)}, {"p": (0.5, None), "q": (None, None)}])
+@pytest.mark.parametrize(
+    "bounds", [{"p": (1, None)}, {"p": (None, -3), "q": (2, None)}, {"p": (0.5, None), "q": (None, None)}]
+)
 def test_in_an_open_region_any_ball_fits(bounds):
     region = Polytope.of(bounds)
     centre, radius = region.chebyshev()
@@ -68,7 +78,10 @@ def test_desirability_tends_to_the_indicator():
     points = 2 * normal(500, 2)
     points = points[TRIANGLE.slack(points).abs().amin(-1) > 0.02]
     indicator = TRIANGLE.contains(points).double()
-    errors = [float((TRIANGLE.desirability(points, sharpness) - indicator).abs().max()) for sharpness in (1, 10, 100, 1000)]
+    errors = [
+        float((TRIANGLE.desirability(points, sharpness) - indicator).abs().max())
+        for sharpness in (1, 10, 100, 1000)
+    ]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-6
     assert 0 < indicator.mean() < 1
@@ -79,35 +92,53 @@ def test_desirability_is_a_product_of_normal_distribution_functions_and_has_a_sl
     product = torch.special.ndtr(3 * SQUARE.slack(points)).prod(-1)
     assert torch.allclose(SQUARE.desirability(points, 3.0), product)
     assert torch.autograd.gradcheck(lambda at: SQUARE.desirability(at, 3.0), (points,))
-    assert float(SQUARE.desirability(torch.tensor([1e4, 0.0], dtype=torch.float64), 20.0)) == 0, "far away, without an overflow"
+    assert float(SQUARE.desirability(torch.tensor([1e4, 0.0], dtype=torch.float64), 20.0)) == 0, (
+        "far away, without an overflow"
+    )
 
 
 @settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_standardised_is_the_same_region_in_other_units(seed):
     stream = torch.Generator().manual_seed(seed)
-    normals, location = torch.randn(4, 3, generator=stream, dtype=torch.float64), 5 * torch.randn(3, generator=stream, dtype=torch.float64)
+    normals, location = (
+        torch.randn(4, 3, generator=stream, dtype=torch.float64),
+        5 * torch.randn(3, generator=stream, dtype=torch.float64),
+    )
     scale = torch.rand(3, generator=stream, dtype=torch.float64) * 10 + 0.01
     inside = torch.randn(3, generator=stream, dtype=torch.float64)
-    region = Polytope(("p", "q", "r"), normals, normals @ inside + torch.rand(4, generator=stream, dtype=torch.float64))
+    region = Polytope(
+        ("p", "q", "r"), normals, normals @ inside + torch.rand(4, generator=stream, dtype=torch.float64)
+    )
     there = region.standardised(location, scale)
     outcomes = inside + 2 * torch.randn(40, 3, generator=stream, dtype=torch.float64)
     assert torch.equal(there.contains((outcomes - location) / scale), region.contains(outcomes))
     assert torch.allclose(there.normals.norm(dim=-1), torch.ones(4, dtype=torch.float64))
     again = there.standardised(-location / scale, 1 / scale)
-    assert torch.allclose(again.slack(outcomes), region.slack(outcomes) / region.normals.norm(dim=-1, keepdim=True).mT)
+    assert torch.allclose(
+        again.slack(outcomes), region.slack(outcomes) / region.normals.norm(dim=-1, keepdim=True).mT
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Polytope(("p",), torch.tensor([[1.0], [-1.0]]), torch.tensor([0.0, -1.0])), "no outcome satisfies all faces"),
+        (
+            lambda: Polytope(("p",), torch.tensor([[1.0], [-1.0]]), torch.tensor([0.0, -1.0])),
+            "no outcome satisfies all faces",
+        ),
         (lambda: Polytope.of({"p": (2, 1)}), r"p: expected lower <= upper; got \[2.0, 1.0\]"),
         (lambda: Polytope.of({"p": (None, None)}), r"at least one bound for \['p'\]"),
-        (lambda: Polytope(("p",), torch.tensor([[1.0, 2.0]]), torch.tensor([0.0])), r"expected normals \(l, 1\)"),
+        (
+            lambda: Polytope(("p",), torch.tensor([[1.0, 2.0]]), torch.tensor([0.0])),
+            r"expected normals \(l, 1\)",
+        ),
         (lambda: Polytope(("p",), torch.zeros(0, 1), torch.zeros(0)), "at least one face"),
         (lambda: Polytope(("p", "q"), torch.tensor([[0.0, 0.0]]), torch.tensor([1.0])), "a normal of zero"),
-        (lambda: Polytope(("p",), torch.tensor([[1.0]]), torch.tensor([math.inf])), "leave a side that is unbounded out"),
+        (
+            lambda: Polytope(("p",), torch.tensor([[1.0]]), torch.tensor([math.inf])),
+            "leave a side that is unbounded out",
+        ),
     ],
 )
 def test_what_is_no_region_is_refused(make, message):

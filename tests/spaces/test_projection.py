@@ -29,11 +29,15 @@ def reference(point, weights, normals, offsets):
 
 
 @settings(max_examples=40, derandomize=True, deadline=None)
-@given(seed=st.integers(0, 10**6), width=st.integers(1, 5), faces=st.integers(1, 5), tight=st.floats(-0.5, 2.0))
+@given(
+    seed=st.integers(0, 10**6), width=st.integers(1, 5), faces=st.integers(1, 5), tight=st.floats(-0.5, 2.0)
+)
 def test_points_are_the_nearest_and_feasibility_is_told(seed, width, faces, tight):
     stream = np.random.default_rng(seed)
     normals = np.vstack([stream.normal(size=(faces, width)), np.eye(width), -np.eye(width)])
-    offsets = np.vstack([np.concatenate([stream.normal(size=faces) + tight, np.ones(2 * width)]) for _ in range(4)])
+    offsets = np.vstack(
+        [np.concatenate([stream.normal(size=faces) + tight, np.ones(2 * width)]) for _ in range(4)]
+    )
     points, weights = stream.normal(size=(4, width)) * 3, np.exp(stream.normal(size=width))
     found = project(*(torch.from_numpy(each) for each in (points, weights, normals, offsets)))
     for index in range(4):
@@ -46,7 +50,12 @@ def test_points_are_the_nearest_and_feasibility_is_told(seed, width, faces, tigh
 
 
 def test_a_point_that_qualifies_stays():
-    found = project(torch.tensor([[0.5, 0.5]]).double(), torch.ones(2).double(), torch.eye(2).double(), torch.ones(1, 2).double())
+    found = project(
+        torch.tensor([[0.5, 0.5]]).double(),
+        torch.ones(2).double(),
+        torch.eye(2).double(),
+        torch.ones(1, 2).double(),
+    )
     assert found.points.tolist() == [[0.5, 0.5]]
     assert found.feasible.tolist() == [True]
 
@@ -54,7 +63,12 @@ def test_a_point_that_qualifies_stays():
 def test_a_corner_and_its_units():
     # Scaling constraints or weights changes nothing but the metric.
     normals = torch.tensor([[1e4, 0.0], [0.0, 1e-3]]).double()
-    found = project(torch.tensor([[3.0, 5.0]]).double(), torch.tensor([1e-4, 1e3]).double(), normals, torch.tensor([[2e4, 1e-3]]).double())
+    found = project(
+        torch.tensor([[3.0, 5.0]]).double(),
+        torch.tensor([1e-4, 1e3]).double(),
+        normals,
+        torch.tensor([[2e4, 1e-3]]).double(),
+    )
     assert torch.allclose(found.points, torch.tensor([[2.0, 1.0]]).double(), atol=1e-5)
 
 
@@ -67,4 +81,9 @@ def test_contradictions_are_infeasible_whatever_their_size():
 
 def test_a_weight_of_zero_is_refused():
     with pytest.raises(ValueError, match="positive weights"):
-        project(torch.zeros(1, 2).double(), torch.tensor([1.0, 0.0]).double(), torch.eye(2).double(), torch.ones(1, 2).double())
+        project(
+            torch.zeros(1, 2).double(),
+            torch.tensor([1.0, 0.0]).double(),
+            torch.eye(2).double(),
+            torch.ones(1, 2).double(),
+        )

@@ -11,8 +11,19 @@ FILES = {"table1": "table1.csv", "eta": "table3.csv"}
 
 def outcome(stage="table1", method="cme", seed=0, setting="", state="ok", idle=0):
     job = Job(stage, "bank", method, setting, seed)
-    rows = [dict(zip(COLUMNS, ("bank", method, seed, str(context), *[0.5] * 7), strict=True)) for context in range(2)]
-    line = {"state": state, "fit_seconds": 0.25, "decisions": 2, "idle": idle, "warned": 0, "commit": "abc", "message": ""}
+    rows = [
+        dict(zip(COLUMNS, ("bank", method, seed, str(context), *[0.5] * 7), strict=True))
+        for context in range(2)
+    ]
+    line = {
+        "state": state,
+        "fit_seconds": 0.25,
+        "decisions": 2,
+        "idle": idle,
+        "warned": 0,
+        "commit": "abc",
+        "message": "",
+    }
     return Outcome(job, rows if state == "ok" else [], line)
 
 
@@ -25,11 +36,20 @@ def test_a_stage_has_its_file_and_the_settings_their_column(tmp_path):
     first.add(outcome())
     first.add(outcome("eta", setting="eta=3", idle=1))
     assert (tmp_path / "table1.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
-    assert (tmp_path / "table3.csv").read_text().splitlines()[0] == "dataset,method,setting," + ",".join(COLUMNS[2:])
+    assert (tmp_path / "table3.csv").read_text().splitlines()[0] == "dataset,method,setting," + ",".join(
+        COLUMNS[2:]
+    )
     again = record(tmp_path)
-    assert [(row["setting"], row["fit_seconds"], row["auf"]) for row in again.rows("eta")] == [("eta=3", 0.25, 0.5)] * 2
+    assert [(row["setting"], row["fit_seconds"], row["auf"]) for row in again.rows("eta")] == [
+        ("eta=3", 0.25, 0.5)
+    ] * 2
     assert again.counts("eta", "idle") == {("bank", "cme"): 1}
-    jobs = [outcome().job, outcome(seed=1).job, outcome("eta", setting="eta=3").job, outcome("eta", setting="eta=5").job]
+    jobs = [
+        outcome().job,
+        outcome(seed=1).job,
+        outcome("eta", setting="eta=3").job,
+        outcome("eta", setting="eta=5").job,
+    ]
     assert again.todo(jobs) == [jobs[1], jobs[3]]
 
 

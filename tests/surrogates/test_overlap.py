@@ -29,15 +29,21 @@ def test_distances_are_those_of_scikit_learn():
         own = nearest.kneighbors(shown[:, columns])[0][:, 5]
         assert made.limit(names) == pytest.approx(float(np.quantile(own, 0.99)), rel=1e-6)
         points = torch.tensor([[0.3, *[0.2] * len(names)], [9.0, *[-4.0] * len(names)]], dtype=torch.float64)
-        expected = nearest.kneighbors((points.numpy() - values.mean(0)[columns]) / values.std(0)[columns], 5)[0][:, 4]
-        assert made.distance(names, points[:, :1], points[:, 1:]).tolist() == pytest.approx(expected.tolist(), rel=1e-6)
+        expected = nearest.kneighbors((points.numpy() - values.mean(0)[columns]) / values.std(0)[columns], 5)[
+            0
+        ][:, 4]
+        assert made.distance(names, points[:, :1], points[:, 1:]).tolist() == pytest.approx(
+            expected.tolist(), rel=1e-6
+        )
 
 
 def test_rows_of_the_same_law_are_rarely_far_and_others_are():
     made, fresh = seen(WORLD.table(400)), WORLD.table(2000, seed=9)
     far = made.distance(("a",), fresh.columns(("x",)), fresh.columns(("a",))) > made.limit(("a",))
     assert 0.002 <= float(far.double().mean()) <= 0.03
-    assert bool((made.distance(("a",), torch.zeros(1, 1), torch.full((1, 1), 6.0)) > made.limit(("a",))).all())
+    assert bool(
+        (made.distance(("a",), torch.zeros(1, 1), torch.full((1, 1), 6.0)) > made.limit(("a",))).all()
+    )
 
 
 @pytest.mark.parametrize(("offset", "scale"), [(1e7, 1.0), (1.6e9, 1.0), (0.0, 1e-6), (0.0, 1e6)])
@@ -47,7 +53,9 @@ def test_units_and_offsets_do_not_matter(offset, scale):
     moved = seen(type(table)(table.names, offset + scale * table.values, table.altered))
     point = torch.tensor([[0.4, 0.9]], dtype=torch.float64)
     there = offset + scale * point
-    assert float(moved.distance(("a",), there[:, :1], there[:, 1:])) == pytest.approx(float(plain.distance(("a",), point[:, :1], point[:, 1:])), rel=1e-3)
+    assert float(moved.distance(("a",), there[:, :1], there[:, 1:])) == pytest.approx(
+        float(plain.distance(("a",), point[:, :1], point[:, 1:])), rel=1e-3
+    )
     assert moved.limit(("a",)) == pytest.approx(plain.limit(("a",)), rel=1e-3)
 
 
@@ -56,7 +64,9 @@ def test_values_beyond_all_rows_are_named():
     low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
     assert made.outside(("a",), [low]) == made.outside(("a",), [high]) == []
     (said,) = made.outside(("x", "a"), [0.0, high + 0.5])
-    assert said.startswith(f"range: a is set to {high + 0.5:.6g}; the observations lie between {low:.6g} and {high:.6g}")
+    assert said.startswith(
+        f"range: a is set to {high + 0.5:.6g}; the observations lie between {low:.6g} and {high:.6g}"
+    )
 
 
 def test_many_rows_are_thinned_and_few_are_never_far():
@@ -67,9 +77,14 @@ def test_many_rows_are_thinned_and_few_are_never_far():
 
 
 def test_a_graph_that_the_table_contradicts_is_reported_and_a_true_one_is_not():
-    wrong = type(WORLD.task)(RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}), ("x",), WORLD.task.box, WORLD.task.region)
+    wrong = type(WORLD.task)(
+        RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}), ("x",), WORLD.task.box, WORLD.task.region
+    )
     said = untrue_graph(WORLD.table(200), wrong)
-    assert [text.split(" cannot")[0] for text in said] == ["graph: by the graph setting a", "graph: by the graph setting m"]
+    assert [text.split(" cannot")[0] for text in said] == [
+        "graph: by the graph setting a",
+        "graph: by the graph setting m",
+    ]
     assert seen(WORLD.table(200), wrong).contradictions() == said
     assert untrue_graph(WORLD.table(200), WORLD.task) == []
 

@@ -20,7 +20,9 @@ def problem() -> SepsisSimulated:
 
 
 @pytest.mark.parametrize("constants", [(1.0, 0.1), (0.5, 0.3), (None, None)])
-def test_jacobians_stay_below_the_bound(problem: SepsisSimulated, constants: tuple[float | None, float | None]) -> None:
+def test_jacobians_stay_below_the_bound(
+    problem: SepsisSimulated, constants: tuple[float | None, float | None]
+) -> None:
     torch.manual_seed(0)
     part = partial(LocationScale, hidden=30, location_constant=constants[0], scale_constant=constants[1])
     model = TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, part)
@@ -35,10 +37,12 @@ def test_jacobians_stay_below_the_bound(problem: SepsisSimulated, constants: tup
     parents, values = (part[:1].double() for part in model.examples(problem.held_out()))
     mechanism = model.mechanism.double()
     noise = mechanism.abduct(parents, values)
-    by_hand = torch.autograd.functional.jacobian(lambda s: mechanism(torch.cat([s, parents[:, 12:]], -1), noise)[0], parents[:, :12])[:, 0]
-    assert steepness(model, Table.observed(problem.held_out().names, problem.held_out().values[:1])).jacobian_largest == pytest.approx(
-        float(torch.linalg.matrix_norm(by_hand, 2)), rel=1e-5
-    )
+    by_hand = torch.autograd.functional.jacobian(
+        lambda s: mechanism(torch.cat([s, parents[:, 12:]], -1), noise)[0], parents[:, :12]
+    )[:, 0]
+    assert steepness(
+        model, Table.observed(problem.held_out().names, problem.held_out().values[:1])
+    ).jacobian_largest == pytest.approx(float(torch.linalg.matrix_norm(by_hand, 2)), rel=1e-5)
 
 
 def test_no_rows_are_refused(problem: SepsisSimulated) -> None:

@@ -25,7 +25,9 @@ def test_examples_are_parents_in_order_and_the_next_varying_state(surrogate: Tra
     assert values.shape == (len(table), 2)
     assert parents.dtype == values.dtype == torch.float32
     features = (*VARYING, *STATIC, *CONTEXTUAL)
-    assert torch.allclose(surrogate.rescale.unscale(parents[:, :4].double()), table.columns(features), atol=1e-4)
+    assert torch.allclose(
+        surrogate.rescale.unscale(parents[:, :4].double()), table.columns(features), atol=1e-4
+    )
     assert torch.allclose(surrogate.units(values.double()), table.columns(("x'", "y'")), atol=1e-5)
     levels = surrogate.levels.levels(surrogate.levels.digitise(table.columns(DOSES)))
     assert torch.equal(parents[:, 4:], (levels / 2 - 0.5).float())
@@ -41,7 +43,8 @@ def test_the_training_table_fills_the_box():
 
 
 def test_a_course_passes_static_and_contextual_features_through(surrogate: TransitionModel):
-    """Each step is the mechanism at the observed static and contextual features, with the noise of that step."""
+    """Each step is the mechanism at the observed static and contextual features, with the noise of that
+    step."""
     (episode,) = patients(1, 6, seed=5)
     course = surrogate.course(episode)
     mechanism = model().mechanism.double()
@@ -54,19 +57,29 @@ def test_a_course_passes_static_and_contextual_features_through(surrogate: Trans
         noise = mechanism.abduct(taken, boxed[time + 1, :2])
         for action in range(course.actions):
             parents = torch.cat([elsewhere[0], boxed[time, 2:], shown[action]])
-            assert torch.allclose(course.step(elsewhere, time, torch.tensor(action))[0], mechanism(parents, noise), atol=1e-8)
+            assert torch.allclose(
+                course.step(elsewhere, time, torch.tensor(action))[0], mechanism(parents, noise), atol=1e-8
+            )
 
 
 def test_log_likelihood_is_the_mechanisms(surrogate: TransitionModel):
     table = observations(seed=6)
     assert surrogate.log_likelihood(table).shape == (len(table),)
-    assert surrogate.log_likelihood(table).mean().item() == pytest.approx(-surrogate.mechanism.loss(*surrogate.examples(table)).item(), rel=1e-5)
+    assert surrogate.log_likelihood(table).mean().item() == pytest.approx(
+        -surrogate.mechanism.loss(*surrogate.examples(table)).item(), rel=1e-5
+    )
 
 
 def test_logarithms_are_undone_in_units_and_have_no_slope():
-    made = TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4), levels=3, logarithms=("y",))
+    made = TransitionModel(
+        VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4), levels=3, logarithms=("y",)
+    )
     raw = observations()
-    positive = type(raw)(raw.names, torch.where(torch.tensor([name[0] == "y" for name in raw.names]), raw.values.exp(), raw.values), raw.altered)
+    positive = type(raw)(
+        raw.names,
+        torch.where(torch.tensor([name[0] == "y" for name in raw.names]), raw.values.exp(), raw.values),
+        raw.altered,
+    )
     fit(made, positive, Descent(max_epochs=1, progress=False))
     _, values = made.examples(positive)
     assert torch.allclose(made.units(values.double()), positive.columns(("x'", "y'")), rtol=1e-4, atol=1e-4)
@@ -84,10 +97,15 @@ def owned(dtype: torch.dtype, **rest: float) -> TransitionModel:
     """A model of given weights that do not fit a constant of one."""
     stream = torch.Generator().manual_seed(3)
     shapes = {"inner": (8, 3), "action": (8, 3), "bias": (8,), "outer": (2, 8), "shift": (2,)}
-    location, scale = ({name: torch.randn(shape, generator=stream, dtype=dtype) for name, shape in shapes.items()} for _ in range(2))
+    location, scale = (
+        {name: torch.randn(shape, generator=stream, dtype=dtype) for name, shape in shapes.items()}
+        for _ in range(2)
+    )
     mechanism = LocationScale.from_tensors(location, scale, 0.1 * torch.eye(2, dtype=dtype), **rest)
     ranges = {name: (0.0, 1.5) for name in (*VARYING, *STATIC, *CONTEXTUAL)}
-    return TransitionModel.from_tensors(VARYING, STATIC, CONTEXTUAL, mechanism, ranges, {DOSES[0]: [0, 1, 2, 3], DOSES[1]: [0, 5]})
+    return TransitionModel.from_tensors(
+        VARYING, STATIC, CONTEXTUAL, mechanism, ranges, {DOSES[0]: [0, 1, 2, 3], DOSES[1]: [0, 5]}
+    )
 
 
 def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
@@ -104,16 +122,43 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
     assert torch.equal(course.inner, inner[:, :, :2].reshape(16, 2))
     # In single precision a checkpoint keeps them to the last bit too.
     single = owned(torch.float32)
-    made = {"_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale", "_partial_": True, "hidden": 8}
-    config = {"_target_": "rehearsal_torch.surrogates.transition.TransitionModel", "levels": 4, "logarithms": []}
-    config |= {"varying": list(VARYING), "static": list(STATIC), "contextual": list(CONTEXTUAL), "doses": list(DOSES)}
-    save(single, {**config, "mechanism": {**made, "location_constant": None, "scale_constant": None}}, tmp_path / "own")
+    made = {
+        "_target_": "rehearsal_torch.mechanisms.location_scale.LocationScale",
+        "_partial_": True,
+        "hidden": 8,
+    }
+    config = {
+        "_target_": "rehearsal_torch.surrogates.transition.TransitionModel",
+        "levels": 4,
+        "logarithms": [],
+    }
+    config |= {
+        "varying": list(VARYING),
+        "static": list(STATIC),
+        "contextual": list(CONTEXTUAL),
+        "doses": list(DOSES),
+    }
+    save(
+        single,
+        {**config, "mechanism": {**made, "location_constant": None, "scale_constant": None}},
+        tmp_path / "own",
+    )
     loaded = load(tmp_path / "own")
-    assert all(torch.equal(one, other) for one, other in zip(loaded.state_dict().values(), single.state_dict().values(), strict=True))
+    assert all(
+        torch.equal(one, other)
+        for one, other in zip(loaded.state_dict().values(), single.state_dict().values(), strict=True)
+    )
     assert torch.equal(loaded.course(episode).noise, single.course(episode).noise)
     # Under a constant the same weights would be divided: nothing is decided with them.
-    save(single, {**config, "mechanism": {**made, "location_constant": 1.0, "scale_constant": None}}, tmp_path / "bound")
-    with pytest.raises(ValueError, match=r"location \(h\): expected weights of spectral norm at most 1 under a Lipschitz constant of 1"):
+    save(
+        single,
+        {**config, "mechanism": {**made, "location_constant": 1.0, "scale_constant": None}},
+        tmp_path / "bound",
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"location \(h\): expected weights of spectral norm at most 1 under a Lipschitz constant of 1",
+    ):
         load(tmp_path / "bound").course(episode)
     with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
         owned(torch.float64, location_constant=1.0)
@@ -122,10 +167,16 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
 def test_own_parts_that_do_not_fit_together_are_refused():
     model = owned(torch.float64)
     ranges = {name: (0.0, 1.0) for name in model.rescale.names}
-    with pytest.raises(ValueError, match=r"expected a mechanism with 2 smooth parents .* and 2 outputs; got 3, 3 and 2"):
-        TransitionModel.from_tensors(VARYING, [], CONTEXTUAL, model.mechanism, ranges, {DOSES[0]: [0, 1], DOSES[1]: [0, 1]})
+    with pytest.raises(
+        ValueError, match=r"expected a mechanism with 2 smooth parents .* and 2 outputs; got 3, 3 and 2"
+    ):
+        TransitionModel.from_tensors(
+            VARYING, [], CONTEXTUAL, model.mechanism, ranges, {DOSES[0]: [0, 1], DOSES[1]: [0, 1]}
+        )
     with pytest.raises(ValueError, match="has learnt nothing yet"):
-        TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).course(patients(1, 4, seed=1)[0])
+        TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).course(
+            patients(1, 4, seed=1)[0]
+        )
 
 
 def test_the_page_on_own_weights_runs(tmp_path, capsys):

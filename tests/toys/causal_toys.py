@@ -35,7 +35,9 @@ class WrittenLaw(NodeLaw):
 class WrittenModel(CausalModel):
     """Written laws, normal noise, given visited actions."""
 
-    def __init__(self, task: CausalTask, laws: Mapping[str, NodeLaw], visited: Sequence[Sequence[float]] = ()) -> None:
+    def __init__(
+        self, task: CausalTask, laws: Mapping[str, NodeLaw], visited: Sequence[Sequence[float]] = ()
+    ) -> None:
         super().__init__(task)
         self.laws = tuple(laws[node] for node in self.task.nodes)
         self.tried = torch.tensor(visited, dtype=torch.float64).reshape(-1, len(self.task.actions))
@@ -53,22 +55,34 @@ class WrittenModel(CausalModel):
         return self.tried
 
 
-def plain(parents: Mapping[str, Sequence[str]], actions: Mapping[str, Sequence[float]], reward: object, limits: object = None) -> CausalTask:
-    return CausalTask.of({"graph": {"parents": parents}, "actions": actions, "reward": reward, "limits": limits})
+def plain(
+    parents: Mapping[str, Sequence[str]],
+    actions: Mapping[str, Sequence[float]],
+    reward: object,
+    limits: object = None,
+) -> CausalTask:
+    return CausalTask.of(
+        {"graph": {"parents": parents}, "actions": actions, "reward": reward, "limits": limits}
+    )
 
 
 def situation(task: CausalTask, identity: str = "0") -> Foresight:
     return Foresight(identity, {}, task.box.bounds())
 
 
-def linear_chain(visited: Sequence[Sequence[float]] = ((0.2, 0.4), (0.6, 0.1)), limits: object = None) -> WrittenModel:
+def linear_chain(
+    visited: Sequence[Sequence[float]] = ((0.2, 0.4), (0.6, 0.1)), limits: object = None
+) -> WrittenModel:
     """X = 2 a + .1 u, s = .3 (1 + a); Y = 1.5 X - b + .1 u, s = .2 (1 + b): the reward is Y."""
     task = plain({"X": ["a"], "Y": ["X", "b"]}, {"a": [0, 1], "b": [0, 2]}, "Y", limits)
     return WrittenModel(
         task,
         {
             "X": WrittenLaw(lambda w: 2 * w[..., 0], lambda w: 0.3 * (1 + w[..., 0])),
-            "Y": WrittenLaw(lambda w: 1.5 * column(task, "Y", w, "X") - column(task, "Y", w, "b"), lambda w: 0.2 * (1 + column(task, "Y", w, "b"))),
+            "Y": WrittenLaw(
+                lambda w: 1.5 * column(task, "Y", w, "X") - column(task, "Y", w, "b"),
+                lambda w: 0.2 * (1 + column(task, "Y", w, "b")),
+            ),
         },
         visited,
     )
@@ -87,6 +101,11 @@ def hills(limits: object = None, visited: Sequence[Sequence[float]] = ((0.5, 0.5
     def mean(w: Tensor) -> Tensor:
         unit = torch.stack([(w[..., 0] + 1) / 4, w[..., 1] / 10], -1)
         middle = torch.stack([(centres[:, 0] + 1) / 4, centres[:, 1] / 10], -1)
-        return (torch.tensor([1.0, 1.6, 1.2], dtype=torch.float64) * (-(unit.unsqueeze(-2) - middle).square().sum(-1) / sizes).exp()).sum(-1)
+        return (
+            torch.tensor([1.0, 1.6, 1.2], dtype=torch.float64)
+            * (-(unit.unsqueeze(-2) - middle).square().sum(-1) / sizes).exp()
+        ).sum(-1)
 
-    return WrittenModel(task, {"Y": WrittenLaw(mean, lambda w: 0.05 + 0.02 * (w[..., 0] - 1).square())}, visited)
+    return WrittenModel(
+        task, {"Y": WrittenLaw(mean, lambda w: 0.05 + 0.02 * (w[..., 0] - 1).square())}, visited
+    )

@@ -21,7 +21,9 @@ def rows(count, seed=0, contexts=2, covariates=1, actions=1):
 def points(contexts=2, actions=1, batch=5, starts=3, seed=7):
     """Contexts (B, |X|) and actions (S, B, k)."""
     stream = torch.Generator().manual_seed(seed)
-    return torch.randn(batch, contexts, generator=stream, dtype=torch.float64), torch.randn(starts, batch, actions, generator=stream, dtype=torch.float64)
+    return torch.randn(batch, contexts, generator=stream, dtype=torch.float64), torch.randn(
+        starts, batch, actions, generator=stream, dtype=torch.float64
+    )
 
 
 def fitted(estimator, *examples):

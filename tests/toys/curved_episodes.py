@@ -1,4 +1,5 @@
-"""Episodes of a known, curved truth: maps F_t(x, a) = M x + sin(N_a x) / 4 + b_a + u_t with known bounds of all derivatives."""
+"""Episodes of a known, curved truth: maps F_t(x, a) = M x + sin(N_a x) / 4 + b_a + u_t with known bounds of
+all derivatives."""
 
 from collections.abc import Iterator
 
@@ -14,14 +15,18 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 
-def curved_episode(seed: int, horizon: int = 5, changes: int = 2, width: int = 2, actions: int = 3, bent: float = 0.25) -> CounterfactualReturn:
+def curved_episode(
+    seed: int, horizon: int = 5, changes: int = 2, width: int = 2, actions: int = 3, bent: float = 0.25
+) -> CounterfactualReturn:
     """A random episode; `bent` = 0 makes the maps affine."""
     generator = torch.Generator().manual_seed(seed)
     model = CurvedEquations(generator, width, actions, bent)
     values = torch.randn(horizon, width, generator=generator, dtype=torch.float64)
     taken = torch.randint(actions, (horizon, 1), generator=generator)
     episode = Episode(f"curved-{seed}", (*model.names, "action"), torch.cat([values, taken.to(values)], -1))
-    return CounterfactualReturn(model, Hindsight(episode), LinearReward({name: -1.0 for name in model.names[:2]}), changes)
+    return CounterfactualReturn(
+        model, Hindsight(episode), LinearReward({name: -1.0 for name in model.names[:2]}), changes
+    )
 
 
 class CurvedEquations(EpisodeSurrogate):
@@ -30,7 +35,9 @@ class CurvedEquations(EpisodeSurrogate):
     def __init__(self, generator: torch.Generator, width: int, actions: int, bent: float) -> None:
         super().__init__()
         self.bent = bent
-        self.shared = 0.6 * torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64)).Q
+        self.shared = (
+            0.6 * torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64)).Q
+        )
         self.inner = torch.randn(actions, width, width, generator=generator, dtype=torch.float64) / width
         self.shifts = 0.3 * torch.randn(actions, width, generator=generator, dtype=torch.float64)
 
@@ -51,8 +58,16 @@ class CurvedEquations(EpisodeSurrogate):
         noise = states[1:] - map_(states[:-1], observed[:-1])
         norm = float(torch.linalg.matrix_norm(self.inner, 2).max())
         # Along unit vectors, D^i sin(N x) is at most |N v|_inf^(i - 1) |N v| <= |N|^i.
-        constants = torch.tensor([0.6 + self.bent * norm, self.bent * norm**2, self.bent * norm**3], dtype=torch.float64)
-        return CurvedEquationCourse(states, observed, len(self.inner), lambda x, time, actions: map_(x, actions) + noise[time], constants.repeat(len(noise), 1))
+        constants = torch.tensor(
+            [0.6 + self.bent * norm, self.bent * norm**2, self.bent * norm**3], dtype=torch.float64
+        )
+        return CurvedEquationCourse(
+            states,
+            observed,
+            len(self.inner),
+            lambda x, time, actions: map_(x, actions) + noise[time],
+            constants.repeat(len(noise), 1),
+        )
 
     def units(self, states: Tensor) -> Tensor:
         return states

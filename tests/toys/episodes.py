@@ -17,12 +17,17 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 
 
-def transition_model(seed: int, width: int = 2, levels: int = 3, drugs: int = 1, hidden: int = 8, spread: float = 3.0) -> TransitionModel:
-    """A transition model with random weights; `spread` multiplies the actions' weights, so that actions matter."""
+def transition_model(
+    seed: int, width: int = 2, levels: int = 3, drugs: int = 1, hidden: int = 8, spread: float = 3.0
+) -> TransitionModel:
+    """A transition model with random weights; `spread` multiplies the actions' weights, so that actions
+    matter."""
     varying, doses = [f"x{index}" for index in range(width)], [f"drug{index}" for index in range(drugs)]
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = TransitionModel(varying, ["age"], ["vent"], doses, partial(LocationScale, hidden=hidden), levels)
+        model = TransitionModel(
+            varying, ["age"], ["vent"], doses, partial(LocationScale, hidden=hidden), levels
+        )
         table = transitions([_episode(model, 60, torch.Generator().manual_seed(seed), "ranges")])
         parts = model.parts(table)
         for part, examples in (next(parts), next(parts)):
@@ -49,32 +54,53 @@ def transition_episode(
     spread: float = 3.0,
     fixed: Sequence[int] = (),
 ) -> CounterfactualReturn:
-    """A random episode of a random transition model; A = levels ** drugs, D = width, `fixed` names the time steps that may not change."""
+    """A random episode of a random transition model; A = levels ** drugs, D = width, `fixed` names the time
+    steps that may not change."""
     model = transition_model(seed, width, levels, drugs, hidden, spread)
     episode = _episode(model, horizon, torch.Generator().manual_seed(seed + 1), f"episode-{seed}")
-    return CounterfactualReturn(model, Hindsight(episode, _mask(horizon, fixed)), LinearReward({"x0": -1.0}), changes)
+    return CounterfactualReturn(
+        model, Hindsight(episode, _mask(horizon, fixed)), LinearReward({"x0": -1.0}), changes
+    )
 
 
 def equation_episode(
-    seed: int, horizon: int = 5, changes: int = 2, width: int = 2, actions: int = 3, fixed: Sequence[int] = (), acts: bool = True
+    seed: int,
+    horizon: int = 5,
+    changes: int = 2,
+    width: int = 2,
+    actions: int = 3,
+    fixed: Sequence[int] = (),
+    acts: bool = True,
 ) -> CounterfactualReturn:
-    """A random episode under x' = sin(M_a x) + b_a + u, with a reward that depends on the action where `acts`."""
+    """A random episode under x' = sin(M_a x) + b_a + u, with a reward that depends on the action where
+    `acts`."""
     generator = torch.Generator().manual_seed(seed)
     maps = torch.randn(actions, width, width, generator=generator, dtype=torch.float64) / width**0.5
     shifts = torch.randn(actions, width, generator=generator, dtype=torch.float64)
     constant = float(torch.linalg.matrix_norm(maps, 2).max())
-    model = KnownTruth(width, actions, lambda x, a: torch.sin((maps[a] @ x.unsqueeze(-1))[..., 0]) + shifts[a], constant)
+    model = KnownTruth(
+        width, actions, lambda x, a: torch.sin((maps[a] @ x.unsqueeze(-1))[..., 0]) + shifts[a], constant
+    )
     states = torch.randn(horizon, width, generator=generator, dtype=torch.float64)
     taken = torch.randint(actions, (horizon,), generator=generator)
-    reward = PricedReward(torch.rand(actions, generator=generator, dtype=torch.float64)) if acts else LinearReward({"x0": -1.0})
-    return CounterfactualReturn(model, Hindsight(model.episode(f"equation-{seed}", states, taken), _mask(horizon, fixed)), reward, changes)
+    reward = (
+        PricedReward(torch.rand(actions, generator=generator, dtype=torch.float64))
+        if acts
+        else LinearReward({"x0": -1.0})
+    )
+    return CounterfactualReturn(
+        model,
+        Hindsight(model.episode(f"equation-{seed}", states, taken), _mask(horizon, fixed)),
+        reward,
+        changes,
+    )
 
 
 def partition_episode(numbers: Sequence[int]) -> CounterfactualReturn:
     """The episode whose best return is 0 if and only if the numbers split into two halves of equal sum.
 
-    Action 0 (null) adds the next number to the first coordinate, action 1 (diff) leaves it out; all are added in what
-    was observed, and every action may change.
+    Action 0 (null) adds the next number to the first coordinate, action 1 (diff) leaves it out; all are added
+    in what was observed, and every action may change.
 
     Source: Tsirtsis and Gomez-Rodriguez (2023), Thm. 4 and App. D.1, Eq. 12-13.
     """
@@ -97,15 +123,27 @@ def value(objective: CounterfactualReturn, states: Tensor, time: int, spent: int
         changed = action != int(objective.course.observed[time])
         if changed and not (able and action in objective.alternatives(time).tolist()):
             continue
-        ahead = 0 if last else value(objective, objective.course.step(states, time, torch.tensor(action)), time + 1, spent + changed)
+        ahead = (
+            0
+            if last
+            else value(
+                objective,
+                objective.course.step(states, time, torch.tensor(action)),
+                time + 1,
+                spent + changed,
+            )
+        )
         best = torch.maximum(best, rewards[:, action] + ahead)
     return best
 
 
 class KnownTruth(EpisodeSurrogate):
-    """A known map F(x, a) plus additive noise, in its own coordinates x0, x1, ...; the test double of a learnt model."""
+    """A known map F(x, a) plus additive noise, in its own coordinates x0, x1, ...; the test double of a
+    learnt model."""
 
-    def __init__(self, width: int, actions: int, map_: Callable[[Tensor, Tensor], Tensor], constant: float | None) -> None:
+    def __init__(
+        self, width: int, actions: int, map_: Callable[[Tensor, Tensor], Tensor], constant: float | None
+    ) -> None:
         super().__init__()
         self.width, self.actions, self.map, self.constant = width, actions, map_, constant
 
@@ -115,7 +153,9 @@ class KnownTruth(EpisodeSurrogate):
 
     def episode(self, identity: str, states: Tensor, taken: Tensor) -> Episode:
         """States (T, D) and actions (T,) as an episode."""
-        return Episode(identity, (*self.names, "action"), torch.cat([states, taken.unsqueeze(-1).to(states)], -1))
+        return Episode(
+            identity, (*self.names, "action"), torch.cat([states, taken.unsqueeze(-1).to(states)], -1)
+        )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         return iter(())
@@ -123,8 +163,16 @@ class KnownTruth(EpisodeSurrogate):
     def course(self, episode: Episode) -> Course:
         states, observed = episode.columns(self.names), episode.columns(["action"])[:, 0].long()
         noise = states[1:] - self.map(states[:-1], observed[:-1])
-        constants = None if self.constant is None else torch.full((len(noise),), self.constant, dtype=torch.float64)
-        return EquationCourse(states, observed, self.actions, lambda x, time, actions: self.map(x, actions) + noise[time], constants)
+        constants = (
+            None if self.constant is None else torch.full((len(noise),), self.constant, dtype=torch.float64)
+        )
+        return EquationCourse(
+            states,
+            observed,
+            self.actions,
+            lambda x, time, actions: self.map(x, actions) + noise[time],
+            constants,
+        )
 
     def units(self, states: Tensor) -> Tensor:
         return states
@@ -192,7 +240,8 @@ def _mask(horizon: int, fixed: Sequence[int]) -> Tensor:
 
 
 def coded_episode(seed: int, horizon: int = 5, changes: int = 2) -> CounterfactualReturn:
-    """A random episode of a drug given in two different doses where there are four levels: one level has no row."""
+    """A random episode of a drug given in two different doses where there are four levels: one level has no
+    row."""
     drawn = transition_episode(seed, horizon, changes, levels=4)
     model = drawn.surrogate
     assert isinstance(model, TransitionModel)
@@ -203,5 +252,7 @@ def coded_episode(seed: int, horizon: int = 5, changes: int = 2) -> Counterfactu
 def doubled_episode(seed: int, acts: bool = True) -> CounterfactualReturn:
     """A random episode in which actions 1 and 2 of 0, 1, 2, 3 give the same."""
     drawn = equation_episode(seed, actions=4, acts=acts)
-    drawn.surrogate.doses = lambda actions: torch.tensor([0.0, 1.0, 1.0, 2.0], dtype=torch.float64)[actions].unsqueeze(-1)  # type: ignore[method-assign]
+    drawn.surrogate.doses = lambda actions: torch.tensor([0.0, 1.0, 1.0, 2.0], dtype=torch.float64)[
+        actions
+    ].unsqueeze(-1)  # type: ignore[method-assign]
     return CounterfactualReturn(drawn.surrogate, drawn.situation, drawn.reward, drawn.changes)

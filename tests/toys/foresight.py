@@ -1,8 +1,8 @@
 """A world in foresight, and a surrogate in closed form: as unlike the episodes as the house allows.
 
-Before each round a context c is seen; an action a is set; then y = c + 2 a + noise follows, and should be 1. In the
-observations a hidden cause moves a and y together, so that the slope learnt from them is wrong until decided rounds
-are added.
+Before each round a context c is seen; an action a is set; then y = c + 2 a + noise follows, and should be 1.
+In the observations a hidden cause moves a and y together, so that the slope learnt from them is wrong until
+decided rounds are added.
 """
 
 import time
@@ -13,7 +13,13 @@ import torch
 from rehearsal_torch.data.decision import Decision, Foresight
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, Objective, chance
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Alternatives,
+    Appraisal,
+    Objective,
+    chance,
+)
 from rehearsal_torch.problems.problem import World
 from rehearsal_torch.search.search import ManySearch, Search, chosen
 from rehearsal_torch.spaces.box import Alteration
@@ -84,7 +90,10 @@ class NearOneTogether(AlterationObjective):
 
     def __init__(self, surrogate, situations, noise=0.0):
         super().__init__(situations, ("a",))
-        self.surrogate, self.contexts = surrogate, torch.stack([situation.given["c"] for situation in situations])
+        self.surrogate, self.contexts = (
+            surrogate,
+            torch.stack([situation.given["c"] for situation in situations]),
+        )
         self.noise = noise * torch.randn(len(situations), dtype=torch.float64)
 
     def forward(self, actions):
@@ -116,7 +125,9 @@ class GridTogether(ManySearch[NearOnes]):
         self.groups.append(len(objective.situations))
         points = one.starts(401)
         values, best = one(points).max(0)
-        return chosen(objective, [points[best, torch.arange(len(best))]], values[None], "grid", time.perf_counter())
+        return chosen(
+            objective, [points[best, torch.arange(len(best))]], values[None], "grid", time.perf_counter()
+        )
 
 
 class Market(World):
@@ -127,7 +138,9 @@ class Market(World):
         generator = torch.Generator().manual_seed(seed)
         hidden, context, other = torch.randn(3, 40, 1, generator=generator, dtype=torch.float64)
         action = hidden + 0.5 * other
-        self.table = Table.observed(NAMES, torch.cat([context, action, context + 2 * action - 3 * hidden], -1))
+        self.table = Table.observed(
+            NAMES, torch.cat([context, action, context + 2 * action - 3 * hidden], -1)
+        )
 
     def observations(self):
         return self.table
@@ -142,12 +155,20 @@ class Market(World):
         if not 0 <= index < self.count():
             raise IndexError(index)
         generator = torch.Generator().manual_seed(1000 * (self.seed + 1) + index)
-        return Foresight(f"round-{index}", {"c": torch.randn(1, generator=generator, dtype=torch.float64)}, {"a": (-3.0, 3.0)})
+        return Foresight(
+            f"round-{index}",
+            {"c": torch.randn(1, generator=generator, dtype=torch.float64)},
+            {"a": (-3.0, 3.0)},
+        )
 
     def respond(self, situation, decision):
         self.answered += 1
         c, a = situation.given["c"], decision.alteration.values
-        return Table(NAMES, torch.cat([c, a, self.outcome(situation, decision)]).unsqueeze(0), torch.tensor([[False, True, False]]))
+        return Table(
+            NAMES,
+            torch.cat([c, a, self.outcome(situation, decision)]).unsqueeze(0),
+            torch.tensor([[False, True, False]]),
+        )
 
     def outcome(self, situation, decision):
         return situation.given["c"] + 2 * decision.alteration.values

@@ -1,7 +1,8 @@
-"""Linear Gaussian worlds whose truth is written down: the managing task of the CARE paper, and a chain with one outcome.
+"""Linear Gaussian worlds whose truth is written down: the managing task of the CARE paper, and a chain with
+one outcome.
 
-Everything is drawn equation by equation with NumPy, so that the package's closed forms are judged by something that does
-not use them.
+Everything is drawn equation by equation with NumPy, so that the package's closed forms are judged by
+something that does not use them.
 """
 
 from dataclasses import dataclass
@@ -28,11 +29,18 @@ class Truth:
     covariance: np.ndarray
 
     def draw(self, count, seed=0, given=None, altered=None):
-        """Values (count, d): context variables as given, altered ones as set, the others by their equations."""
-        noise = np.random.default_rng(seed).multivariate_normal(np.zeros(len(self.names)), self.covariance, count)
+        """Values (count, d): context variables as given, altered ones as set, the others by their
+        equations."""
+        noise = np.random.default_rng(seed).multivariate_normal(
+            np.zeros(len(self.names)), self.covariance, count
+        )
         fixed, columns = {**(given or {}), **(altered or {})}, {}
         for place, name in enumerate(self.names):
-            by_equation = self.intercepts.get(name, 0.0) + sum(w * columns[p] for p, w in self.coefficients.get(name, {}).items()) + noise[:, place]
+            by_equation = (
+                self.intercepts.get(name, 0.0)
+                + sum(w * columns[p] for p, w in self.coefficients.get(name, {}).items())
+                + noise[:, place]
+            )
             columns[name] = np.full(count, fixed[name]) if name in fixed else by_equation
         return np.stack([columns[name] for name in self.names], -1)
 
@@ -42,14 +50,24 @@ class Truth:
     def situations(self, count, seed=1):
         rows = self.draw(count, seed)
         place = [self.names.index(name) for name in self.task.context]
-        given = [{name: torch.tensor(row[p], dtype=torch.float64) for name, p in zip(self.task.context, place, strict=True)} for row in rows]
+        given = [
+            {
+                name: torch.tensor(row[p], dtype=torch.float64)
+                for name, p in zip(self.task.context, place, strict=True)
+            }
+            for row in rows
+        ]
         return [Foresight(str(index), each, self.task.box.bounds()) for index, each in enumerate(given)]
 
     def success(self, situation, altered, count=20000, seed=5):
         """Simulated P(Y in S | x, alteration)."""
         given = {name: float(value) for name, value in situation.given.items()}
         rows = torch.from_numpy(self.draw(count, seed, given, altered))
-        return float(self.task.region.contains(rows[:, [self.names.index(name) for name in self.task.outcomes]]).double().mean())
+        return float(
+            self.task.region.contains(rows[:, [self.names.index(name) for name in self.task.outcomes]])
+            .double()
+            .mean()
+        )
 
 
 def managing(region=None, candidates=(("raw_cost", "self_pricing"),)):
@@ -68,7 +86,9 @@ def managing(region=None, candidates=(("raw_cost", "self_pricing"),)):
     wanted = region or Polytope.of({"profit": (0.6, 1.8), "customers": (0.7, 2.3)})
     graph = RehearsalGraph.of({child: list(parents) for child, parents in coefficients.items()})
     box = Box.of({"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)})
-    return Truth(RehearsalTask(graph, ("cf", "ei"), box, wanted, candidates), names, coefficients, {}, covariance)
+    return Truth(
+        RehearsalTask(graph, ("cf", "ei"), box, wanted, candidates), names, coefficients, {}, covariance
+    )
 
 
 def chain(lower=1.0, upper=2.0, noise=0.3, reach=1.0):
@@ -77,4 +97,6 @@ def chain(lower=1.0, upper=2.0, noise=0.3, reach=1.0):
     graph = RehearsalGraph.of({child: list(parents) for child, parents in coefficients.items()})
     box = Box.of({"a": (-reach, reach), "m": (-reach, reach)})
     task = RehearsalTask(graph, ("x",), box, Polytope.of({"y": (lower, upper)}), (("a",), ("m",), ("a", "m")))
-    return Truth(task, ("x", "a", "m", "y"), coefficients, {"m": 0.2, "y": 0.4}, np.diag([1.0, 0.25, 0.09, noise**2]))
+    return Truth(
+        task, ("x", "a", "m", "y"), coefficients, {"m": 0.2, "y": 0.4}, np.diag([1.0, 0.25, 0.09, noise**2])
+    )

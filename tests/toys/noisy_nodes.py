@@ -53,9 +53,13 @@ CHAIN = CausalTask.of(
 
 
 def chain(count, seed, fixed=None, noise=None):
-    """R = 3 + u;  X = sin(2 a) + b R / 3 + .3 u;  Y = X^2 / 2 - b + .2 u;  Z, which the reward does not read, is left out by the task."""
+    """R = 3 + u;  X = sin(2 a) + b R / 3 + .3 u;  Y = X^2 / 2 - b + .2 u;  Z, which the reward does not read,
+    is left out by the task."""
     stream = torch.Generator().manual_seed(seed)
-    a, b = 2 * torch.rand(count, generator=stream, dtype=DOUBLE), 2 * torch.rand(count, generator=stream, dtype=DOUBLE) - 1
+    a, b = (
+        2 * torch.rand(count, generator=stream, dtype=DOUBLE),
+        2 * torch.rand(count, generator=stream, dtype=DOUBLE) - 1,
+    )
     u = torch.randn(count, 3, generator=stream, dtype=DOUBLE) if noise is None else noise
     return equations(a, b, u, fixed or {})
 

@@ -1,4 +1,5 @@
-"""Every rehearsal method of conf/decision, small: its configuration there, with settings that make it quick."""
+"""Every rehearsal method of conf/decision, small: its configuration there, with settings that make it
+quick."""
 
 import torch
 import yaml
@@ -9,7 +10,9 @@ from rehearsal_torch.training.fit import fit
 from tests.places import CONF
 
 QUICK = {
-    "nested_ridge": {"estimator": {"members": 2, "features": 60, "directed_by": 60, "chosen_by": 80, "iterations": 6}},
+    "nested_ridge": {
+        "estimator": {"members": 2, "features": 60, "directed_by": 60, "chosen_by": 80, "iterations": 6}
+    },
     "nested_ridge_fourier": {"estimator": {"features": 80, "rank": 40}},
     "nested_ridge_nystrom": {"estimator": {"rank": 40}},
     "nested_ridge_cg": {"estimator": {"rank": 40}},
@@ -23,18 +26,33 @@ QUICK = {
     "centre_distance": {"draws": 100, "fresh": 200},
     "scenario_count": {"seek": 150, "choose": 100, "judge": 50},
     "success_probability": {"seek": 150, "choose": 150, "judge": 100, "teach": 40},
-    "informative": {"fallback": "most_probable", "pool": 12, "probes": 3, "iterations": 1, "programs": 1, "scenarios": 15, "nodes": 20, "seconds": 100.0},
+    "informative": {
+        "fallback": "most_probable",
+        "pool": 12,
+        "probes": 3,
+        "iterations": 1,
+        "programs": 1,
+        "scenarios": 15,
+        "nodes": 20,
+        "seconds": 100.0,
+    },
 }
 
 
 def configuration(group, option, seed=0):
     """The plain content of a file of conf, its defaults merged, made quick."""
-    content = yaml.safe_load((CONF / group / f"{option}.yaml").read_text(encoding="utf-8").replace("${seed}", str(seed)))
+    content = yaml.safe_load(
+        (CONF / group / f"{option}.yaml").read_text(encoding="utf-8").replace("${seed}", str(seed))
+    )
     below = [name for name in content.pop("defaults", []) if name != "_self_"]
     merged = configuration(group, below[0], seed) if below else {}
     for source in (content, QUICK.get(option, {})):
         for key, value in source.items():
-            merged[key] = {**merged[key], **value} if isinstance(value, dict) and isinstance(merged.get(key), dict) else value
+            merged[key] = (
+                {**merged[key], **value}
+                if isinstance(value, dict) and isinstance(merged.get(key), dict)
+                else value
+            )
     return merged
 
 
@@ -57,14 +75,22 @@ def foresees(surrogate):
 
 SURROGATES = sorted(path.stem for path in (CONF / "surrogate").glob("*.yaml") if foresees(path.stem))
 CAUSAL = sorted(path.stem for path in (CONF / "surrogate").glob("*.yaml") if causal(path.stem))
-DECISIONS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if foresees(choices(path.stem)[0]))
+DECISIONS = sorted(
+    path.stem for path in (CONF / "decision").glob("*.yaml") if foresees(choices(path.stem)[0])
+)
 # Pairs of objective and search, each with a surrogate that it can judge.
 PAIRS = {(objective, search): surrogate for surrogate, objective, search in map(choices, DECISIONS)} | {
     ("scenario_count", "interval_sweep"): "linear_scenarios",
     ("gaussian_success", "projection_newton_published"): "linear_structural",
 }
-JUDGES = {surrogate: (objective, search) for (objective, search), surrogate in PAIRS.items() if search != "refrain"}
-JUDGES |= {surrogate: ("kernel_value", "projected_ascent") for surrogate in SURROGATES if surrogate.startswith("nested_ridge")}
+JUDGES = {
+    surrogate: (objective, search) for (objective, search), surrogate in PAIRS.items() if search != "refrain"
+}
+JUDGES |= {
+    surrogate: ("kernel_value", "projected_ascent")
+    for surrogate in SURROGATES
+    if surrogate.startswith("nested_ridge")
+}
 
 
 def plain(surrogate, task, seed=0):
@@ -85,5 +111,8 @@ def learnt(surrogate, task, table, seed=0):
 
 def decided(made, pair, situations, seed=0):
     """Decisions of a fitted surrogate."""
-    objective, search = (instantiate(configuration(group, option, seed), _convert_="all") for group, option in zip(("objective", "search"), pair, strict=True))
+    objective, search = (
+        instantiate(configuration(group, option, seed), _convert_="all")
+        for group, option in zip(("objective", "search"), pair, strict=True)
+    )
     return search.many(objective(made, situations))

@@ -1,4 +1,5 @@
-"""Small rehearsal tasks with a known truth: one with a confounder, one with a covariate between two alterations."""
+"""Small rehearsal tasks with a known truth: one with a confounder, one with a covariate between two
+alterations."""
 
 from functools import partial
 
@@ -15,16 +16,31 @@ small = partial(SpectralEnsemble, members=2, features=100, directed_by=120, chos
 
 
 def confounded(adjusted=True, candidates=(("a",),)):
-    """u -> a, u -> y and a -> y; c may be set and does next to nothing. Without the adjustment, u is no part of the task."""
-    parents = {"u": [], "a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"]} if adjusted else {"a": ["x"], "c": ["x"], "y": ["x", "a"]}
+    """u -> a, u -> y and a -> y; c may be set and does next to nothing. Without the adjustment, u is no part
+    of the task."""
+    parents = (
+        {"u": [], "a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"]}
+        if adjusted
+        else {"a": ["x"], "c": ["x"], "y": ["x", "a"]}
+    )
     names = [list(each) for each in candidates]
     box = {"a": [-1.5, 1.5], "c": [-1.0, 1.0]}
-    return RehearsalTask.of({"graph": {"parents": parents}, "context": ["x"], "box": box, "region": {"y": [2.0, None]}, "candidates": names})
+    return RehearsalTask.of(
+        {
+            "graph": {"parents": parents},
+            "context": ["x"],
+            "box": box,
+            "region": {"y": [2.0, None]},
+            "candidates": names,
+        }
+    )
 
 
 def confounded_table(rows, seed=0):
     """y = 2 a - 4 u + x / 2: setting a high is right, rows with a high a have a low y."""
-    x, u, e, c, noise = torch.randn(5, rows, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    x, u, e, c, noise = torch.randn(
+        5, rows, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     a = u + 0.2 * x + 0.5 * e
     y = 2 * a - 4 * u + 0.5 * x + 0.3 * noise
     return Table.observed(("x", "u", "a", "c", "y"), torch.stack([x, u, a, 0.3 * x + c, y], -1))
@@ -36,10 +52,19 @@ def confounded_truth(x, a):
 
 
 def sequential():
-    """x -> a -> v -> b -> y and v -> y: a and b are altered together, and v follows one and confounds the other."""
+    """x -> a -> v -> b -> y and v -> y: a and b are altered together, and v follows one and confounds the
+    other."""
     parents = {"a": ["x"], "v": ["x", "a"], "b": ["x", "v"], "y": ["v", "b"]}
     box = {"a": [-1.5, 1.5], "b": [-2.0, 2.0]}
-    return RehearsalTask.of({"graph": {"parents": parents}, "context": ["x"], "box": box, "region": {"y": [-1.0, 1.0]}, "candidates": [["a", "b"]]})
+    return RehearsalTask.of(
+        {
+            "graph": {"parents": parents},
+            "context": ["x"],
+            "box": box,
+            "region": {"y": [-1.0, 1.0]},
+            "candidates": [["a", "b"]],
+        }
+    )
 
 
 def sequential_table(rows, seed=0, altered=None, x=None):
@@ -60,7 +85,9 @@ def sequential_truth(x, actions):
 
 
 def situations(task, count, seed=1):
-    values = torch.randn(count, len(task.context), generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    values = torch.randn(
+        count, len(task.context), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
     given = [dict(zip(task.context, row, strict=True)) for row in values]
     return [Foresight(str(index), each, task.box.bounds()) for index, each in enumerate(given)]
 

@@ -1,4 +1,5 @@
-"""Finished runs, and taking copies of them up again, as `resume=` does, without composing their configuration anew, which takes a second."""
+"""Finished runs, and taking copies of them up again, as `resume=` does, without composing their configuration
+anew, which takes a second."""
 
 from copy import deepcopy
 from dataclasses import dataclass

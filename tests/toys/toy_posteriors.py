@@ -1,6 +1,8 @@
-"""A posterior whose answers are known in closed form: y follows a with a slope that is not known, under graphs that may not even have the arrow.
+"""A posterior whose answers are known in closed form: y follows a with a slope that is not known, under
+graphs that may not even have the arrow.
 
-Under hypothesis g, y = slope_g a + deviation_g u + e, with u standard normal times a (what is not known of the slope) and e ~ N(0, noise^2).
+Under hypothesis g, y = slope_g a + deviation_g u + e, with u standard normal times a (what is not known of
+the slope) and e ~ N(0, noise^2).
 """
 
 import math
@@ -24,7 +26,9 @@ class ToyModels(SampledModels):
         stream = np.random.default_rng((seed, 1))
         self.noise = toy.noise
         self._graphs = torch.from_numpy(np.sort(stream.choice(len(toy.weights), count, p=toy.weights)))
-        slope, deviation = (torch.tensor(each, dtype=torch.float64)[self._graphs] for each in (toy.slopes, toy.deviations))
+        slope, deviation = (
+            torch.tensor(each, dtype=torch.float64)[self._graphs] for each in (toy.slopes, toy.deviations)
+        )
         self.slope = slope + deviation * torch.from_numpy(stream.standard_normal(count))
         self.error = toy.noise * torch.from_numpy(stream.standard_normal((2, count)))
 
@@ -33,7 +37,10 @@ class ToyModels(SampledModels):
         return self._graphs
 
     def scenarios(self, contexts, altered):
-        offset, slope = torch.zeros(len(contexts), len(self.slope), 3, dtype=torch.float64), torch.zeros(len(self.slope), 3, len(altered), dtype=torch.float64)
+        offset, slope = (
+            torch.zeros(len(contexts), len(self.slope), 3, dtype=torch.float64),
+            torch.zeros(len(self.slope), 3, len(altered), dtype=torch.float64),
+        )
         offset[..., 0] = contexts
         if altered:
             slope[:, 1, 0], slope[:, 2, 0] = 1.0, self.slope
@@ -49,16 +56,29 @@ class ToyModels(SampledModels):
         return of_y + of_a - (1 if altered else 2) * math.log(self.noise * math.sqrt(2 * math.pi))
 
     def entropy(self, altered):
-        return torch.full_like(self.slope, (1 if altered else 2) * (math.log(self.noise) + 0.5 * math.log(2 * math.pi * math.e)))
+        return torch.full_like(
+            self.slope, (1 if altered else 2) * (math.log(self.noise) + 0.5 * math.log(2 * math.pi * math.e))
+        )
 
 
 class Toy(ScenarioModel):
     """Hypotheses with a weight, a slope and its deviation each; a may be set within [-3, 3]."""
 
     def __init__(self, weights=(1.0,), slopes=(1.0,), deviations=(0.5,), noise=1.0, wanted=(0.5, 2.5)):
-        task = {"graph": {"parents": {"x": [], "a": [], "y": ["a"]}}, "context": ["x"], "box": {"a": [-3.0, 3.0]}, "region": {"y": list(wanted)}}
+        task = {
+            "graph": {"parents": {"x": [], "a": [], "y": ["a"]}},
+            "context": ["x"],
+            "box": {"a": [-3.0, 3.0]},
+            "region": {"y": list(wanted)},
+        }
         super().__init__(RehearsalTask.of(task))
-        self.weights, self.slopes, self.deviations, self.noise, self.wanted = weights, slopes, deviations, noise, wanted
+        self.weights, self.slopes, self.deviations, self.noise, self.wanted = (
+            weights,
+            slopes,
+            deviations,
+            noise,
+            wanted,
+        )
 
     def parts(self, table):
         return iter(())
@@ -71,7 +91,10 @@ class Toy(ScenarioModel):
 
     def laws(self, z):
         """Weight, mean and deviation of y under each hypothesis."""
-        return [(w, s * z, math.hypot(d * z, self.noise)) for w, s, d in zip(self.weights, self.slopes, self.deviations, strict=True)]
+        return [
+            (w, s * z, math.hypot(d * z, self.noise))
+            for w, s, d in zip(self.weights, self.slopes, self.deviations, strict=True)
+        ]
 
     def success(self, z):
         """P(Y in S | a set to z)."""
@@ -86,8 +109,15 @@ class Toy(ScenarioModel):
             return -density * math.log(density) if density > 0 else 0.0
 
         reach = max(abs(m) + 10 * s for _, m, s in self.laws(z))
-        return quad(mixed, -reach, reach, limit=400)[0] - math.log(self.noise) - 0.5 * math.log(2 * math.pi * math.e)
+        return (
+            quad(mixed, -reach, reach, limit=400)[0]
+            - math.log(self.noise)
+            - 0.5 * math.log(2 * math.pi * math.e)
+        )
 
 
 def toy_situations(count):
-    return [Foresight(str(index), {"x": torch.tensor(float(index), dtype=torch.float64)}, {"a": (-3.0, 3.0)}) for index in range(count)]
+    return [
+        Foresight(str(index), {"x": torch.tensor(float(index), dtype=torch.float64)}, {"a": (-3.0, 3.0)})
+        for index in range(count)
+    ]

@@ -39,9 +39,13 @@ def observations(count: int = 40, horizon: int = 6, seed: int = 0) -> Table:
     return transitions(patients(count, horizon, seed))
 
 
-def model(hidden: int = 8, location_constant: float | None = 1.0, scale_constant: float | None = 0.1, seed: int = 0) -> TransitionModel:
+def model(
+    hidden: int = 8, location_constant: float | None = 1.0, scale_constant: float | None = 0.1, seed: int = 0
+) -> TransitionModel:
     """An unfitted transition model, the same for the same seed."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        mechanism = partial(LocationScale, hidden=hidden, location_constant=location_constant, scale_constant=scale_constant)
+        mechanism = partial(
+            LocationScale, hidden=hidden, location_constant=location_constant, scale_constant=scale_constant
+        )
         return TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, mechanism, levels=3)

@@ -36,7 +36,25 @@ def write(path, columns):
         HEADER.format("NAMESTR ", f"000000{len(columns):04d}" + "0" * 20),
     ]
     names = b"".join(
-        struct.pack(">hhhh8s40s8shhh2s8shhl52s", 1, 0, 8, place + 1, name.ljust(8).encode(), b" " * 40, b" " * 8, 0, 0, 0, b"", b" " * 8, 0, 0, 8 * place, b"")
+        struct.pack(
+            ">hhhh8s40s8shhh2s8shhl52s",
+            1,
+            0,
+            8,
+            place + 1,
+            name.ljust(8).encode(),
+            b" " * 40,
+            b" " * 8,
+            0,
+            0,
+            0,
+            b"",
+            b" " * 8,
+            0,
+            0,
+            8 * place,
+            b"",
+        )
         for place, name in enumerate(columns)
     )
     rows = b"".join(number(value) for row in zip(*columns.values(), strict=True) for value in row)

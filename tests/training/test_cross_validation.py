@@ -3,7 +3,12 @@ import torch
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training.cross_validation import clinical_log_likelihood, cross_validate, cross_validate_rows, percentage_decrease
+from rehearsal_torch.training.cross_validation import (
+    clinical_log_likelihood,
+    cross_validate,
+    cross_validate_rows,
+    percentage_decrease,
+)
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
@@ -43,24 +48,46 @@ def test_the_clinical_density_does_not_care_how_a_model_scales(logarithms: tuple
     """It integrates to one over the next value of a variable in its unit."""
     raw = observations(seed=1)
     # Variables behind a logarithm are positive in practice.
-    table = Table(raw.names, torch.where(torch.tensor([name[0] == "x" for name in raw.names]), raw.values.exp(), raw.values), raw.altered)
+    table = Table(
+        raw.names,
+        torch.where(torch.tensor([name[0] == "x" for name in raw.names]), raw.values.exp(), raw.values),
+        raw.altered,
+    )
     with torch.random.fork_rng():
         torch.manual_seed(0)
         from functools import partial
 
         from rehearsal_torch.mechanisms.location_scale import LocationScale
 
-        made = TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=8), levels=3, logarithms=logarithms).double()
+        made = TransitionModel(
+            VARYING,
+            STATIC,
+            CONTEXTUAL,
+            DOSES,
+            partial(LocationScale, hidden=8),
+            levels=3,
+            logarithms=logarithms,
+        ).double()
     fit(made, table, trainer())
     place = [table.names.index("x'"), table.names.index("y'")]
     low = -0.999 if logarithms else -150.0
-    grids = [low + (150.0 - low) * torch.linspace(0, 1, 1201, dtype=torch.float64) ** 2 if logarithms else torch.linspace(-60, 60, 801).double()]
+    grids = [
+        low + (150.0 - low) * torch.linspace(0, 1, 1201, dtype=torch.float64) ** 2
+        if logarithms
+        else torch.linspace(-60, 60, 801).double()
+    ]
     grids.append(torch.linspace(-30, 30, 401, dtype=torch.float64))
     mesh = torch.cartesian_prod(*grids)
     values = table.values[:1].repeat(len(mesh), 1)
     values[:, place] = mesh
-    density = clinical_log_likelihood(made, Table(table.names, values, torch.zeros_like(values, dtype=torch.bool))).exp().reshape(len(grids[0]), -1)
-    assert torch.trapezoid(torch.trapezoid(density, grids[1]), grids[0]).item() == pytest.approx(1.0, abs=0.02)
+    density = (
+        clinical_log_likelihood(made, Table(table.names, values, torch.zeros_like(values, dtype=torch.bool)))
+        .exp()
+        .reshape(len(grids[0]), -1)
+    )
+    assert torch.trapezoid(torch.trapezoid(density, grids[1]), grids[0]).item() == pytest.approx(
+        1.0, abs=0.02
+    )
 
 
 def test_the_paper_s_percentage():
@@ -76,6 +103,8 @@ def test_a_steep_world_is_worse_served_by_a_flat_model():
 
     def made(constant: float | None) -> float:
         slow = Descent(max_epochs=25, batch_size=64, learning_rate=1e-2, progress=False)
-        return cross_validate(episodes, lambda: model(location_constant=constant), lambda: slow, count=2).scaled
+        return cross_validate(
+            episodes, lambda: model(location_constant=constant), lambda: slow, count=2
+        ).scaled
 
     assert percentage_decrease(made(0.02), made(None)) > percentage_decrease(made(1.0), made(None)) + 5

@@ -23,7 +23,9 @@ class Killer(Callback):
     def __init__(self, epoch: int, batch: int) -> None:
         self.epoch, self.batch = epoch, batch
 
-    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int) -> None:
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int
+    ) -> None:
         if (trainer.current_epoch, batch_idx) == (self.epoch, self.batch):
             raise KilledError
 
@@ -60,14 +62,18 @@ def equal(one: nn.Module, other: nn.Module) -> bool:
     return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
 
 
-@pytest.mark.parametrize(("held_out", "epoch", "batch"), [(False, 2, 0), (False, 3, 1), (True, 2, 0), (True, 4, 2), (True, 1, 1)])
+@pytest.mark.parametrize(
+    ("held_out", "epoch", "batch"), [(False, 2, 0), (False, 3, 1), (True, 2, 0), (True, 4, 2), (True, 1, 1)]
+)
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, held_out: bool, epoch: int, batch: int):
     examples, checks = rows(200, 1), rows(50, 2) if held_out else None
     settings = {"max_epochs": 6, "batch_size": 64, "learning_rate": 0.05, "patience": 2, "progress": False}
     whole = mechanism()
     readings = Descent(**settings).train(whole, examples, checks)
     with pytest.raises(KilledError):
-        Descent(**settings, folder=tmp_path, callbacks={"kill": lambda: Killer(epoch, batch)}).train(mechanism(), examples, checks)
+        Descent(**settings, folder=tmp_path, callbacks={"kill": lambda: Killer(epoch, batch)}).train(
+            mechanism(), examples, checks
+        )
     resumed = mechanism(seed=5)  # what the weights start from does not matter: they are in the folder
     again = Descent(**settings, folder=tmp_path)
     assert again.train(resumed, examples, checks) == readings
@@ -79,7 +85,13 @@ def test_a_loss_with_draws_of_its_own_resumes_to_the_same_bits(tmp_path: Path):
     whole, resumed = Noisy(), Noisy()
     Descent(max_epochs=4, batch_size=32, progress=False).train(whole, examples)
     with pytest.raises(KilledError):
-        Descent(max_epochs=4, batch_size=32, progress=False, folder=tmp_path, callbacks={"kill": lambda: Killer(2, 1)}).train(Noisy(), examples)
+        Descent(
+            max_epochs=4,
+            batch_size=32,
+            progress=False,
+            folder=tmp_path,
+            callbacks={"kill": lambda: Killer(2, 1)},
+        ).train(Noisy(), examples)
     torch.manual_seed(99)
     Descent(max_epochs=4, batch_size=32, progress=False, folder=tmp_path).train(resumed, examples)
     assert equal(whole, resumed)
@@ -95,17 +107,23 @@ def test_training_leaves_the_random_state_alone():
 
 
 @pytest.mark.parametrize(("asked", "inside"), [(1, 1), (None, 3)])
-def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(asked: int | None, inside: int):
+def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(
+    asked: int | None, inside: int
+):
     seen = []
 
     class Watch(Callback):
-        def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int) -> None:
+        def on_train_batch_start(
+            self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int
+        ) -> None:
             seen.append(torch.get_num_threads())
 
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        Descent(max_epochs=1, threads=asked, progress=False, callbacks={"watch": Watch}).train(mechanism(), rows(10, 1))
+        Descent(max_epochs=1, threads=asked, progress=False, callbacks={"watch": Watch}).train(
+            mechanism(), rows(10, 1)
+        )
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
@@ -116,7 +134,9 @@ def test_early_stopping_restores_the_best_weights():
     examples, checks = rows(40, 1), rows(400, 2)
     part = mechanism()
     descent = Descent(max_epochs=200, batch_size=8, learning_rate=0.05, patience=3, progress=False)
-    losses = [value for _, name, value in descent.train(part, examples, checks, "m") if name == "m/held_out_loss"]
+    losses = [
+        value for _, name, value in descent.train(part, examples, checks, "m") if name == "m/held_out_loss"
+    ]
     best = min(range(len(losses)), key=losses.__getitem__)
     assert len(losses) < 200
     assert len(losses) == best + 1 + 3
@@ -132,7 +152,10 @@ def test_a_training_that_had_ended_stays_as_it_is(tmp_path: Path, moved: bool):
     readings = Descent(**settings, folder=tmp_path / "a").train(first, examples, checks)
     if moved:
         (tmp_path / "a").rename(tmp_path / "b")
-    assert Descent(**settings, folder=tmp_path / ("b" if moved else "a")).train(second, examples, checks) == readings
+    assert (
+        Descent(**settings, folder=tmp_path / ("b" if moved else "a")).train(second, examples, checks)
+        == readings
+    )
     assert equal(first, second)
 
 
@@ -150,14 +173,23 @@ def test_other_data_or_settings_are_not_mixed_with_a_folders_training(tmp_path: 
     with pytest.raises(ValueError, match="belongs to another training"):
         Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), rows(50, 2))
     with pytest.raises(ValueError, match=r"learning_rate: 0\.001 there, 0\.01 here"):
-        Descent(max_epochs=2, progress=False, folder=tmp_path, learning_rate=0.01).train(mechanism(), rows(50, 1))
+        Descent(max_epochs=2, progress=False, folder=tmp_path, learning_rate=0.01).train(
+            mechanism(), rows(50, 1)
+        )
 
 
 def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
-    Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), rows(50, 1), rows(20, 2), "step")
+    Descent(max_epochs=2, progress=False, folder=tmp_path).train(
+        mechanism(), rows(50, 1), rows(20, 2), "step"
+    )
     state = torch.load(tmp_path / "step" / "last.ckpt", weights_only=True)
     assert state["hyper_parameters"]["settings"]["batch_size"] == 256
-    assert {type(value) for value in state["hyper_parameters"]["settings"].values()} <= {int, float, str, type(None)}
+    assert {type(value) for value in state["hyper_parameters"]["settings"].values()} <= {
+        int,
+        float,
+        str,
+        type(None),
+    }
     assert len(state["readings"]) == 4
 
 
@@ -173,21 +205,28 @@ def test_the_part_is_finished_in_its_precision_and_its_gradients_are_gone():
 def test_history_and_losses():
     descent = Descent(max_epochs=3, batch_size=16, progress=False)
     descent.train(mechanism(), rows(50, 1), rows(20, 2), "step")
-    assert [(epoch, name) for epoch, name, _ in descent.history] == [(e, f"step/{n}") for e in range(3) for n in ("held_out_loss", "train_loss")]
+    assert [(epoch, name) for epoch, name, _ in descent.history] == [
+        (e, f"step/{n}") for e in range(3) for n in ("held_out_loss", "train_loss")
+    ]
     assert all(type(value) is float and math.isfinite(value) for _, _, value in descent.history)
 
 
 def test_the_train_loss_is_a_mean_over_rows_not_batches():
-    """With a rate too small to move anything, the epoch's loss is the loss of all rows, the small last batch included."""
+    """With a rate too small to move anything, the epoch's loss is the loss of all rows, the small last batch
+    included."""
     part, examples = mechanism(), rows(70, 1)
     expected = part.loss(*examples).item()
-    ((_, _, value),) = Descent(max_epochs=1, batch_size=64, learning_rate=1e-12, progress=False).train(part, examples)
+    ((_, _, value),) = Descent(max_epochs=1, batch_size=64, learning_rate=1e-12, progress=False).train(
+        part, examples
+    )
     assert value == pytest.approx(expected, rel=1e-6)
 
 
 def test_loggers_write_into_the_folder(tmp_path: Path):
     made = {"csv": loggers.csv, "tensorboard": loggers.tensorboard}
-    Descent(max_epochs=2, progress=False, folder=tmp_path, loggers=made).train(mechanism(), rows(50, 1), rows(20, 2), "step")
+    Descent(max_epochs=2, progress=False, folder=tmp_path, loggers=made).train(
+        mechanism(), rows(50, 1), rows(20, 2), "step"
+    )
     lines = (tmp_path / "step" / "csv" / "metrics.csv").read_text().splitlines()
     assert {"epoch", "train_loss", "held_out_loss"} <= set(lines[0].split(","))
     assert len(lines) >= 3

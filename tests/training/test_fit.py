@@ -10,7 +10,9 @@ from tests.toys.transitions import model, observations
 def test_fit_makes_new_rows_more_likely_and_returns_the_surrogate_in_evaluation_mode():
     table, fresh = observations(seed=1), observations(seed=2)
     surrogate = model()
-    begun = fit(model(), table, Descent(max_epochs=1, batch_size=64, progress=False)).log_likelihood(fresh).mean()
+    begun = (
+        fit(model(), table, Descent(max_epochs=1, batch_size=64, progress=False)).log_likelihood(fresh).mean()
+    )
     fitted = fit(surrogate, table, Descent(max_epochs=60, batch_size=64, learning_rate=1e-2, progress=False))
     assert fitted is surrogate
     assert not fitted.training
@@ -47,16 +49,27 @@ def test_solved_parts_need_no_trainer():
 
 
 def test_fit_recovers_known_parameters():
-    """Linear truth, s' = A s + B a + sd e: slopes and deviations of the fitted mechanism come out in clinical units."""
+    """Linear truth, s' = A s + B a + sd e: slopes and deviations of the fitted mechanism come out in clinical
+    units."""
     from tests.toys.transitions import DEVIATION, SLOPE
 
     table = observations(count=400, horizon=11, seed=3)
-    surrogate = fit(model(hidden=32, location_constant=None, scale_constant=None), table, Descent(max_epochs=40, learning_rate=5e-3, progress=False))
+    surrogate = fit(
+        model(hidden=32, location_constant=None, scale_constant=None),
+        table,
+        Descent(max_epochs=40, learning_rate=5e-3, progress=False),
+    )
     parents, _ = surrogate.examples(table)
     width = surrogate.rescale.width[:2]
     mechanism = surrogate.mechanism
-    jacobian = torch.func.vmap(torch.func.jacrev(lambda row: mechanism.moments(row)[0]))(parents[:300])[..., :2].double()
+    jacobian = torch.func.vmap(torch.func.jacrev(lambda row: mechanism.moments(row)[0]))(parents[:300])[
+        ..., :2
+    ].double()
     slopes = (jacobian * width[:, None] / width[None, :]).mean(0).detach()
     assert torch.allclose(slopes, SLOPE, atol=0.08)
-    deviation = mechanism.moments(parents)[1].detach().double() * (mechanism.cholesky() @ mechanism.cholesky().mT).diagonal().sqrt().detach().double() * width
+    deviation = (
+        mechanism.moments(parents)[1].detach().double()
+        * (mechanism.cholesky() @ mechanism.cholesky().mT).diagonal().sqrt().detach().double()
+        * width
+    )
     assert torch.allclose(deviation.mean(0), DEVIATION, rtol=0.15)

@@ -12,7 +12,11 @@ def parted(folds: list[Fold], rows: int) -> None:
         assert torch.equal(torch.cat([fold.train, fold.held_out]).sort().values, torch.arange(rows))
 
 
-@given(owners=st.lists(st.integers(0, 12), min_size=20, max_size=60), count=st.integers(2, 5), seed=st.integers(0, 100))
+@given(
+    owners=st.lists(st.integers(0, 12), min_size=20, max_size=60),
+    count=st.integers(2, 5),
+    seed=st.integers(0, 100),
+)
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_no_patient_stands_on_both_sides(owners: list[int], count: int, seed: int):
     identities = [f"p{owner}" for owner in [*range(5), *owners]]
@@ -27,7 +31,11 @@ def test_no_patient_stands_on_both_sides(owners: list[int], count: int, seed: in
 def test_a_patients_fold_does_not_depend_on_the_rows_order():
     identities = [f"p{row % 7}" for row in range(50)]
     shuffled = torch.randperm(50, generator=torch.Generator().manual_seed(0)).tolist()
-    straight = {identities[row]: fold.index for fold in patient_folds(identities, 3, 1) for row in fold.held_out.tolist()}
+    straight = {
+        identities[row]: fold.index
+        for fold in patient_folds(identities, 3, 1)
+        for row in fold.held_out.tolist()
+    }
     mixed = [identities[row] for row in shuffled]
     again = {mixed[row]: fold.index for fold in patient_folds(mixed, 3, 1) for row in fold.held_out.tolist()}
     assert straight == again
@@ -43,8 +51,14 @@ def test_transition_folds_part_the_rows_evenly(rows: int, count: int, seed: int)
 
 
 def test_equal_seeds_give_equal_folds_and_others_do_not():
-    assert all(torch.equal(one.held_out, two.held_out) for one, two in zip(transition_folds(50, 5, 1), transition_folds(50, 5, 1), strict=True))
-    assert any(not torch.equal(one.held_out, two.held_out) for one, two in zip(transition_folds(50, 5, 1), transition_folds(50, 5, 2), strict=True))
+    assert all(
+        torch.equal(one.held_out, two.held_out)
+        for one, two in zip(transition_folds(50, 5, 1), transition_folds(50, 5, 1), strict=True)
+    )
+    assert any(
+        not torch.equal(one.held_out, two.held_out)
+        for one, two in zip(transition_folds(50, 5, 1), transition_folds(50, 5, 2), strict=True)
+    )
 
 
 def test_too_few_to_part_is_refused():

@@ -29,7 +29,10 @@ def test_pairs_of_seed_and_epoch_have_seeds_of_their_own():
     assert all(0 <= mixed(seed, 0) < 2**63 for seed in (-5, 0, 2**40))
 
 
-@pytest.mark.parametrize(("rows", "size"), [((torch.zeros(0, 2),), 4), ((torch.zeros(3), torch.zeros(4)), 2), ((torch.zeros(3),), 0)])
+@pytest.mark.parametrize(
+    ("rows", "size"),
+    [((torch.zeros(0, 2),), 4), ((torch.zeros(3), torch.zeros(4)), 2), ((torch.zeros(3),), 0)],
+)
 def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...], size: int):
     with pytest.raises(ValueError, match="one positive number of rows"):
         Batches(rows, size)

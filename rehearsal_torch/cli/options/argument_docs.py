@@ -1,4 +1,6 @@
-"""What a class says of its arguments: the entries under ``Args:`` and ``Attributes:`` of its docstring, and their annotations."""
+"""What a class says of its arguments: the entries under ``Args:`` and ``Attributes:`` of its docstring, and
+their annotations.
+"""
 
 import inspect
 import re
@@ -61,7 +63,9 @@ def annotated(target: str, argument: str) -> str:
     parameter = inspect.signature(named(target)).parameters.get(argument)
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return ""
-    text = parameter.annotation.__name__ if inspect.isclass(parameter.annotation) else str(parameter.annotation)
+    text = (
+        parameter.annotation.__name__ if inspect.isclass(parameter.annotation) else str(parameter.annotation)
+    )
     text = re.sub(r"\b(?:[a-z_]\w*\.)+", "", text)
     kinds = [_kind(part.strip()) for part in re.split(r"\|(?![^\[]*\])", text)]
     return " or ".join(dict.fromkeys("null" if kind == "None" else kind for kind in kinds))

@@ -1,8 +1,8 @@
 """Everything that can be set in a composed configuration: keys, values, kinds, and what they mean.
 
-The configuration is composed from its defaults list, and the comments are taken from the YAML files of that list, in the
-order in which they are merged: the last file that sets a key and says something of it is the one that is quoted. Where no
-file does, the docstring of the class that takes the value is.
+The configuration is composed from its defaults list, and the comments are taken from the YAML files of that
+list, in the order in which they are merged: the last file that sets a key and says something of it is the one
+that is quoted. Where no file does, the docstring of the class that takes the value is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,14 @@ from rehearsal_torch.cli.options.yaml_comments import Comments, comments
 from rehearsal_torch.cli.overrides import composed
 
 # bool before int, as True is an int to Python.
-_KINDS = ((bool, "true or false"), (int, "whole number"), (float, "number"), (str, "text"), (list, "list"), (dict, "mapping"))
+_KINDS = (
+    (bool, "true or false"),
+    (int, "whole number"),
+    (float, "number"),
+    (str, "text"),
+    (list, "list"),
+    (dict, "mapping"),
+)
 
 
 @dataclass(frozen=True)
@@ -63,8 +70,11 @@ class Node:
     knobs: tuple[Knob, ...]
 
 
-def nodes(conf: Path, overrides: Sequence[str], multirun: bool = False, extra: str | None = None) -> list[Node]:
-    """All parts of the configuration that the overrides ask for, in its own order; Hydra's own settings are left out.
+def nodes(
+    conf: Path, overrides: Sequence[str], multirun: bool = False, extra: str | None = None
+) -> list[Node]:
+    """All parts of the configuration that the overrides ask for, in its own order; Hydra's own settings are
+    left out.
 
     Args:
         conf: The folder with config.yaml.
@@ -78,7 +88,11 @@ def nodes(conf: Path, overrides: Sequence[str], multirun: bool = False, extra: s
     config, _ = composed(conf, overrides, multirun, extra)
     choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
     chosen = [text for text in overrides if not multirun or text.partition("=")[0].lstrip("+") not in choices]
-    swept = [f"{'+' if key == 'experiment' else ''}{key}={choices[key]}" for key in choices if multirun and choices[key] != "None"]
+    swept = [
+        f"{'+' if key == 'experiment' else ''}{key}={choices[key]}"
+        for key in choices
+        if multirun and choices[key] != "None"
+    ]
     files = list(_files(conf, [*swept, *chosen] if multirun else overrides, extra))
     OmegaConf.set_struct(config, False)
     del config["hydra"]
@@ -86,15 +100,24 @@ def nodes(conf: Path, overrides: Sequence[str], multirun: bool = False, extra: s
 
 
 def _files(conf: Path, overrides: Sequence[str], extra: str | None) -> Iterator[tuple[str, str, Comments]]:
-    """Name, package and comments of every YAML file that the configuration is composed of, in the order of merging."""
+    """Name, package and comments of every YAML file that the configuration is composed of, in the order of
+    merging.
+    """
     folders = [conf, *([Path(extra)] if extra else [])]
     more = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        listed = GlobalHydra.instance().config_loader().compute_defaults_list("config", [*overrides, *more], RunMode.RUN).defaults
+        listed = (
+            GlobalHydra.instance()
+            .config_loader()
+            .compute_defaults_list("config", [*overrides, *more], RunMode.RUN)
+            .defaults
+        )
     for each in listed:
         name = str(each.config_path)
-        path = next((folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None)
+        path = next(
+            (folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None
+        )
         if path is not None and not name.startswith("hydra/"):
             yield name, each.package or "", comments(path.read_text(encoding="utf-8"))
 
@@ -102,7 +125,9 @@ def _files(conf: Path, overrides: Sequence[str], extra: str | None) -> Iterator[
 class _Reading:
     """A composed configuration and what its files say of it."""
 
-    def __init__(self, config: DictConfig, files: Sequence[tuple[str, str, Comments]], choices: Mapping[str, str]) -> None:
+    def __init__(
+        self, config: DictConfig, files: Sequence[tuple[str, str, Comments]], choices: Mapping[str, str]
+    ) -> None:
         self.config, self.choices = config, choices
         self.headers = {name: said.header for name, _, said in files}
         self.said: dict[str, str] = {}
@@ -123,7 +148,13 @@ class _Reading:
             yield from self.below(name, part, argument_docs(target).get(argument, "") if target else "")
 
     def _knobs(
-        self, key: str, content: Mapping[str, Any], target: str, argument: str, inherited: str, inner: list[tuple[str, Mapping[str, Any]]]
+        self,
+        key: str,
+        content: Mapping[str, Any],
+        target: str,
+        argument: str,
+        inherited: str,
+        inner: list[tuple[str, Mapping[str, Any]]],
     ) -> Iterator[Knob]:
         for name, value in content.items():
             dotted = f"{key}.{name}" if key else str(name)
@@ -132,7 +163,14 @@ class _Reading:
             if isinstance(value, Mapping) and ("_target_" in value or not key):
                 inner.append((dotted, value))
             elif isinstance(value, Mapping) and value:
-                yield from self._knobs(dotted, value, target, argument or str(name), self.said.get(dotted, inherited if argument else ""), inner)
+                yield from self._knobs(
+                    dotted,
+                    value,
+                    target,
+                    argument or str(name),
+                    self.said.get(dotted, inherited if argument else ""),
+                    inner,
+                )
             else:
                 yield self._knob(dotted, value, target, argument or str(name), inherited if argument else "")
 
@@ -145,7 +183,9 @@ class _Reading:
             except OmegaConfBaseException:
                 value = raw
             value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-        meaning = self.said.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
+        meaning = (
+            self.said.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
+        )
         kind = next((words for type_, words in _KINDS if isinstance(value, type_)), "null")
         if value is None and target:
             kind = annotated(target, argument) or kind
@@ -160,5 +200,9 @@ def _plain(config: DictConfig) -> dict[str, Any]:
 
 def shown(knob: Knob) -> str:
     """A value as it could be typed, with the reference behind it."""
-    text = yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True).removesuffix("\n").removesuffix("\n...")
+    text = (
+        yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
+        .removesuffix("\n")
+        .removesuffix("\n...")
+    )
     return f"{text} = {knob.reference}" if knob.reference else text

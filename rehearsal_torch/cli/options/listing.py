@@ -27,7 +27,8 @@ Usage: {PROGRAM} options [+experiment=NAME] [group=option ...] [key=value ...] [
   {PROGRAM} options +experiment=cbo decision=ucb    the same with another method
   {PROGRAM} options +experiment=cbo | grep seed     one line for each option when it does not go to a terminal
 
-A value behind which `= ${{seed}}` stands follows that key until it is set. What can be chosen for a group is in `{PROGRAM} train --help`."""
+A value behind which `= ${{seed}}` stands follows that key until it is set. What can be chosen for a group is
+in `{PROGRAM} train --help`."""
 
 
 def main(arguments: Sequence[str] | None = None, conf: Path | None = None) -> int:
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None, conf: Path | None = None) -> in
 def _run(typed: list[str], conf: Path) -> int:
     parsed = get_args_parser().parse_args(typed)
     if parsed.config_dir and not Path(parsed.config_dir).is_dir():
-        raise UserError("there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf")
+        raise UserError(
+            "there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf"
+        )
     found = nodes(conf, list(parsed.overrides), bool(parsed.multirun), parsed.config_dir)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print(table(found, width))

@@ -1,7 +1,7 @@
 """The comments of a YAML file, key by key.
 
-The comment of a key is the one at the end of its line; otherwise the comment lines directly above it. What stands at the
-top of the file, before its first key, is the file's own description.
+The comment of a key is the one at the end of its line; otherwise the comment lines directly above it. What
+stands at the top of the file, before its first key, is the file's own description.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,9 @@ def comments(text: str) -> Comments:
     return Comments(header, found)
 
 
-def _pairs(node: yaml.Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], yaml.Node, yaml.Node]]:
+def _pairs(
+    node: yaml.Node | None, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], yaml.Node, yaml.Node]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*path, str(key.value))
@@ -53,9 +55,15 @@ def _pairs(node: yaml.Node | None, path: tuple[str, ...]) -> Iterator[tuple[tupl
 
 
 def _beside(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
-    """The comment at the end of a key's line: behind its value, or behind the colon where the value begins below."""
-    same = value.start_mark.line == key.start_mark.line and isinstance(value, yaml.ScalarNode | yaml.CollectionNode)
-    line, column = (value.end_mark.line, value.end_mark.column) if same else (key.end_mark.line, key.end_mark.column)
+    """The comment at the end of a key's line: behind its value, or behind the colon where the value begins
+    below.
+    """
+    same = value.start_mark.line == key.start_mark.line and isinstance(
+        value, yaml.ScalarNode | yaml.CollectionNode
+    )
+    line, column = (
+        (value.end_mark.line, value.end_mark.column) if same else (key.end_mark.line, key.end_mark.column)
+    )
     rest = lines[line][column:].lstrip(": ") if line < len(lines) else ""
     return rest.lstrip("# ").strip() if rest.startswith("#") else ""
 

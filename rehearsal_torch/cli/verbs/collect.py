@@ -1,7 +1,7 @@
 """Collecting: the shards of a cohort as one run.
 
-The lines of all shards are put in the order of their indices, as they are, so that the merged decisions.jsonl is the
-one that an unsharded run would have written, byte for byte.
+The lines of all shards are put in the order of their indices, as they are, so that the merged decisions.jsonl
+is the one that an unsharded run would have written, byte for byte.
 """
 
 import json
@@ -15,7 +15,15 @@ from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.run_folder import RunFolder
 
-_WRITTEN = ("run.json", "config.yaml", "decisions.jsonl", "metrics.csv", "data.yaml", "truth.csv", "status.json")
+_WRITTEN = (
+    "run.json",
+    "config.yaml",
+    "decisions.jsonl",
+    "metrics.csv",
+    "data.yaml",
+    "truth.csv",
+    "status.json",
+)
 APART = ("shard", "shards", "out", "resume", "workers")
 
 
@@ -30,7 +38,9 @@ def cohorts(sweep: Path) -> list[list[RunFolder]]:
     for path in sorted(numbered, key=lambda path: int(path.name)):
         folder = RunFolder(path)
         if folder.begun and _config(folder)["shards"] > 1:
-            config = {key: value for key, value in folder.read_yaml("config.yaml").items() if key not in APART}
+            config = {
+                key: value for key, value in folder.read_yaml("config.yaml").items() if key not in APART
+            }
             found[json.dumps(config, sort_keys=True, default=str)].append(folder)
     return list(found.values())
 
@@ -39,7 +49,8 @@ def collect(sweep: Path) -> list[RunFolder]:
     """Merges the shards below a folder.
 
     Args:
-        sweep: A sweep's folder. One cohort is merged into the folder itself, several each into a subfolder ``cohort-0``, ``cohort-1``, ...
+        sweep: A sweep's folder. One cohort is merged into the folder itself, several each into a subfolder
+            ``cohort-0``, ``cohort-1``, ...
 
     Returns:
         The merged runs.
@@ -48,7 +59,10 @@ def collect(sweep: Path) -> list[RunFolder]:
         UserError: if there is no shard, or one is missing or unfinished.
     """
     groups = shards(sweep)
-    return [_merged(parts, sweep if len(groups) == 1 else sweep / f"cohort-{number}") for number, parts in enumerate(groups)]
+    return [
+        _merged(parts, sweep if len(groups) == 1 else sweep / f"cohort-{number}")
+        for number, parts in enumerate(groups)
+    ]
 
 
 def shards(sweep: Path) -> list[list[RunFolder]]:
@@ -58,14 +72,24 @@ def shards(sweep: Path) -> list[list[RunFolder]]:
         UserError: if there is none, or what is merged would be written over something else.
     """
     if not sweep.is_dir():
-        raise UserError("there is no such folder", str(sweep), "Give the folder of a sweep over shard=range(N)")
+        raise UserError(
+            "there is no such folder", str(sweep), "Give the folder of a sweep over shard=range(N)"
+        )
     groups = cohorts(sweep)
     if not groups:
-        raise UserError("holds no shards", str(sweep), "Give the folder of a sweep over shard=range(N) shards=N")
-    for path in [sweep] if len(groups) == 1 else [sweep / f"cohort-{number}" for number in range(len(groups))]:
+        raise UserError(
+            "holds no shards", str(sweep), "Give the folder of a sweep over shard=range(N) shards=N"
+        )
+    for path in (
+        [sweep] if len(groups) == 1 else [sweep / f"cohort-{number}" for number in range(len(groups))]
+    ):
         there = [name for name in _WRITTEN if (path / name).exists()]
         if there and "merged_from" not in RunFolder(path).read_json("run.json"):
-            raise UserError(f"holds {' and '.join(there[:3])} that this command did not write", str(path), "Move them away")
+            raise UserError(
+                f"holds {' and '.join(there[:3])} that this command did not write",
+                str(path),
+                "Move them away",
+            )
     return groups
 
 
@@ -75,24 +99,33 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
     wanted = configs[0]["shards"]
     if {config["shards"] for config in configs} != {wanted}:
         raise UserError("its jobs disagree on the number of shards", str(path), "Begin a new sweep")
-    missing = [number for number in range(wanted) if number not in place or place[number].read_json("status.json").get("state") != "ok"]
+    missing = [
+        number
+        for number in range(wanted)
+        if number not in place or place[number].read_json("status.json").get("state") != "ok"
+    ]
     if missing:
         names = ", ".join(map(str, missing))
         raise UserError(
-            f"shard {names} of {wanted} is missing or unfinished", str(path), f"Type the sweep's command again with resume={path}; what is done is kept"
+            f"shard {names} of {wanted} is missing or unfinished",
+            str(path),
+            f"Type the sweep's command again with resume={path}; what is done is kept",
         )
     merged = RunFolder(path)
     runs = [place[number].read_json("run.json", ("overrides", "seconds")) for number in range(wanted)]
     apart = [text for text in runs[0]["overrides"] if not text.startswith(("shard=", "shards="))]
     seconds = round(sum(float(run["seconds"]) for run in runs), 3)
-    # Everything is read before anything is written: a shard that is damaged leaves what was merged before as it was.
+    # Everything is read before anything is written: a shard that is damaged leaves what was merged before as
+    # it was.
     lines: dict[int, str] = {}
     identities: dict[str, int] = {}
     for number in range(wanted):
         for text, line in place[number].decided():
             lines[line["index"]] = text
             identities[str(line.get("identity"))] = line["index"]
-    metrics = sorted((row for number in range(wanted) for row in place[number].metrics()), key=lambda row: (row[1], row[0]))
+    metrics = sorted(
+        (row for number in range(wanted) for row in place[number].metrics()), key=lambda row: (row[1], row[0])
+    )
     merged.write_json("run.json", runs[0] | {"overrides": apart, "seconds": seconds, "merged_from": wanted})
     merged.write_yaml("config.yaml", configs[0] | {"shard": 0, "shards": 1, "out": str(path)})
     merged.write("decisions.jsonl", "".join(f"{lines[index]}\n" for index in sorted(lines)))
@@ -100,7 +133,9 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
     if (place[0].path / "data.yaml").is_file():
         merged.write_yaml("data.yaml", place[0].read_yaml("data.yaml"))
     if any((shard.path / "truth.csv").is_file() for shard in parts):
-        merged.write("truth.csv", _truths([place[number].path / "truth.csv" for number in range(wanted)], identities))
+        merged.write(
+            "truth.csv", _truths([place[number].path / "truth.csv" for number in range(wanted)], identities)
+        )
     merged.close("ok", f"merged from {wanted} shards", apart, seconds)
     return merged
 
@@ -118,7 +153,10 @@ def _config(folder: RunFolder) -> dict[str, Any]:
 def _truths(paths: list[Path], order: dict[str, int]) -> str:
     """The shards' comparisons with the truth, in the order of the situations."""
     texts = [path.read_text(encoding="utf-8").splitlines() for path in paths if path.is_file()]
-    rows = sorted((row for text in texts for row in text[1:]), key=lambda row: order.get(row.partition(",")[0], len(order)))
+    rows = sorted(
+        (row for text in texts for row in text[1:]),
+        key=lambda row: order.get(row.partition(",")[0], len(order)),
+    )
     return "\n".join([texts[0][0], *rows, ""])
 
 
@@ -147,7 +185,10 @@ def main(arguments: Sequence[str]) -> int:
         The exit code: 0, or 2 where something typed must be mended.
     """
     if not arguments or any(text in ("-h", "--help") for text in arguments):
-        print(f"Merges the shards of a sweep over shard=range(N).\n\nUsage: {spoken('collect')} FOLDER [FOLDER ...]")
+        print(
+            f"Merges the shards of a sweep over shard=range(N).\n\nUsage: {spoken('collect')} FOLDER [FOLDER "
+            "...]"
+        )
         return 0 if arguments else 2
     return exit_code(lambda: _run(arguments), "Interrupted; type the same again.")
 

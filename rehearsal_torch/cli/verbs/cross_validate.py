@@ -1,7 +1,7 @@
 """Cross-validating: how well a surrogate foresees patients that it has not seen, and what a constraint costs.
 
-One job judges one surrogate, fold by fold. A sweep over Lipschitz constants ends with grid.csv: beside each cell's
-held-out log-likelihood l, the percentage by which it lies below that of the unconstrained cell l_0,
+One job judges one surrogate, fold by fold. A sweep over Lipschitz constants ends with grid.csv: beside each
+cell's held-out log-likelihood l, the percentage by which it lies below that of the unconstrained cell l_0,
 
     100 (l_0 - l) / |l_0|.
 
@@ -47,18 +47,33 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     described(problem, folder, sweep)
     episodes = _episodes(problem)
     with told("cross-validation"):
-        found = validated(episodes, lambda: _model(config, problem), lambda: _trainer(config), int(config.folds), int(config.seed), str(config.by))
-    folder.write_metrics([(score.fold, f"held_out/{name}", value) for score in found.folds for name, value in _numbers(asdict(score)).items()])
+        found = validated(
+            episodes,
+            lambda: _model(config, problem),
+            lambda: _trainer(config),
+            int(config.folds),
+            int(config.seed),
+            str(config.by),
+        )
+    folder.write_metrics(
+        [
+            (score.fold, f"held_out/{name}", value)
+            for score in found.folds
+            for name, value in _numbers(asdict(score)).items()
+        ]
+    )
     folder.write(TABLE, written([asdict(score) for score in found.folds]))
     print(
-        f"{len(found.folds)} folds by {found.by}: held-out log-likelihood of a transition {found.scaled:.4f} +- {found.deviation:.4f} in {folder.path}",
+        f"{len(found.folds)} folds by {found.by}: held-out log-likelihood of a transition {found.scaled:.4f} "
+        f"+- {found.deviation:.4f} in {folder.path}",
         flush=True,
     )
     return f"held-out log-likelihood {found.scaled:.4f}"
 
 
 def grid(sweep: Path) -> None:
-    """Writes grid.csv of a sweep over Lipschitz constants, and its figure where there is an unconstrained cell.
+    """Writes grid.csv of a sweep over Lipschitz constants, and its figure where there is an unconstrained
+    cell.
 
     Args:
         sweep: The sweep's folder. Jobs that failed are left out.
@@ -70,19 +85,30 @@ def grid(sweep: Path) -> None:
     from rehearsal_torch.training.cross_validation import percentage_decrease
 
     cells: dict[tuple[Any, Any], float] = {}
-    for path in sorted((path for path in sweep.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)):
+    for path in sorted(
+        (path for path in sweep.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)
+    ):
         folder = RunFolder(path)
         if not (path / TABLE).is_file():
             continue
         mechanism = folder.read_yaml("config.yaml")["surrogate"]["mechanism"]
         folds = read_rows(path / TABLE, ("scaled",), ("scaled",))
-        cells[mechanism["location_constant"], mechanism["scale_constant"]] = fmean(number(row["scaled"]) for row in folds) if folds else math.nan
+        cells[mechanism["location_constant"], mechanism["scale_constant"]] = (
+            fmean(number(row["scaled"]) for row in folds) if folds else math.nan
+        )
     if not cells:
         return
     free = cells.get((None, None))
-    decrease = {cell: None if free is None else percentage_decrease(value, free) for cell, value in cells.items()}
+    decrease = {
+        cell: None if free is None else percentage_decrease(value, free) for cell, value in cells.items()
+    }
     rows = [
-        {"location_constant": location, "scale_constant": scale, "log_likelihood": cells[location, scale], "decrease_percent": decrease[location, scale]}
+        {
+            "location_constant": location,
+            "scale_constant": scale,
+            "log_likelihood": cells[location, scale],
+            "decrease_percent": decrease[location, scale],
+        }
         for location, scale in cells
     ]
     RunFolder(sweep).write(GRID, written(rows))
@@ -110,7 +136,11 @@ def _episodes(problem: "Problem") -> "list[Episode]":
     from rehearsal_torch.problems.episodes.mimic import Mimic
 
     if not isinstance(problem, Mimic | SepsisSimulated):
-        raise UserError(f"cross-validation needs a data set of episodes; got {type(problem).__name__}", "dataset", "Choose sepsis_simulated or mimic")
+        raise UserError(
+            f"cross-validation needs a data set of episodes; got {type(problem).__name__}",
+            "dataset",
+            "Choose sepsis_simulated or mimic",
+        )
     return [problem.stays.episodes[place] for place in problem.splits["train"]]
 
 
@@ -119,12 +149,18 @@ def _model(config: DictConfig, problem: "Problem") -> "TransitionModel":
 
     model = surrogate_of(config, problem, settled=False)
     if not isinstance(model, TransitionModel):
-        raise UserError(f"cross-validation needs a transition model; got {type(model).__name__}", "surrogate", "Choose transition or unconstrained")
+        raise UserError(
+            f"cross-validation needs a transition model; got {type(model).__name__}",
+            "surrogate",
+            "Choose transition or unconstrained",
+        )
     return model
 
 
 def _trainer(config: DictConfig) -> "Descent":
     trainer: Descent | None = build(config, "trainer")
     if trainer is None:
-        raise UserError("cross-validation trains in each fold", "trainer", "Choose trainer=cpu or trainer=gpu")
+        raise UserError(
+            "cross-validation trains in each fold", "trainer", "Choose trainer=cpu or trainer=gpu"
+        )
     return trainer

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
-    """Prints the experiments of the start design that are still to be run, and keeps them as start_design.csv.
+    """Prints the experiments of the start design that are still to be run, and keeps them as
+    start_design.csv.
 
     Args:
         problem: Where experiments come from.
@@ -30,7 +31,8 @@ def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
         seed: Scrambles the design.
 
     Returns:
-        A sentence for the run's status; empty where there are experiments enough to decide, or the problem is another one.
+        A sentence for the run's status; empty where there are experiments enough to decide, or the problem is
+        another one.
     """
     from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 
@@ -41,8 +43,14 @@ def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
     text = "\n".join([",".join(design.names), *rows]) + "\n"
     folder.write("start_design.csv", text)
     have = f"{len(problem.past)} experiment{'' if len(problem.past) == 1 else 's'}"
-    then = f"Run these, add a row for each with what came out ({', '.join(problem.task.nodes)}), and type the same again:"
-    print(f"There is no model yet: {problem.source} has {have}. {then}\n{text}Run folder: {folder.path}", flush=True)
+    then = (
+        f"Run these, add a row for each with what came out ({', '.join(problem.task.nodes)}), and type the "
+        "same again:"
+    )
+    print(
+        f"There is no model yet: {problem.source} has {have}. {then}\n{text}Run folder: {folder.path}",
+        flush=True,
+    )
     return f"{have}, too few for a model; {len(design)} to run first"
 
 
@@ -58,7 +66,11 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.cli.verbs.fitting import compared, fitted
 
     if config.checkpoint is None and int(config.shards) > 1:
-        raise UserError("each shard would fit a surrogate of its own", "checkpoint", "Train first, then give checkpoint=FOLDER")
+        raise UserError(
+            "each shard would fit a surrogate of its own",
+            "checkpoint",
+            "Train first, then give checkpoint=FOLDER",
+        )
     settle(int(config.seed))
     method, problem = method_of(config), problem_of(config)
     tasked(config, problem)
@@ -74,7 +86,11 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             surrogate = load(config.checkpoint, task=problem.question())
             trained_on = card(config.checkpoint).get("data_fingerprint")
         if trained_on is not None and trained_on != fingerprint:
-            print(f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, here {fingerprint[:12]}).", flush=True)
+            print(
+                f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, "
+                f"here {fingerprint[:12]}).",
+                flush=True,
+            )
     suits(method, surrogate)
     count = decided(config, folder, problem, surrogate, method, config.limit, sweep)
     if config.truth:
@@ -97,28 +113,42 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
 
 
 def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
-    """What to do next: one's own experiment is carried out; what a world or a table has answered is decided in another way."""
+    """What to do next: one's own experiment is carried out; what a world or a table has answered is decided
+    in another way.
+    """
     from rehearsal_torch.problems.problem import CausalProblem, World
 
     line = typed_as("decide")
     if isinstance(problem, CausalProblem) and not isinstance(problem, World):
         run, table = folder.read_json("run.json"), folder.read_yaml("config.yaml").get("path")
         again = join([*line, *(text for text in run["overrides"] if not text.startswith("checkpoint="))])
-        return f"carry the experiment out, add it as a row to {table or 'the table of experiments'}, and type {again}"
+        return (
+            f"carry the experiment out, add it as a row to {table or 'the table of experiments'}, and type "
+            f"{again}"
+        )
     return join([*line, *_another(folder, problem, checkpoint)])
 
 
 def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:
-    """The same data decided in another way, to compare with: episodes with the same checkpoint; otherwise each decision fits a surrogate of its own."""
+    """The same data decided in another way, to compare with: episodes with the same checkpoint; otherwise
+    each decision fits a surrogate of its own.
+    """
     from rehearsal_torch.cli.build import FORESIGHT, HINDSIGHT, TRIALS
     from rehearsal_torch.problems.problem import CausalProblem, RehearsalProblem
 
     run = folder.read_json("run.json")
     tried = run.get("choices", {}).get("decision")
-    kept = [text for text in run["overrides"] if not text.startswith(("decision=", "search", "checkpoint=", "shard"))]
+    kept = [
+        text
+        for text in run["overrides"]
+        if not text.startswith(("decision=", "search", "checkpoint=", "shard"))
+    ]
     if isinstance(problem, RehearsalProblem | CausalProblem):
         others = ("care", *FORESIGHT) if isinstance(problem, RehearsalProblem) else ("ucb", *TRIALS)
         other = next(name for name in others if name != tried)
-        return [*(text for text in kept if not text.startswith(("surrogate", "objective"))), f"decision={other}"]
+        return [
+            *(text for text in kept if not text.startswith(("surrogate", "objective"))),
+            f"decision={other}",
+        ]
     other = next(name for name in ("greedy", *HINDSIGHT) if name != tried)
     return [*kept, f"decision={other}", f"checkpoint={checkpoint}"]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> int:
-    """Compares decisions and learnt courses with the truth, patient by patient; the noise that was recovered of a causal world, node by node.
+    """Compares decisions and learnt courses with the truth, patient by patient; the noise that was recovered
+    of a causal world, node by node.
 
     Args:
         folder: Whose decisions.
@@ -59,17 +60,21 @@ def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> i
     return len(rows)
 
 
-def fitted(config: DictConfig, folder: RunFolder, problem: "Problem", method: "Method | None" = None) -> "Surrogate":
+def fitted(
+    config: DictConfig, folder: RunFolder, problem: "Problem", method: "Method | None" = None
+) -> "Surrogate":
     """The surrogate of a run: loaded from its checkpoint, or fitted and saved there.
 
     Args:
         config: The job's configuration.
         folder: The run's folder; ``training/`` keeps what a killed training goes on with.
         problem: What it is fitted to.
-        method: What will be decided by; whether it suits the surrogate is looked at before anything is fitted.
+        method: What will be decided by; whether it suits the surrogate is looked at before anything is
+            fitted.
 
     Raises:
-        UserError: if a part refuses its data or its settings, what is learnt could not be saved, or the method does not suit it.
+        UserError: if a part refuses its data or its settings, what is learnt could not be saved, or the
+            method does not suit it.
     """
     from rehearsal_torch.checkpoint import load, savable
     from rehearsal_torch.training.fit import fit
@@ -79,7 +84,11 @@ def fitted(config: DictConfig, folder: RunFolder, problem: "Problem", method: "M
         with told(str(kept)):
             return load(kept, task=problem.question())
     if kept.exists() or kept.is_symlink():
-        raise UserError("expected the folder of a checkpoint; this is a file", str(kept), "Move it away, and type the same again")
+        raise UserError(
+            "expected the folder of a checkpoint; this is a file",
+            str(kept),
+            "Move it away, and type the same again",
+        )
     surrogate = surrogate_of(config, problem)
     with told("surrogate"):
         savable(plain(config.surrogate), surrogate)
@@ -91,7 +100,9 @@ def fitted(config: DictConfig, folder: RunFolder, problem: "Problem", method: "M
     readings = [] if trainer is None else trainer.history
     folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
     promised = steep(surrogate, problem)
-    folder.write_metrics([*folder.metrics(), *((0, f"lipschitz/{name}", value) for name, value in promised.items())])
+    folder.write_metrics(
+        [*folder.metrics(), *((0, f"lipschitz/{name}", value) for name, value in promised.items())]
+    )
     saved(surrogate, plain(config)["surrogate"], folder, kept, readings, problem, promised)
     return load(kept)
 
@@ -103,8 +114,14 @@ def steep(surrogate: "Surrogate", problem: "Problem") -> dict[str, float]:
     if not isinstance(surrogate, TransitionModel):
         return {}
     found = steepness(surrogate, problem.held_out()).to_dict()
-    used = f"Jacobians have norms up to {found['jacobian_largest']:.3f}, on average {found['jacobian_mean']:.3f}"
-    print(f"Lipschitz constants {found['bound_mean']:.3f} on average, up to {found['bound_largest']:.3f}; {used} (held-out transitions)", flush=True)
+    used = (
+        f"Jacobians have norms up to {found['jacobian_largest']:.3f}, on average {found['jacobian_mean']:.3f}"
+    )
+    print(
+        f"Lipschitz constants {found['bound_mean']:.3f} on average, up to {found['bound_largest']:.3f}; "
+        f"{used} (held-out transitions)",
+        flush=True,
+    )
     return found
 
 
@@ -124,5 +141,10 @@ def saved(
     least = {name: min(value for _, other, value in readings if other == name) for _, name, _ in readings}
     told_of = {key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")}
     beside = kept.with_name(".checkpoint.part")
-    save(surrogate, config, beside, {**told_of, "least_losses": least, "lipschitz": promised, "data": dict(problem.card())})
+    save(
+        surrogate,
+        config,
+        beside,
+        {**told_of, "least_losses": least, "lipschitz": promised, "data": dict(problem.card())},
+    )
     write_folder(kept, beside)

@@ -1,6 +1,7 @@
 """Learning rehearsal graphs from a table: scripts/learn_graph.py data=table.csv.
 
-The whole table is learnt from, and resamples of it; what comes out goes into a folder (see `reporting.figures.learnt_graphs`).
+The whole table is learnt from, and resamples of it; what comes out goes into a folder (see
+`reporting.figures.learnt_graphs`).
 
 Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
 
@@ -55,7 +56,10 @@ def learn_graph(options: Mapping[str, str]) -> int:
     Raises:
         UserError: if the table, the background knowledge or an option cannot be used.
     """
-    level, resamples, most, seed = (_number(options, key, kind) for key, kind in (("level", float), ("resamples", int), ("most", int), ("seed", int)))
+    level, resamples, most, seed = (
+        _number(options, key, kind)
+        for key, kind in (("level", float), ("resamples", int), ("most", int), ("seed", int))
+    )
     out = _folder(options.get("out"))
     with told("learn_graph"):
         from rehearsal_torch.data.reading import number_columns, table_file
@@ -74,15 +78,31 @@ def learn_graph(options: Mapping[str, str]) -> int:
         test, bidirected = options["test"], options["bidirected"] == "true"
         whole = learn(values, names, test, level, known, bidirected, most)
         print(
-            f"{len(values)} rows, {len(names)} variables: {len(whole.pattern.directed)} directed edges are shared by all graphs, "
+            f"{len(values)} rows, {len(names)} variables: {len(whole.pattern.directed)} directed edges are "
+            "shared by all graphs, "
             f"{len(whole.pattern.undirected)} have no direction yet"
         )
         dags, graphs = len(whole.dags), len(whole.graphs)
-        print(f"{dags} directed graph{'s cannot be told apart; they stand' if dags > 1 else ' stands'} for {graphs} rehearsal graph{'s' if graphs > 1 else ''}")
+        print(
+            f"{dags} directed graph{'s cannot be told apart; they stand' if dags > 1 else ' stands'} for "
+            f"{graphs} rehearsal graph{'s' if graphs > 1 else ''}"
+        )
         for note in whole.notes:
             print(f"  note: {note}")
         if resamples:
-            posterior = bootstrap(values, names, resamples, seed, options["weights"], test, level, known, bidirected, most, _progress(resamples))
+            posterior = bootstrap(
+                values,
+                names,
+                resamples,
+                seed,
+                options["weights"],
+                test,
+                level,
+                known,
+                bidirected,
+                most,
+                _progress(resamples),
+            )
         else:
             posterior = _certain(whole.graphs)
         with locked(out):
@@ -90,7 +110,10 @@ def learn_graph(options: Mapping[str, str]) -> int:
     _tell(posterior, resamples)
     print(f"Written to {out}: {', '.join(written)}")
     following = f"{spoken('decide')} +experiment=own_table path={options['data']} dataset.task=task.yaml"
-    print(f"Next: put {out / 'graph.yaml'} into task.yaml (docs/rehearsal.md says what else it holds), then {following}")
+    print(
+        f"Next: put {out / 'graph.yaml'} into task.yaml (docs/rehearsal.md says what else it holds), then "
+        f"{following}"
+    )
     return 0
 
 
@@ -110,7 +133,11 @@ def _tell(posterior: "GraphPosterior", resamples: int) -> None:
             + "".join(f"; {why}: {n}" for why, n in posterior.failures.items())
         )
     shown = list(posterior.edges().items())
-    print(f"the {min(_LISTED, len(shown))} most probable edges of {len(shown)}:" if shown else "no edge was found: nothing depends on anything")
+    print(
+        f"the {min(_LISTED, len(shown))} most probable edges of {len(shown)}:"
+        if shown
+        else "no edge was found: nothing depends on anything"
+    )
     for (one, line, other), share in shown[:_LISTED]:
         print(f"  {one} {line} {other}: {share:.2f}")
 
@@ -120,7 +147,12 @@ def _progress(resamples: int) -> Callable[[int], None]:
 
     def say(done: int) -> None:
         if sys.stderr.isatty():
-            print(f"\r  resample {done} of {resamples}", end="\n" if done == resamples else "", file=sys.stderr, flush=True)
+            print(
+                f"\r  resample {done} of {resamples}",
+                end="\n" if done == resamples else "",
+                file=sys.stderr,
+                flush=True,
+            )
 
     return say
 
@@ -132,10 +164,20 @@ def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list
     plain: Any = {}
     if path is not None:
         if not Path(path).is_file():
-            raise UserError("there is no such file", path, "Give a YAML file with any of tiers, forbidden and required")
+            raise UserError(
+                "there is no such file", path, "Give a YAML file with any of tiers, forbidden and required"
+            )
         plain = read_yaml(path) or {}
-    if not isinstance(plain, dict) or set(plain) - {"tiers", "forbidden", "required"} or not all(isinstance(each, list) for each in plain.values()):
-        raise UserError("expected lists under tiers, forbidden and required", str(path), "For example: forbidden: [[rating, weather]]")
+    if (
+        not isinstance(plain, dict)
+        or set(plain) - {"tiers", "forbidden", "required"}
+        or not all(isinstance(each, list) for each in plain.values())
+    ):
+        raise UserError(
+            "expected lists under tiers, forbidden and required",
+            str(path),
+            "For example: forbidden: [[rating, weather]]",
+        )
     if "tiers" in plain and (parts["context"] or parts["outcomes"]):
         raise UserError("tiers are given twice", str(path), "Leave out tiers, or context= and outcomes=")
     edges = [tuple(plain.get(kind, [])) for kind in ("forbidden", "required")]
@@ -154,7 +196,9 @@ def _number(options: Mapping[str, str], key: str, kind: type) -> Any:
     try:
         found = kind(options[key])
     except ValueError:
-        raise UserError(f"expected {'a number' if kind is float else 'a whole number'}", f"{key}={options[key]}") from None
+        raise UserError(
+            f"expected {'a number' if kind is float else 'a whole number'}", f"{key}={options[key]}"
+        ) from None
     if kind is int and found < (1 if key == "most" else 0):
         raise UserError(f"expected {'1' if key == 'most' else '0'} or more", f"{key}={options[key]}")
     return found
@@ -164,13 +208,19 @@ def _folder(typed: str | None) -> Path:
     """Where results go: a folder of its own for every run, unless one is named."""
     if typed is None:
         return Path("runs/learn_graph") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    check_output(Path(typed), ("graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", "figures"), "graphs.yaml", "options:\n")
+    check_output(
+        Path(typed),
+        ("graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", "figures"),
+        "graphs.yaml",
+        "options:\n",
+    )
     return Path(typed)
 
 
 VERB = Verb(
     "learn_graph",
-    "Learns rehearsal graphs from a table: those that cannot be told apart, and how probable they are when rows are drawn again.",
+    "Learns rehearsal graphs from a table: those that cannot be told apart, and how probable they are when "
+    "rows are drawn again.",
     (
         Option("data", "the table, a .csv or .csv.gz with a header row", required=True),
         Option("columns", "the variables, separated by commas; all columns where left out"),
@@ -181,7 +231,12 @@ VERB = Verb(
         Option("test", "of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")),
         Option("level", "of the test", "0.05"),
         Option("resamples", "how often rows are drawn again; 0 leaves that out", "100"),
-        Option("weights", "of graphs that came out: all equal (Eq. 7), or by how often", "equal", ("equal", "frequency")),
+        Option(
+            "weights",
+            "of graphs that came out: all equal (Eq. 7), or by how often",
+            "equal",
+            ("equal", "frequency"),
+        ),
         Option("bidirected", "list graphs with bi-directional edges too", "true", ("true", "false")),
         Option("most", "largest number of graphs of one table", "1000"),
         Option("seed", "of the drawing", "0"),

@@ -4,12 +4,13 @@ Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
 
 Bermuda's equations, fitted again: scripts/prepare.py bermuda source=CSV [out=FILE].
 
-Says how far the refitted figures lie from those that the package ships; with `out`, writes them in the shipped form.
+Says how far the refitted figures lie from those that the package ships; with `out`, writes them in the
+shipped form.
 
 Preparing NHANES: modules to complete cases, and complete cases to a generator that may be shipped.
 
-Written into the folder `out`: attrition.csv, complete_cases.csv (participants: yours to keep, not to pass on),
-generator/ (no participant's row), and the figures marginals and correlations.
+Written into the folder `out`: attrition.csv, complete_cases.csv (participants: yours to keep, not to pass
+on), generator/ (no participant's row), and the figures marginals and correlations.
 
 Source: Du et al. (2026), App. E.4.
 """
@@ -45,13 +46,28 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
     unknown = sorted(set(options) - {"source", "out"})
     if unknown or "source" not in options:
         raise UserError(f"expected source=CSV and perhaps out=FILE; got {unknown or 'no source'}", "bermuda")
-    if "out" in options and Path(options["out"]).exists() and not begins(Path(options["out"]), '{\n "source": "'):
-        raise UserError("is there already, and holds no equations that this command wrote", f"out={options['out']}", "Name another file, or move it away")
+    if (
+        "out" in options
+        and Path(options["out"]).exists()
+        and not begins(Path(options["out"]), '{\n "source": "')
+    ):
+        raise UserError(
+            "is there already, and holds no equations that this command wrote",
+            f"out={options['out']}",
+            "Name another file, or move it away",
+        )
     with told("bermuda"):
         fitted = refit(options["source"])
     shipped = figures()
-    differences = [abs(one - other) for label in fitted for one, other in zip(_numbers(fitted[label]), _numbers(shipped[label]), strict=True)]
-    print(f"{len(differences)} figures refitted; the largest difference from the shipped ones is {max(differences):.2g}")
+    differences = [
+        abs(one - other)
+        for label in fitted
+        for one, other in zip(_numbers(fitted[label]), _numbers(shipped[label]), strict=True)
+    ]
+    print(
+        f"{len(differences)} figures refitted; the largest difference from the shipped ones is "
+        f"{max(differences):.2g}"
+    )
     if "out" in options:
         write_text(options["out"], json.dumps({"source": shipped["source"], **fitted}, indent=1) + "\n")
         print(f"written to {options['out']}")
@@ -79,7 +95,8 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     """Merges, fits, validates and saves.
 
     Args:
-        options: `source` and `out`, folders; `download` and `checksums`, true or false; `site`, where modules are fetched from.
+        options: `source` and `out`, folders; `download` and `checksums`, true or false; `site`, where modules
+            are fetched from.
 
     Returns:
         The exit code, 0.
@@ -105,12 +122,17 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
         cohort = merged(source)
     print(cohort.attrition.to_string(index=False), flush=True)
     if cohort.unlike:
-        text = f"{len(cohort.unlike)} modules differ from those this was written for ({', '.join(cohort.unlike)})"
+        text = (
+            f"{len(cohort.unlike)} modules differ from those this was written for "
+            f"({', '.join(cohort.unlike)})"
+        )
         if options["checksums"] == "true":
             raise UserError(text, f"source={source}", "Fetch them again, or accept them with checksums=false")
         say(f"{text}; accepted")
     elif len(cohort.cases) != _EXPECTED:
-        raise AssertionError(f"the published modules gave {len(cohort.cases)} complete cases instead of {_EXPECTED}")
+        raise AssertionError(
+            f"the published modules gave {len(cohort.cases)} complete cases instead of {_EXPECTED}"
+        )
     # What takes long to import is imported once the data are known to be there.
     from rehearsal_torch.problems.nhanes.fitting import fit_generator, settings, validated
     from rehearsal_torch.problems.nhanes.generator import Generator
@@ -123,8 +145,14 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
         cohort.cases.to_csv(out / "complete_cases.csv", index=False)
         fitted = fit_generator(cohort.cases, lambda text: say(f"fitting {text}"))
         checked = validated(fitted, cohort.cases)
-        counts = {"participants": len(cohort.cases), "modules": "as published" if not cohort.unlike else f"unlike: {', '.join(cohort.unlike)}"}
-        source_text = f"U.S. National Center for Health Statistics, NHANES {next(iter(CYCLES.values()))[:4]}-{list(CYCLES.values())[-1][5:]}, public-use files"
+        counts = {
+            "participants": len(cohort.cases),
+            "modules": "as published" if not cohort.unlike else f"unlike: {', '.join(cohort.unlike)}",
+        }
+        source_text = (
+            "U.S. National Center for Health Statistics, NHANES "
+            f"{next(iter(CYCLES.values()))[:4]}-{list(CYCLES.values())[-1][5:]}, public-use files"
+        )
         card = {"source": source_text, **counts, **settings(), **fitted.card, "validation": checked.summary}
         Generator(fitted.roots, fitted.chain, fitted.equations, fitted.ranks, card).save(out / "generator")
         Generator.load(out / "generator")
@@ -134,29 +162,45 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
             save(correlations(VARIABLES, *checked.correlations), out, "correlations")
     summary = checked.summary
     for name, reading in summary["readings"].items():
-        print(f"  {name}: correlation MAE {reading['correlation_mae']:.4f} (paper {summary['correlation_mae_paper']}), desired {reading['desired']:.4f}")
+        print(
+            f"  {name}: correlation MAE {reading['correlation_mae']:.4f} (paper "
+            f"{summary['correlation_mae_paper']}), desired {reading['desired']:.4f}"
+        )
     print(f"  participants: desired {summary['desired_real']:.4f}")
-    print(f"{len(cohort.cases)} complete cases; generator and figures in {out}. Use it with dataset=nhanes dataset.generator={out / 'generator'}")
+    print(
+        f"{len(cohort.cases)} complete cases; generator and figures in {out}. Use it with dataset=nhanes "
+        f"dataset.generator={out / 'generator'}"
+    )
     return 0
 
 
 VERBS = (
     Verb(
         "nhanes",
-        "Merges the CDC's NHANES 2011-2018 modules, fits the structural generator, compares it with the participants, and saves it.",
+        "Merges the CDC's NHANES 2011-2018 modules, fits the structural generator, compares it with the "
+        "participants, and saves it.",
         (
             Option("source", "the folder with the modules, DEMO_G.XPT and so on", required=True),
             Option("out", "the folder for what is made", required=True),
             Option("download", "fetch the modules that the folder lacks", "false", ("true", "false")),
-            Option("checksums", "refuse modules whose values are not those this was written for", "true", ("true", "false")),
+            Option(
+                "checksums",
+                "refuse modules whose values are not those this was written for",
+                "true",
+                ("true", "false"),
+            ),
             Option("site", "where modules are fetched from", "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"),
         ),
         prepare_nhanes,
     ),
     Verb(
         "bermuda",
-        "Fits the equations of the Bermuda reef to its measurements, and compares them with the shipped ones.",
-        (Option("source", "the table of measurements, a CSV file", required=True), Option("out", "a file for the equations, as JSON")),
+        "Fits the equations of the Bermuda reef to its measurements, and compares them with the shipped "
+        "ones.",
+        (
+            Option("source", "the table of measurements, a CSV file", required=True),
+            Option("out", "a file for the equations, as JSON"),
+        ),
         prepare_bermuda,
     ),
 )
@@ -183,7 +227,11 @@ def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
         print(_overview(verbs))
         return 0 if typed else 2
     if typed[0] not in known:
-        raise UserError("there is no such verb", typed[0], did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}")
+        raise UserError(
+            "there is no such verb",
+            typed[0],
+            did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}",
+        )
     verb = known[typed[0]]
     if any(text in _HELP for text in typed[1:]):
         print(verb.help())
@@ -192,5 +240,10 @@ def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
 
 
 def _overview(verbs: Sequence[Verb]) -> str:
-    lines = ["Prepares data from public files.", "", f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help tells its options)", ""]
+    lines = [
+        "Prepares data from public files.",
+        "",
+        f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help tells its options)",
+        "",
+    ]
     return "\n".join([*lines, *(f"  {verb.name:<10} {verb.summary}" for verb in verbs)])

@@ -29,6 +29,12 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     count = decided(config, folder, problem, surrogate, method, limit, sweep)
     if config.truth:
         compared(folder, problem, surrogate)
-    overrides = [text for text in folder.read_json("run.json")["overrides"] if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))]
-    closing(folder, sweep, join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"]))
+    overrides = [
+        text
+        for text in folder.read_json("run.json")["overrides"]
+        if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
+    ]
+    closing(
+        folder, sweep, join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
+    )
     return f"trained, and decided for {count} situations"

@@ -1,21 +1,24 @@
 """Polygons: two outcomes, correlated or not, in any convex region.
 
-For w ~ N(nu, I) and a polygon with vertices in counter-clockwise order, an edge at signed distance h from nu that runs from
-t1 to t2 along its own direction spans with nu a triangle of probability G(h, t2) - G(h, t1),
+For w ~ N(nu, I) and a polygon with vertices in counter-clockwise order, an edge at signed distance h from nu
+that runs from t1 to t2 along its own direction spans with nu a triangle of probability G(h, t2) - G(h, t1),
 
     G(h, t) = 1/(2 pi) int_0^{t/h} (1 - exp(-h^2 (1 + x^2) / 2)) / (1 + x^2) dx,     odd in h and in t,
 
-and P is the sum over the edges. For 0 < h < t the identity G(h, t) = (Phi(h) - 1/2)(Phi(t) - 1/2) - G(t, h) brings the upper
-limit below one, where Gauss-Legendre nodes give every digit. Slope and curvature of P are sums over the edges too,
+and P is the sum over the edges. For 0 < h < t the identity G(h, t) = (Phi(h) - 1/2)(Phi(t) - 1/2) - G(t, h)
+brings the upper limit below one, where Gauss-Legendre nodes give every digit. Slope and curvature of P are
+sums over the edges too,
 
     grad P = -sum_e n_e phi(h_e) [Phi(t2_e) - Phi(t1_e)]        (Gauss' theorem),
 
-so that neither needs numerical differentiation. Where P is so small that the sum of triangles loses its digits, P and its
-moments are integrated outwards from the polygon's nearest point instead, with terms that are all positive.
+so that neither needs numerical differentiation. Where P is so small that the sum of triangles loses its
+digits, P and its moments are integrated outwards from the polygon's nearest point instead, with terms that
+are all positive.
 
 An open side is closed `FAR` standard deviations away.
 
-Source: Owen (1956) (the function T, with 2 pi G = angle - 2 pi T); its use for log-concave maximisation is ours.
+Source: Owen (1956) (the function T, with 2 pi G = angle - 2 pi T); its use for log-concave maximisation is
+ours.
 """
 
 import math
@@ -25,7 +28,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.objectives.region_probability.rectangle import Expansion, SuccessLaw, concave, log_density, log_interval
+from rehearsal_torch.objectives.region_probability.rectangle import (
+    Expansion,
+    SuccessLaw,
+    concave,
+    log_density,
+    log_interval,
+)
 
 FAR = 1e4
 SMALL = 1e-7
@@ -38,7 +47,9 @@ def _nodes(count: int) -> tuple[Tensor, Tensor]:
 
 
 def triangle(distance: Tensor, along: Tensor, nodes: int = 12) -> Tensor:
-    """G(h, t): the probability of the triangle with corners 0, (h, 0), (h, t) under N(0, I), with the sign of h t, (...)."""
+    """G(h, t): the probability of the triangle with corners 0, (h, 0), (h, t) under N(0, I), with the sign of
+    h t, (...).
+    """
     h, t = distance.abs(), along.abs()
     leg, other = torch.maximum(h, t), torch.minimum(h, t)
     points, weights = (each.to(leg) for each in _nodes(nodes))
@@ -50,7 +61,9 @@ def triangle(distance: Tensor, along: Tensor, nodes: int = 12) -> Tensor:
 
 
 def edges(vertices: Tensor) -> tuple[Tensor, Tensor]:
-    """Outward normals and directions of the edges from each vertex to the next, (..., q, 2) each; zero for an edge without length."""
+    """Outward normals and directions of the edges from each vertex to the next, (..., q, 2) each; zero for an
+    edge without length.
+    """
     step = vertices.roll(-1, -2) - vertices
     length = step.norm(dim=-1, keepdim=True)
     direction = torch.where(length > 0, step / length.clamp_min(1e-300), torch.zeros_like(step))
@@ -58,7 +71,9 @@ def edges(vertices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
-    """P to an absolute error near 1e-14 (12 nodes) or 1e-8 (6 nodes): vertices (..., q, 2), centres (..., 2) -> (...)."""
+    """P to an absolute error near 1e-14 (12 nodes) or 1e-8 (6 nodes): vertices (..., q, 2), centres (..., 2)
+    -> (...).
+    """
     normal, direction = edges(vertices)
     step = vertices - centres.unsqueeze(-2)
     distance, first = (step * normal).sum(-1), (step * direction).sum(-1)
@@ -84,7 +99,9 @@ def vertices_of(normals: Tensor, offsets: Tensor) -> Tensor:
                 kept.append((x0 + share * (x1 - x0), y0 + share * (y1 - y0)))
         corners = kept
     if len(corners) < 3:
-        raise ValueError("the desired region has no inside: its probability is zero whatever is done; widen it")
+        raise ValueError(
+            "the desired region has no inside: its probability is zero whatever is done; widen it"
+        )
     return normals.new_tensor(corners)
 
 
@@ -121,7 +138,9 @@ class PolygonLaw(SuccessLaw):
         mass = (scale + log_interval(first, second)).exp()
         ends = (scale + log_density(second)).exp() - (scale + log_density(first)).exp()
         slope = -(mass.unsqueeze(-1) * normal).sum(-2)
-        bent = -torch.einsum("...e,ei,ej->...ij", distance * mass, normal, normal) + torch.einsum("...e,ei,ej->...ij", ends, normal, direction)
+        bent = -torch.einsum("...e,ei,ej->...ij", distance * mass, normal, normal) + torch.einsum(
+            "...e,ei,ej->...ij", ends, normal, direction
+        )
         curvature = bent - slope.unsqueeze(-1) * slope.unsqueeze(-2)
         curvature = concave((curvature + curvature.mT) / 2)
         far = whole < SMALL
@@ -139,8 +158,9 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
 
         P = int phi(t) [Phi(far(t)) - Phi(near(t))] dt,
 
-    whose integrand falls off on both sides of t = 0; slope and curvature are moments under the same positive weights. The error of
-    log P is a few hundredths at worst (where an edge ends near the nearest point), on values below -16.
+    whose integrand falls off on both sides of t = 0; slope and curvature are moments under the same positive
+    weights. The error of log P is a few hundredths at worst (where an edge ends near the nearest point), on
+    values below -16.
     """
     normal, direction = edges(vertices)
     step = vertices - centres.unsqueeze(-2)
@@ -160,8 +180,13 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     quotient = room / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
     near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -10 * FAR)).amax(-2)
     far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, 10 * FAR)).amin(-2)
-    outside = ((pull.abs() <= 1e-12) & (room < 0) & (normal.norm(dim=-1) > 0).unsqueeze(-1)).any(-2) | (near >= far)
-    near, far = torch.where(outside, torch.zeros_like(near), near), torch.where(outside, torch.ones_like(far), far)
+    outside = ((pull.abs() <= 1e-12) & (room < 0) & (normal.norm(dim=-1) > 0).unsqueeze(-1)).any(-2) | (
+        near >= far
+    )
+    near, far = (
+        torch.where(outside, torch.zeros_like(near), near),
+        torch.where(outside, torch.ones_like(far), far),
+    )
     inner = log_interval(near, far)
     terms = torch.where(outside, torch.full_like(inner, -1e30), inner + log_density(t) + gauge)
     value = torch.logsumexp(terms, -1)

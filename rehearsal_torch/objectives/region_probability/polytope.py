@@ -4,11 +4,12 @@ Along the first whitened coordinate the polytope is an interval [l(u), r(u)] giv
 
     P(nu) = E_u [ Phi(r(u)) - Phi(l(u)) ],        u ~ N(nu_rest, I),
 
-whose integrand is continuous in nu, unlike an indicator's. A fixed Sobol sequence stands for u. Where nu lies outside, the
-sequence is moved to the polytope's nearest point and reweighted by the ratio of the densities, so that log P is found far
-away as well. The first coordinate is the direction of the first face.
+whose integrand is continuous in nu, unlike an indicator's. A fixed Sobol sequence stands for u. Where nu lies
+outside, the sequence is moved to the polytope's nearest point and reweighted by the ratio of the densities,
+so that log P is found far away as well. The first coordinate is the direction of the first face.
 
-Source: Genz (1992) (conditioning, quasi-Monte Carlo); Botev (2017) (moving the points to where the mass is); Prekopa (1971).
+Source: Genz (1992) (conditioning, quasi-Monte Carlo); Botev (2017) (moving the points to where the mass is);
+Prekopa (1971).
 """
 
 import math
@@ -17,7 +18,13 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from rehearsal_torch.objectives.region_probability.rectangle import Expansion, SuccessLaw, concave, log_density, log_interval
+from rehearsal_torch.objectives.region_probability.rectangle import (
+    Expansion,
+    SuccessLaw,
+    concave,
+    log_density,
+    log_interval,
+)
 from rehearsal_torch.spaces.projection import project
 
 
@@ -39,16 +46,24 @@ class PolytopeLaw(SuccessLaw):
         if normals.shape[-1] < 2:
             raise ValueError("expected two dimensions or more; one outcome is an interval: use RectangleLaw")
         length = normals.norm(dim=-1)
-        several = torch.randn(1024, normals.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(normals)
+        several = torch.randn(
+            1024, normals.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+        ).to(normals)
         several = several / several.norm(dim=-1, keepdim=True)
         askew = several[((several @ normals.mT) / length).abs().amin(-1).argmax()].unsqueeze(-1)
         # An orthogonal matrix whose first column is that direction.
-        frame = torch.linalg.qr(torch.cat([askew, torch.eye(len(askew), dtype=normals.dtype, device=normals.device)[:, 1:]], -1)).Q
-        uniform = SobolEngine(normals.shape[1] - 1, scramble=True, seed=seed).draw(points, dtype=torch.float64)
+        frame = torch.linalg.qr(
+            torch.cat([askew, torch.eye(len(askew), dtype=normals.dtype, device=normals.device)[:, 1:]], -1)
+        ).Q
+        uniform = SobolEngine(normals.shape[1] - 1, scramble=True, seed=seed).draw(
+            points, dtype=torch.float64
+        )
         self.register_buffer("frame", frame, persistent=False)
         self.register_buffer("normals", normals / length.unsqueeze(-1), persistent=False)
         self.register_buffer("offsets", offsets / length, persistent=False)
-        self.register_buffer("points", torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)).to(normals), persistent=False)
+        self.register_buffer(
+            "points", torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)).to(normals), persistent=False
+        )
         self.frame: Tensor
         self.normals: Tensor
         self.offsets: Tensor
@@ -59,12 +74,16 @@ class PolytopeLaw(SuccessLaw):
         return torch.logsumexp(self._terms(centres)[0], -1) - math.log(len(self.points))
 
     def _terms(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """For each point its logarithmic weight, and where it stands from nu: the interval's ends (..., n) and the rest (..., n, m - 1)."""
+        """For each point its logarithmic weight, and where it stands from nu: the interval's ends (..., n)
+        and the rest (..., n, m - 1).
+        """
         flat = centres.reshape(-1, centres.shape[-1])
         room = self.offsets - flat @ self.normals.mT
         with torch.no_grad():
             unit = torch.ones(flat.shape[1], dtype=flat.dtype, device=flat.device)
-            move = project(torch.zeros_like(flat), unit, self.normals, room.detach()).points @ self.frame[:, 1:]
+            move = (
+                project(torch.zeros_like(flat), unit, self.normals, room.detach()).points @ self.frame[:, 1:]
+            )
         rotated = self.normals @ self.frame
         rest = self.points + move.unsqueeze(-2)
         left = room.unsqueeze(-2) - rest @ rotated[:, 1:].mT
@@ -73,17 +92,29 @@ class PolytopeLaw(SuccessLaw):
         near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -1e6)).amax(-1)
         far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, 1e6)).amin(-1)
         outside = ((pull.abs() <= 1e-12) & (left < 0)).any(-1) | (near >= far)
-        inner = log_interval(torch.where(outside, torch.zeros_like(near), near), torch.where(outside, torch.ones_like(far), far))
+        inner = log_interval(
+            torch.where(outside, torch.zeros_like(near), near),
+            torch.where(outside, torch.ones_like(far), far),
+        )
         ratio = -(self.points * move.unsqueeze(-2)).sum(-1) - 0.5 * move.square().sum(-1, keepdim=True)
         terms = torch.where(outside, torch.full_like(inner, -1e30), inner + ratio)
-        near, far = torch.where(outside, torch.zeros_like(near), near), torch.where(outside, torch.ones_like(far), far)
+        near, far = (
+            torch.where(outside, torch.zeros_like(near), near),
+            torch.where(outside, torch.ones_like(far), far),
+        )
         lead = centres.shape[:-1]
-        return terms.reshape(*lead, -1), near.reshape(*lead, -1), far.reshape(*lead, -1), rest.reshape(*lead, *rest.shape[-2:])
+        return (
+            terms.reshape(*lead, -1),
+            near.reshape(*lead, -1),
+            far.reshape(*lead, -1),
+            rest.reshape(*lead, *rest.shape[-2:]),
+        )
 
     def expansion(self, centres: Tensor) -> Expansion:
         """The slope by automatic differentiation, the curvature from moments.
 
-        Differentiating twice would be wrong: the integrand's slope jumps wherever another face becomes the nearest.
+        Differentiating twice would be wrong: the integrand's slope jumps wherever another face becomes the
+            nearest.
         """
         with torch.enable_grad():
             at = centres.detach().requires_grad_(True)

@@ -1,12 +1,13 @@
 """Canonical rectangles: the probability is a product of intervals.
 
-Let the faces of Q come along q <= m orthonormal directions a_i, l_i <= a_i' w <= u_i (a side may be open). Then
+Let the faces of Q come along q <= m orthonormal directions a_i, l_i <= a_i' w <= u_i (a side may be open).
+Then
 
     P(nu) = prod_i [ Phi(u_i - a_i' nu) - Phi(l_i - a_i' nu) ].
 
-One outcome is the case q = m = 1. In the outcomes' own units these are the regions M y <= d with M Sigma M' = I on one
-face of each pair, CARE's condition. Differences of Phi are taken between logarithms: far from the region, where both
-underflow, log P and its derivatives stay finite and right.
+One outcome is the case q = m = 1. In the outcomes' own units these are the regions M y <= d with M Sigma M' =
+I on one face of each pair, CARE's condition. Differences of Phi are taken between logarithms: far from the
+region, where both underflow, log P and its derivatives stay finite and right.
 
 Source: Qin et al. (2025b), Def. 3.1, Eq. 9-10 and App. C.
 
@@ -20,11 +21,12 @@ a law says log P, its slope and its curvature in nu. Both are moments of the tru
 
     grad log P = E[w | Q] - nu,       Hess log P = Cov[w | Q] - I,
 
-and log P is concave (Prekopa: P is the convolution of two log-concave functions), so that the curvature's eigenvalues lie
-in [-1, 0]. No condition on the region's shape is needed for that; the canonical rectangles of CARE are the case in which P
-is a product.
+and log P is concave (Prekopa: P is the convolution of two log-concave functions), so that the curvature's
+eigenvalues lie in [-1, 0]. No condition on the region's shape is needed for that; the canonical rectangles of
+CARE are the case in which P is a product.
 
-Source: Prekopa (1971); Qin et al. (2025b), Thm. 3.2 (canonical rectangles); for convex regions at large: ours.
+Source: Prekopa (1971); Qin et al. (2025b), Thm. 3.2 (canonical rectangles); for convex regions at large:
+ours.
 """
 
 import math
@@ -63,7 +65,9 @@ class SuccessLaw(nn.Module, ABC):
 
 
 def concave(curvature: Tensor) -> Tensor:
-    """The nearest curvature with eigenvalues in [-1, 0]: what rounding pushed out of its bounds is brought back, (..., m, m)."""
+    """The nearest curvature with eigenvalues in [-1, 0]: what rounding pushed out of its bounds is brought
+    back, (..., m, m).
+    """
     if curvature.shape[-1] == 1:
         return curvature.clamp(-1.0, 0.0)
     if curvature.shape[-1] == 2:
@@ -75,7 +79,13 @@ def concave(curvature: Tensor) -> Tensor:
         safe = radius.clamp_min(1e-300)
         along, across = (a - c) / 2 / safe, b / safe
         mean, half = (low + high) / 2, (high - low) / 2
-        return torch.stack([torch.stack([mean + half * along, half * across], -1), torch.stack([half * across, mean - half * along], -1)], -2)
+        return torch.stack(
+            [
+                torch.stack([mean + half * along, half * across], -1),
+                torch.stack([half * across, mean - half * along], -1),
+            ],
+            -2,
+        )
     values, vectors = torch.linalg.eigh((curvature + curvature.mT) / 2)
     return vectors * values.clamp(-1.0, 0.0).unsqueeze(-2) @ vectors.mT
 
@@ -92,7 +102,9 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
     high = torch.where(empty, low + 1.0, high)
     far, near = torch.special.log_ndtr(low), torch.special.log_ndtr(high)
     ratio = (far - near).clamp_max(-1e-300)
-    value = near + torch.where(ratio > -math.log(2), torch.log(-torch.expm1(ratio)), torch.log1p(-torch.exp(ratio)))
+    value = near + torch.where(
+        ratio > -math.log(2), torch.log(-torch.expm1(ratio)), torch.log1p(-torch.exp(ratio))
+    )
     return torch.where(empty, torch.full_like(value, -torch.inf), value)
 
 
@@ -116,8 +128,12 @@ class RectangleLaw(SuccessLaw):
     def __init__(self, directions: Tensor, lower: Tensor, upper: Tensor) -> None:
         super().__init__()
         gram = directions @ directions.mT
-        if not torch.allclose(gram, torch.eye(len(directions), dtype=gram.dtype, device=gram.device), atol=1e-6):
-            raise ValueError("expected orthonormal directions: this region is no canonical rectangle, use another law")
+        if not torch.allclose(
+            gram, torch.eye(len(directions), dtype=gram.dtype, device=gram.device), atol=1e-6
+        ):
+            raise ValueError(
+                "expected orthonormal directions: this region is no canonical rectangle, use another law"
+            )
         self.register_buffer("directions", directions, persistent=False)
         self.register_buffer("lower", lower.clamp(-OPEN, OPEN), persistent=False)
         self.register_buffer("upper", upper.clamp(-OPEN, OPEN), persistent=False)
@@ -133,7 +149,8 @@ class RectangleLaw(SuccessLaw):
     def expansion(self, centres: Tensor) -> Expansion:
         """In closed form.
 
-        Source: Qin et al. (2025b), Eq. 10 and App. C (gradient and Hessian; the Hessian's k'k there is a printing error for k k').
+        Source: Qin et al. (2025b), Eq. 10 and App. C (gradient and Hessian; the Hessian's k'k there is a
+            printing error for k k').
         """
         along = centres @ self.directions.mT
         low, high = self.lower - along, self.upper - along
@@ -141,11 +158,17 @@ class RectangleLaw(SuccessLaw):
         at_low, at_high = (log_density(low) - each).exp(), (log_density(high) - each).exp()
         first = at_low - at_high
         second = (low * at_low - high * at_high - first.square()).clamp(-1.0, 0.0)
-        return Expansion(each.sum(-1), first @ self.directions, (self.directions.mT * second.unsqueeze(-2)) @ self.directions)
+        return Expansion(
+            each.sum(-1),
+            first @ self.directions,
+            (self.directions.mT * second.unsqueeze(-2)) @ self.directions,
+        )
 
 
 def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleLaw | None:
-    """The rectangle {w : N w <= s}, or None where its faces are not pairwise parallel or orthogonal: normals (l, m), offsets (l,)."""
+    """The rectangle {w : N w <= s}, or None where its faces are not pairwise parallel or orthogonal: normals
+    (l, m), offsets (l,).
+    """
     length = normals.norm(dim=-1)
     unit, reach = normals / length.unsqueeze(-1), offsets / length
     directions: list[Tensor] = []

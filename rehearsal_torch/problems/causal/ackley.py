@@ -2,10 +2,12 @@
 
 With x_i = 4 (a_i - .5),
 
-    X_0 = mean x_i^2 + U_0,    X_1 = mean cos(2 pi x_i) + U_1,    Y = 20 exp(-.2 sqrt(X_0)) + exp(X_1) - 20 - e + U_2.
+    X_0 = mean x_i^2 + U_0,    X_1 = mean cos(2 pi x_i) + U_1,
+    Y = 20 exp(-.2 sqrt(X_0)) + exp(X_1) - 20 - e + U_2.
 
-The reward is Y. A negative X_0 counts as 0 under the root; the released code has no number there. Y falls with X_0 and rises with X_1,
-and a = .5 has both the smallest mean x^2 and the largest mean cosine: whatever the noise, it is the best action, exactly.
+The reward is Y. A negative X_0 counts as 0 under the root; the released code has no number there. Y falls
+with X_0 and rises with X_1, and a = .5 has both the smallest mean x^2 and the largest mean cosine: whatever
+the noise, it is the best action, exactly.
 
 Source: Sussex et al. (2023), released code; Astudillo and Frazier (2021).
 """
@@ -73,11 +75,21 @@ class Ackley(CausalWorld):
         seed: int = 0,
     ) -> None:
         if not scale >= 0:
-            raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
+            raise ValueError(
+                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
+            )
         self.scale = float(scale)
         parents = {"X0": ACTIONS, "X1": ACTIONS, "Y": ("X0", "X1")}
-        task = CausalTask(RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({"Y": 1.0}))
-        super().__init__(task, dict.fromkeys(("X0", "X1", "Y"), modal_noise(sigma, modes, reading, means, factors)), rounds, initial, seed)
+        task = CausalTask(
+            RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({"Y": 1.0})
+        )
+        super().__init__(
+            task,
+            dict.fromkeys(("X0", "X1", "Y"), modal_noise(sigma, modes, reading, means, factors)),
+            rounds,
+            initial,
+            seed,
+        )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The bowl, the ripples, or what they make."""
@@ -87,12 +99,19 @@ class Ackley(CausalWorld):
         return (bowl(actions) if node == "X0" else ripples(actions)) + self.scale * noise
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[Y | a]: the mean of the root over 4096 equally likely values of U_0, that of the exponential in closed form."""
+        """E[Y | a]: the mean of the root over 4096 equally likely values of U_0, that of the exponential in
+        closed form.
+        """
         actions = actions.double()
         law = self.noise["X1"]
-        rise = sum(w * math.exp(self.scale * m + (self.scale * d) ** 2 / 2) for w, m, d in zip(law.weights, law.means, law.deviations, strict=True))
+        rise = sum(
+            w * math.exp(self.scale * m + (self.scale * d) ** 2 / 2)
+            for w, m, d in zip(law.weights, law.means, law.deviations, strict=True)
+        )
         flat = bowl(actions).reshape(-1, 1)
-        mean = torch.cat([height(part + self.scale * self._likely).mean(-1) for part in flat.split(1000)]).reshape(actions.shape[:-1])
+        mean = torch.cat(
+            [height(part + self.scale * self._likely).mean(-1) for part in flat.split(1000)]
+        ).reshape(actions.shape[:-1])
         return mean + rise * torch.exp(ripples(actions)) - 20 - math.e + self.scale * self.noise["Y"].mean
 
     @cached_property

@@ -7,26 +7,31 @@ With s(x) = sqrt(x) sin x and x_i = 10 a_i,
     dgm      X_0 = -s(x_0) + (cos x_0 + 1.2) lambda U_0^4
              X_i = s(x_i) X_{i-1} + .1 (cos x_i + X_{i-1}^2 + 1.2) lambda U_i^4,        i = 1 ... 5,
 
-and the reward is X_5. A negative argument of s counts as 0; the paper does not say. `dgm_bounded` has X^2 / (1 + X^2 / 100) in place of X^2:
-squares of squares have moments that explode with lambda and sigma, until no number of draws shows the mean.
+and the reward is X_5. A negative argument of s counts as 0; the paper does not say. `dgm_bounded` has X^2 /
+(1 + X^2 / 100) in place of X^2: squares of squares have moments that explode with lambda and sigma, until no
+number of draws shows the mean.
 
-Of the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action is one of 2^6 corners,
-each a_i either at the largest or at the smallest mean. Of the other two it is *defined* as the mean over 65,536 evenly spread draws.
-For `dgm` the exact mean, a recursion of moments, is `exact_mean`: the two agree to .1 % at lambda = .3, sigma = .2; but at
-lambda = .3, sigma = .4 the exact mean is 10^38 at actions whose reward has a median of 4, made by draws that nobody will ever see.
+Of the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action
+is one of 2^6 corners, each a_i either at the largest or at the smallest mean. Of the other two it is
+*defined* as the mean over 65,536 evenly spread draws. For `dgm` the exact mean, a recursion of moments, is
+`exact_mean`: the two agree to .1 % at lambda = .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean
+is 10^38 at actions whose reward has a median of 4, made by draws that nobody will ever see.
 
-Source: Ren et al. (2025), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3); Sussex et al. (2023). The bounded variant is ours.
+Source: Ren et al. (2025), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3); Sussex et al. (2023). The
+bounded variant is ours.
 
 Moments along the chain of Alpine2 with decomposable noise.
 
-    X_0 = -s_0 + c_0 W_0,       X_i = s_i X_{i-1} + .1 (c_i + X_{i-1}^2) W_i,      W_i = lambda U_i^4 independent.
+    X_0 = -s_0 + c_0 W_0,       X_i = s_i X_{i-1} + .1 (c_i + X_{i-1}^2) W_i,
+    W_i = lambda U_i^4 independent.
 
 X_i^k is a polynomial in X_{i-1} of degree 2 k with coefficients that are moments of W_i:
 
-    E X_i^k = sum_j sum_l C(k, j) C(j, l) .1^j E[W^j] s_i^{k-j} c_i^{j-l} E X_{i-1}^{k-j+2l},      0 <= l <= j <= k,
+    E X_i^k = sum_j sum_l C(k, j) C(j, l) .1^j E[W^j] s_i^{k-j} c_i^{j-l} E X_{i-1}^{k-j+2l},
+    0 <= l <= j <= k,
 
-so the mean of the last of m + 1 nodes asks for 2^m moments of the first. Every moment is finite and exact; where lambda and sigma are
-large the mean is made by draws so rare that no simulation shows them.
+so the mean of the last of m + 1 nodes asks for 2^m moments of the first. Every moment is finite and exact;
+where lambda and sigma are large the mean is made by draws so rare that no simulation shows them.
 
 Source: own derivation, for Ren et al. (2025), Eq. 7.
 """
@@ -63,18 +68,28 @@ class QuarticMoments:
         self.law, self.scale = law, scale
         points, weights = law.nodes(80)  # exact to degree 159; U^4 to the power 2^5 has degree 128
         self._noise = [float(weights @ (scale * points**4) ** power) for power in range(2**LINKS + 1)]
-        # Of the first node, X^j with c^j; of the others, place by place from the last: what stands before s^{k-j} c^{j-l} E X^{k-j+2l}.
-        first = [(k, k - j, j, 0, comb(k, j) * self._noise[j]) for k in range(2**LINKS + 1) for j in range(k + 1)]
+        # Of the first node, X^j with c^j; of the others, place by place from the last: what stands before
+        # s^{k-j} c^{j-l} E X^{k-j+2l}.
+        first = [
+            (k, k - j, j, 0, comb(k, j) * self._noise[j]) for k in range(2**LINKS + 1) for j in range(k + 1)
+        ]
         self._terms = [_Terms(first, 2**LINKS)]
         for top in (2**place for place in reversed(range(LINKS))):
             kept = [(k, j, low) for k in range(top + 1) for j in range(k + 1) for low in range(j + 1)]
             factors = [comb(k, j) * comb(j, low) * 0.1**j * self._noise[j] for k, j, low in kept]
-            rows = [(k, k - j, j - low, k - j + 2 * low, factor) for (k, j, low), factor in zip(kept, factors, strict=True)]
+            rows = [
+                (k, k - j, j - low, k - j + 2 * low, factor)
+                for (k, j, low), factor in zip(kept, factors, strict=True)
+            ]
             self._terms.append(_Terms(rows, top))
 
     def noise_moment(self, power: int) -> float:
         """E[U^{4 power}], without lambda."""
-        return self._noise[power] / self.scale**power if self.scale else float(self.law.nodes(80)[1] @ self.law.nodes(80)[0] ** (4 * power))
+        return (
+            self._noise[power] / self.scale**power
+            if self.scale
+            else float(self.law.nodes(80)[1] @ self.law.nodes(80)[0] ** (4 * power))
+        )
 
     def last(self, slopes: Tensor, levels: Tensor) -> Tensor:
         """E of the last node: s_i and c_i, (..., 6) each -> (...)."""
@@ -89,7 +104,9 @@ class _Terms:
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int, float]], top: int) -> None:
         self.top = top
-        self.kept, self.slope, self.level, self.moment = (torch.tensor([row[place] for row in rows]) for place in range(4))
+        self.kept, self.slope, self.level, self.moment = (
+            torch.tensor([row[place] for row in rows]) for place in range(4)
+        )
         self.factor = torch.tensor([row[4] for row in rows], dtype=torch.float64)
 
     def sum(self, slope: Tensor, level: Tensor, moments: Tensor) -> Tensor:
@@ -146,10 +163,16 @@ class Alpine2(CausalWorld):
         seed: int = 0,
     ) -> None:
         if mechanism not in get_args(Mechanism) or not scale >= 0:
-            raise ValueError(f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0; got {mechanism!r} and {scale}")
+            raise ValueError(
+                f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0; got {mechanism!r} "
+                f"and {scale}"
+            )
         self.mechanism, self.scale = mechanism, float(scale)
         box = Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0)))
-        parents = {node: ((NODES[place - 1],) if place else ()) + (ACTIONS[place],) for place, node in enumerate(NODES)}
+        parents = {
+            node: ((NODES[place - 1],) if place else ()) + (ACTIONS[place],)
+            for place, node in enumerate(NODES)
+        }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
         law = modal_noise(sigma, modes, reading, means, factors)
         super().__init__(task, dict.fromkeys(NODES, law), rounds, initial, seed)
@@ -173,7 +196,9 @@ class Alpine2(CausalWorld):
         return values**2 if self.mechanism == "dgm" else values**2 / (1 + values**2 / BOUND)
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 evenly spread draws for the others."""
+        """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 evenly spread draws for the
+        others.
+        """
         if self.mechanism in ("anm", "non_dgm"):
             return self.exact_mean(actions)
         return self._averaged(actions.double(), self._even)
@@ -202,11 +227,16 @@ class Alpine2(CausalWorld):
         return hill(10 * actions[..., None] + self.scale * points) @ weights
 
     def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """The mean over draws of the first five noises (n, 5); the last one is integrated by itself, as X_5 is linear in U_5^4."""
+        """The mean over draws of the first five noises (n, 5); the last one is integrated by itself, as X_5
+        is linear in U_5^4.
+        """
         last = torch.full((len(noise), 1), self._moments.noise_moment(1) ** 0.25, dtype=torch.float64)
         draws = torch.cat([noise, last], -1)
         flat = actions.reshape(-1, 6)
-        parts = [self.simulate(part[:, None], draws)[..., -1].mean(-1) for part in flat.split(max(1, 2_000_000 // len(draws)))]
+        parts = [
+            self.simulate(part[:, None], draws)[..., -1].mean(-1)
+            for part in flat.split(max(1, 2_000_000 // len(draws)))
+        ]
         return torch.cat(parts).reshape(actions.shape[:-1])
 
     @cached_property
@@ -221,10 +251,15 @@ class Alpine2(CausalWorld):
     def _best(self) -> tuple[Tensor, float]:
         if self.mechanism in ("anm", "non_dgm"):
             return self._best_corner()
-        corners, few = torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64), even_draws([self.law] * 5, SEARCHED)
+        corners, few = (
+            torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64),
+            even_draws([self.law] * 5, SEARCHED),
+        )
         with torch.no_grad():
             first = corners[self._averaged(corners, few[:256]).topk(256).indices]
-        action, _ = best_action(lambda tried: self._averaged(tried, few), self.task.box, first, spread=256, refined=6, steps=50)
+        action, _ = best_action(
+            lambda tried: self._averaged(tried, few), self.task.box, first, spread=256, refined=6, steps=50
+        )
         action, value = best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
         return action, value
 
@@ -238,7 +273,9 @@ class Alpine2(CausalWorld):
 
     @property
     def optimal_value(self) -> float:
-        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best of 4096 corners and 256 Sobol points, improved."""
+        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best of 4096 corners and 256 Sobol points,
+        improved.
+        """
         return self._best[1]
 
     @property
@@ -247,11 +284,21 @@ class Alpine2(CausalWorld):
         return self._best[0]
 
     def median(self, actions: Tensor) -> Tensor:
-        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: what is usually seen where the mean is made by rare draws."""
+        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: what is usually seen where
+        the mean is made by rare draws.
+        """
         draws = even_draws([self.law] * 6, POWER)
         return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
 
     def card(self) -> Mapping[str, Any]:
         """The world's, the mechanism, the best action, and the median reward under it."""
-        facts = {"mechanism": self.mechanism, "best_action": [round(each, 5) for each in self.optimal_action.tolist()]}
-        return {**super().card(), **facts, "median at the optimum": float(self.median(self.optimal_action)), "source": "Ren et al. (2025), Sec. 11.3 and 11.4"}
+        facts = {
+            "mechanism": self.mechanism,
+            "best_action": [round(each, 5) for each in self.optimal_action.tolist()],
+        }
+        return {
+            **super().card(),
+            **facts,
+            "median at the optimum": float(self.median(self.optimal_action)),
+            "source": "Ren et al. (2025), Sec. 11.3 and 11.4",
+        }

@@ -1,11 +1,13 @@
 """Plankton in a chemostat: fewer dead animals tomorrow.
 
-Set are the nitrogen of the inflow and the juvenile and adult predators of today; the reward is minus tomorrow's dead, -D. Prey, predators and
-dead of today are context: roots, drawn together from the rows of the data. Eggs reach nothing that counts and are pruned.
+Set are the nitrogen of the inflow and the juvenile and adult predators of today; the reward is minus
+tomorrow's dead, -D. Prey, predators and dead of today are context: roots, drawn together from the rows of the
+data. Eggs reach nothing that counts and are pruned.
 
-Two laws: `gp`, fitted to the measurements, and `ode`. Both are smoke tests, not rankings. In the measurements J is A / 5 exactly, the inflow
-is the same in C1 ... C4, and the three actions move E[-D] by less than .05 where the noise has a deviation of .76. In the differential
-equations the dead grow with J and A, so that J = A = 0 is the best action, exactly, whatever the inflow.
+Two laws: `gp`, fitted to the measurements, and `ode`. Both are smoke tests, not rankings. In the measurements
+J is A / 5 exactly, the inflow is the same in C1 ... C4, and the three actions move E[-D] by less than .05
+where the noise has a deviation of .76. In the differential equations the dead grow with J and A, so that J =
+A = 0 is the best action, exactly, whatever the inflow.
 
 Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020); Aglietti et al. (2021).
 """
@@ -72,7 +74,10 @@ class Chemostat(CausalWorld):
         seed: int = 0,
     ) -> None:
         if scm not in ("gp", "ode") or not 0 <= hatching <= 1 or not sigma >= 0:
-            raise ValueError(f"expected scm gp or ode, hatching in [0, 1] and sigma of at least 0; got {scm!r}, {hatching} and {sigma}")
+            raise ValueError(
+                f"expected scm gp or ode, hatching in [0, 1] and sigma of at least 0; got {scm!r}, "
+                f"{hatching} and {sigma}"
+            )
         self.scm, self.sigma = scm, float(sigma)
         self.law: ChemostatLaw
         if scm == "gp":
@@ -81,25 +86,41 @@ class Chemostat(CausalWorld):
             self.contexts = before[:, [VARIABLES.index(name[0]) for name in ROOTS]]
         else:
             self.law, self.contexts = DailyEquations(hatching), equation_states()
-        task = CausalTask(RehearsalGraph.of({**dict.fromkeys((*ROOTS, "E0"), ()), **PARENTS}), Box.of(BOUNDS), WeightedSum({"D": -1.0}))
+        task = CausalTask(
+            RehearsalGraph.of({**dict.fromkeys((*ROOTS, "E0"), ()), **PARENTS}),
+            Box.of(BOUNDS),
+            WeightedSum({"D": -1.0}),
+        )
         # Of the roots, mean and deviation: what is drawn are whole rows.
-        laws = {name: MixtureNoise((1.0,), (float(column.mean()),), (float(column.std()),)) for name, column in zip(ROOTS, self.contexts.T, strict=True)}
+        laws = {
+            name: MixtureNoise((1.0,), (float(column.mean()),), (float(column.std()),))
+            for name, column in zip(ROOTS, self.contexts.T, strict=True)
+        }
         super().__init__(task, {**dict.fromkeys(task.nodes, STANDARD), **laws}, rounds, initial, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """A root is its noise; the others follow from the day before."""
-        return noise if node in ROOTS else self.law.mean(node, inputs) + self.sigma * self.law.deviation(node) * noise
+        return (
+            noise
+            if node in ROOTS
+            else self.law.mean(node, inputs) + self.sigma * self.law.deviation(node) * noise
+        )
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
         """Roots: rows of the contexts, drawn together. The other nodes: standard normal draws."""
-        return self._with_contexts(torch.from_numpy(stream.standard_normal((count, len(self.task.nodes)))), stream.integers(len(self.contexts), size=count))
+        return self._with_contexts(
+            torch.from_numpy(stream.standard_normal((count, len(self.task.nodes)))),
+            stream.integers(len(self.contexts), size=count),
+        )
 
     def _with_contexts(self, noise: Tensor, chosen: Any) -> Tensor:
         noise[:, [self.task.nodes.index(name) for name in ROOTS]] = self.contexts[chosen]
         return noise
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[-D | a]: the mean over all contexts, each with evenly spread noise of its own; D's own noise has mean 0."""
+        """E[-D | a]: the mean over all contexts, each with evenly spread noise of its own; D's own noise has
+        mean 0.
+        """
         return self._averaged(actions, self._even)
 
     def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
@@ -120,7 +141,9 @@ class Chemostat(CausalWorld):
             action = torch.tensor([80.0, 0.0, 0.0], dtype=torch.float64)
             return action, float(self.expected(action))
         few = self._even[:: max(1, len(self._even) // 200)]
-        action, _ = best_action(lambda tried: self._averaged(tried, few), self.task.box, spread=128, refined=4, steps=40)
+        action, _ = best_action(
+            lambda tried: self._averaged(tried, few), self.task.box, spread=128, refined=4, steps=40
+        )
         return best_action(self.expected, self.task.box, action[None], spread=16, refined=2, steps=20)
 
     @property
@@ -135,6 +158,17 @@ class Chemostat(CausalWorld):
 
     def card(self) -> Mapping[str, Any]:
         """The world's, which law it has, where its roots come from, and what it must not be used for."""
-        facts = {"scm": self.scm, "contexts": len(self.contexts), "roots": "rows, drawn together; their laws above are mean and deviation alone"}
-        caution = "a smoke test: the fitted law is nearly flat in the actions, the equations have a trivial optimum"
-        return {**super().card(), **facts, "caution": caution, "source": "Ren et al. (2025), Sec. 7.5 and 11.6; data: Blasius et al. (2020), CC BY 4.0"}
+        facts = {
+            "scm": self.scm,
+            "contexts": len(self.contexts),
+            "roots": "rows, drawn together; their laws above are mean and deviation alone",
+        }
+        caution = (
+            "a smoke test: the fitted law is nearly flat in the actions, the equations have a trivial optimum"
+        )
+        return {
+            **super().card(),
+            **facts,
+            "caution": caution,
+            "source": "Ren et al. (2025), Sec. 7.5 and 11.6; data: Blasius et al. (2020), CC BY 4.0",
+        }

@@ -2,39 +2,51 @@
 
 Both follow the graph
 
-    N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'        (' is the day before).
+    N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'
+    (' is the day before).
 
-Fitted: the posterior mean of a Gaussian process with a normal error, x = m(z) + s U, learnt from pairs of days. Differential
-equations, with each one integrated over the day while what else it reads keeps the value that the graph gives it:
+Fitted: the posterior mean of a Gaussian process with a normal error, x = m(z) + s U, learnt from pairs of
+days. Differential equations, with each one integrated over the day while what else it reads keeps the value
+that the graph gives it:
 
-    N' = delta (N_in - N) - r_P N P / (K_P + N),      P' = r_P N P / (K_P + N) - delta P,      J' = -(m + delta) J,
-    A' = beta R - (m + delta) A,      D' = m (J + A) - delta D,      R = F_B(P) A' e^{-delta theta} from the hour theta on,
+    N' = delta (N_in - N) - r_P N P / (K_P + N),      P' = r_P N P / (K_P + N) - delta P,
+    J' = -(m + delta) J,
+    A' = beta R - (m + delta) A,      D' = m (J + A) - delta D,
+    R = F_B(P) A' e^{-delta theta} from the hour theta on,
     F_B(P) = r_B P^k / (K_B^k + P^k).
 
-What hatches is adult at once (tau = 0), so juveniles only die and leave. With theta = 1 nothing hatches within the day, and nitrogen and algae
-do not reach the dead. Grazing is left out of P, as the graph has no animals there. D is exact where nothing hatches.
+What hatches is adult at once (tau = 0), so juveniles only die and leave. With theta = 1 nothing hatches
+within the day, and nitrogen and algae do not reach the dead. Grazing is left out of P, as the graph has no
+animals there. D is exact where nothing hatches.
 
-Source: Ren et al. (2025), Eq. 9-14; Blasius et al. (2020) in the form of Aglietti et al. (2021), released code; the nodewise integration is ours.
+Source: Ren et al. (2025), Eq. 9-14; Blasius et al. (2020) in the form of Aglietti et al. (2021), released
+code; the nodewise integration is ours.
 
 A chemostat of algae, rotifers and their dead: the rows of ten long-term experiments.
 
 From the measured columns, with gaps filled by cubic interpolation and negative values set to 0,
 
-    N = 28 algae,   P = .57 rotifers,   D = .57 dead,   E = .57 eggs,   B = 5 eggs / egg ratio,   A = .285 B,   J = .057 B,
+    N = 28 algae,   P = .57 rotifers,   D = .57 dead,   E = .57 eggs,   B = 5 eggs / egg ratio,   A = .285 B,
+    J = .057 B,
 
-so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential equations that the
-letters come from.
+so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential
+equations that the letters come from.
 
-Source: Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0; preparation as in Aglietti et al. (2021).
+Source: Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0; preparation as in Aglietti et al.
+(2021).
 
 Days of a chemostat, from its differential equations: the context in which one day is played.
 
-    N' = delta (N_in - N) - F_P P,   P' = F_P P - F_B (beta J + A) / eps - delta P,   E' = R_E - R_J - delta E,   J' = -(m + delta) J,
-    A' = beta R_J - (m + delta) A,   D' = m (J + A) - delta D,   R_E = F_B A,   R_J(t) = R_E(t - theta) e^{-delta theta},      theta = 1 day,
+    N' = delta (N_in - N) - F_P P,   P' = F_P P - F_B (beta J + A) / eps - delta P,
+    E' = R_E - R_J - delta E,   J' = -(m + delta) J,
+    A' = beta R_J - (m + delta) A,   D' = m (J + A) - delta D,   R_E = F_B A,
+    R_J(t) = R_E(t - theta) e^{-delta theta},      theta = 1 day,
 
-from N = 41.3, P = 2.716, J = 1.23, A = 6.15, D = 0, by Euler steps of a hundredth of a day. Predator and prey circle around each other.
+from N = 41.3, P = 2.716, J = 1.23, A = 6.15, D = 0, by Euler steps of a hundredth of a day. Predator and prey
+circle around each other.
 
-Source: Blasius et al. (2020) in the form of Aglietti et al. (2021), released code (tau = 0: what hatches is adult at once).
+Source: Blasius et al. (2020) in the form of Aglietti et al. (2021), released code (tau = 0: what hatches is
+adult at once).
 """
 
 import math
@@ -64,8 +76,10 @@ COLUMNS = (
     "external medium (mu mol N / l)",
 )
 HOW = (
-    "the ten files C1.csv ... C10.csv of doi:10.6084/m9.figshare.10045976 (CC BY 4.0) belong there: download them from"
-    " https://figshare.com/articles/dataset/10045976 into one folder and set path= to it, or use scm=ode, which needs no data"
+    "the ten files C1.csv ... C10.csv of doi:10.6084/m9.figshare.10045976 (CC BY 4.0) belong there: download "
+    "them from"
+    " https://figshare.com/articles/dataset/10045976 into one folder and set path= to it, or use scm=ode, "
+    "which needs no data"
 )
 
 
@@ -96,11 +110,21 @@ def _prepared(file: Path) -> Tensor:
     frame = table_file(file)
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
-        raise TableError(f"{file} has no column {missing}: expected those of doi:10.6084/m9.figshare.10045976, {list(COLUMNS)}")
-    filled = frame[list(COLUMNS)].astype(float).interpolate(method="cubic").fillna(0.0).clip(lower=0.0).to_numpy()
+        raise TableError(
+            f"{file} has no column {missing}: expected those of doi:10.6084/m9.figshare.10045976, "
+            f"{list(COLUMNS)}"
+        )
+    filled = (
+        frame[list(COLUMNS)].astype(float).interpolate(method="cubic").fillna(0.0).clip(lower=0.0).to_numpy()
+    )
     algae, rotifers, ratio, eggs, dead, medium = filled.T
     biomass = np.where(ratio > 0, 5 * eggs / np.where(ratio > 0, ratio, 1.0), 0.0)
-    return torch.from_numpy(np.stack([medium, 28 * algae, 0.57 * rotifers, 0.057 * biomass, 0.285 * biomass, 0.57 * eggs, 0.57 * dead], -1))
+    return torch.from_numpy(
+        np.stack(
+            [medium, 28 * algae, 0.57 * rotifers, 0.057 * biomass, 0.285 * biomass, 0.57 * eggs, 0.57 * dead],
+            -1,
+        )
+    )
 
 
 PARENTS = {
@@ -181,11 +205,17 @@ class FittedProcesses(ChemostatLaw):
         place = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()
         known = {f"{name}0": before[place, column] for column, name in enumerate(VARIABLES)}
         known.update({name: after[place, column] for column, name in enumerate(VARIABLES)})
-        self._learnt = {node: _Process(torch.stack([known[name] for name in names], -1), known[node]) for node, names in PARENTS.items() if node not in ("E",)}
+        self._learnt = {
+            node: _Process(torch.stack([known[name] for name in names], -1), known[node])
+            for node, names in PARENTS.items()
+            if node not in ("E",)
+        }
 
     def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
         """The posterior mean."""
-        return self._learnt[node].mean(torch.stack(torch.broadcast_tensors(*(inputs[name] for name in PARENTS[node])), -1))
+        return self._learnt[node].mean(
+            torch.stack(torch.broadcast_tensors(*(inputs[name] for name in PARENTS[node])), -1)
+        )
 
     def deviation(self, node: str) -> float:
         """The error's standard deviation."""
@@ -193,7 +223,9 @@ class FittedProcesses(ChemostatLaw):
 
 
 class _Process:
-    """One Gaussian process: squared-exponential kernel with a length for each input, on standardised values; a constant input is left out."""
+    """One Gaussian process: squared-exponential kernel with a length for each input, on standardised values;
+    a constant input is left out.
+    """
 
     def __init__(self, inputs: Tensor, values: Tensor) -> None:
         self.kept = inputs.std(0) > 0
@@ -201,7 +233,9 @@ class _Process:
         self.centre, self.spread = kept.mean(0), kept.std(0)
         self.level, self.unit = values.mean(), values.std()
         scaled = ((kept - self.centre) / self.spread).numpy()
-        kernel = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3)) + WhiteKernel(0.5, (1e-4, 10.0))
+        kernel = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3)) + WhiteKernel(
+            0.5, (1e-4, 10.0)
+        )
         process = GaussianProcessRegressor(kernel, random_state=0)
         with warnings.catch_warnings():
             # A length at its upper bound means that the input does not matter; that is an answer.
@@ -209,7 +243,10 @@ class _Process:
             process.fit(scaled, ((values - self.level) / self.unit).numpy())
         found = process.kernel_
         self.lengths = torch.as_tensor(found.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
-        self.points, self.weights = torch.from_numpy(scaled) / self.lengths, float(found.k1.k1.constant_value) * torch.from_numpy(process.alpha_)
+        self.points, self.weights = (
+            torch.from_numpy(scaled) / self.lengths,
+            float(found.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
+        )
         self.noise = float(found.k2.noise_level) ** 0.5 * float(self.unit)
 
     def mean(self, inputs: Tensor) -> Tensor:
@@ -240,7 +277,10 @@ def equation_states() -> Tensor:
         hatched = laid[late] * math.exp(-DILUTION * DELAY) if late >= 0 else 0.0
         nitrogen, prey, young, adult, dead = (
             nitrogen + step * (DILUTION * (INFLOW - nitrogen) - uptake * prey),
-            max(0.0, prey + step * (uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey)),
+            max(
+                0.0,
+                prey + step * (uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey),
+            ),
             young - step * (DEATH + DILUTION) * young,
             adult + step * (BETA * hatched - (DEATH + DILUTION) * adult),
             dead + step * (DEATH * (young + adult) - DILUTION * dead),

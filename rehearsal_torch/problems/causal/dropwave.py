@@ -1,15 +1,18 @@
 """Dropwave: two actions, two nodes, rings around a centre.
 
-    r = |(10.24 a_0 - 5.12, 10.24 a_1 - 5.12)|,    X = r + lambda U_X,    Y = (1 + cos 12 X) / (2 + X^2 / 2) + lambda U_Y.
+    r = |(10.24 a_0 - 5.12, 10.24 a_1 - 5.12)|,    X = r + lambda U_X,
+    Y = (1 + cos 12 X) / (2 + X^2 / 2) + lambda U_Y.
 
-The reward is Y. E[Y | a] depends on r alone: an integral over U_X. With the paper's two modes and lambda = 1, sigma = .1, the best
-action is not the centre but a ring around it, at r = .156: noise with two modes is lucky on one of them there.
+The reward is Y. E[Y | a] depends on r alone: an integral over U_X. With the paper's two modes and lambda = 1,
+sigma = .1, the best action is not the centre but a ring around it, at r = .156: noise with two modes is lucky
+on one of them there.
 
-In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X (`fed_on: false`): X is then r measured with an
-error, and the maximum is 1 + lambda E[U_Y], at the centre.
+In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X (`fed_on: false`): X is
+then r measured with an error, and the maximum is 1 + lambda E[U_Y], at the centre.
 
-The maximum is certified on a grid of r of step h: the wave's second derivative is nowhere larger than 80, hence nor is that of its mean,
-and no r is better than the best grid point by more than 80 (h / 2)^2 / 2 = 1e-5.
+The maximum is certified on a grid of r of step h: the wave's second derivative is nowhere larger than 80,
+hence nor is that of its mean, and no r is better than the best grid point by more than 80 (h / 2)^2 / 2 =
+1e-5.
 
 Source: Ren et al. (2025), Sec. 7.2, 11.2 and 11.10 (Table 2); Sussex et al. (2023). Three modes are ours.
 """
@@ -30,7 +33,11 @@ from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.spaces.box import Box
 
 RADIUS_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.2, 0.4), (1.4, 1.0)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
-HEIGHT_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.1, 0.05), (0.32, 0.32)), 3: ((-0.1, 0.0, 0.1), (0.32, 0.32, 0.32))}
+HEIGHT_MODES = {
+    1: ((0.0,), (1.0,)),
+    2: ((-0.1, 0.05), (0.32, 0.32)),
+    3: ((-0.1, 0.0, 0.1), (0.32, 0.32, 0.32)),
+}
 ORDER = 256
 GRID = 1e-3
 CURVATURE = 80.0
@@ -49,7 +56,8 @@ class Dropwave(CausalWorld):
         scale: lambda, which multiplies the noise of both nodes.
         modes: Modes of the noise: 1 (a normal law), 2 (the paper's) or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
-        fed_on: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released code of MCBO).
+        fed_on: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released
+            code of MCBO).
         rounds: T.
         initial: Rows of the start design; None for 6.
         seed: Decides the start design and the noise of the answers.
@@ -67,11 +75,16 @@ class Dropwave(CausalWorld):
         seed: int = 0,
     ) -> None:
         if not scale >= 0:
-            raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
+            raise ValueError(
+                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
+            )
         self.scale, self.fed_on = float(scale), fed_on
         box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
         task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
-        laws = {"X": modal_noise(sigma, modes, reading, choices=RADIUS_MODES), "Y": modal_noise(sigma, modes, reading, choices=HEIGHT_MODES)}
+        laws = {
+            "X": modal_noise(sigma, modes, reading, choices=RADIUS_MODES),
+            "Y": modal_noise(sigma, modes, reading, choices=HEIGHT_MODES),
+        }
         super().__init__(task, laws, rounds, initial, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
@@ -113,8 +126,15 @@ class Dropwave(CausalWorld):
         grid = torch.arange(0, ends, GRID, dtype=torch.float64)
         top = float(grid[torch.cat([self._at(part) for part in grid.split(1000)]).argmax()])
         around = (max(0.0, top - GRID), min(ends, top + GRID))
-        polished = minimize_scalar(lambda r: -float(self._at(torch.tensor(r, dtype=torch.float64))), bounds=around, method="bounded", options={"xatol": 1e-9})
-        return float(max((top, float(polished.x)), key=lambda r: float(self._at(torch.tensor(r, dtype=torch.float64)))))
+        polished = minimize_scalar(
+            lambda r: -float(self._at(torch.tensor(r, dtype=torch.float64))),
+            bounds=around,
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        return float(
+            max((top, float(polished.x)), key=lambda r: float(self._at(torch.tensor(r, dtype=torch.float64))))
+        )
 
     @property
     def optimal_action(self) -> Tensor:
@@ -135,7 +155,13 @@ class Dropwave(CausalWorld):
         return CURVATURE * (GRID / 2) ** 2 / 2
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, the radius of the best ring, the value at the centre, and the bound on what the optimum lacks."""
+        """The world's, the radius of the best ring, the value at the centre, and the bound on what the
+        optimum lacks.
+        """
         centre = float(self.expected(torch.full((2,), 0.5, dtype=torch.float64)))
-        facts = {"best_radius": round(self.best_radius, 6), "at the centre": centre, "optimum is certified to": self.gap}
+        facts = {
+            "best_radius": round(self.best_radius, 6),
+            "at the centre": centre,
+            "optimum is certified to": self.gap,
+        }
         return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 7.2 and 11.2"}

@@ -1,16 +1,19 @@
-"""Calibrating an epidemic: two groups, three periods, and rates of contact that should explain what was measured.
+"""Calibrating an epidemic: two groups, three periods, and rates of contact that should explain what was
+measured.
 
 Of group i, I_{i,t} percent are infectious. With rates b_{ij,t} and a share g that recovers in a period,
 
-    I_{i,t} = I_{i,t-1} (1 - g) + (1 - I_{i,t-1} / 100) sum_j b_{ij,t} I_{j,t-1} + U_{i,t},      I_{i,0} = 1,    t = 1, 2, 3,
+    I_{i,t} = I_{i,t-1} (1 - g) + (1 - I_{i,t-1} / 100) sum_j b_{ij,t} I_{j,t-1} + U_{i,t},      I_{i,0} = 1,
+    t = 1, 2, 3,
 
-and the reward is -mean_{i,t} (I_{i,t} - target_{i,t})^2 (Ren et al.) or the negative sum (Astudillo and Frazier). Targets are what the true
-rates give without noise. Noise is in percent, is fed on, and nothing is cut off at 0.
+and the reward is -mean_{i,t} (I_{i,t} - target_{i,t})^2 (Ren et al.) or the negative sum (Astudillo and
+Frazier). Targets are what the true rates give without noise. Noise is in percent, is fed on, and nothing is
+cut off at 0.
 
-The reward is a polynomial: of degree 8 in the noise of t = 1, 4 in that of t = 2, 2 in that of t = 3. A Gauss rule with 5 x 5 x 3 x 3
-points gives E[r | a] exactly. Its maximum is not at the true rates: spread costs as well, and lower rates carry less of it on. No a
-reaches more than -Var U (the mean; 6 times that, the sum), as every node has noise of its own. The largest value is searched for from
-many starts.
+The reward is a polynomial: of degree 8 in the noise of t = 1, 4 in that of t = 2, 2 in that of t = 3. A Gauss
+rule with 5 x 5 x 3 x 3 points gives E[r | a] exactly. Its maximum is not at the true rates: spread costs as
+well, and lower rates carry less of it on. No a reaches more than -Var U (the mean; 6 times that, the sum), as
+every node has noise of its own. The largest value is searched for from many starts.
 
 Source: Ren et al. (2025), Sec. 7.4 and 11.5; the true rates: released code of Astudillo and Frazier (2021).
 """
@@ -50,8 +53,8 @@ class Epidemic(CausalWorld):
     Args:
         sigma: The noise level, in percent.
         actions: 12, the rates, or 13, the recovery as well.
-        inputs: What a node is said to follow from, beside its parents: the "block" of the four rates of its period (as in the released code), or the
-            two of its own "row", which alone matter.
+        inputs: What a node is said to follow from, beside its parents: the "block" of the four rates of its
+            period (as in the released code), or the two of its own "row", which alone matter.
         total: Whether errors are summed (Astudillo and Frazier) or averaged (Ren et al.).
         modes: Modes of the noise: 1, 2 or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
@@ -77,7 +80,9 @@ class Epidemic(CausalWorld):
         seed: int = 0,
     ) -> None:
         if actions not in (12, 13) or inputs not in ("block", "row"):
-            raise ValueError(f"expected 12 or 13 actions and inputs of block or row; got {actions} and {inputs!r}")
+            raise ValueError(
+                f"expected 12 or 13 actions and inputs of block or row; got {actions} and {inputs!r}"
+            )
         rates = [rate(group, source, period) for period in PERIODS for group in GROUPS for source in GROUPS]
         box = Box.of(dict.fromkeys(rates + [RECOVERS] * (actions == 13), (0.0, 1.0)))
         parents = {}
@@ -85,24 +90,48 @@ class Epidemic(CausalWorld):
             group, period = int(node[1]), int(node[2])
             before = [f"I{other}{period - 1}" for other in GROUPS] if period > 1 else []
             rows = GROUPS if inputs == "block" else (group,)
-            parents[node] = [*before, *(rate(row, source, period) for row in rows for source in GROUPS), *([RECOVERS] if actions == 13 else [])]
+            parents[node] = [
+                *before,
+                *(rate(row, source, period) for row in rows for source in GROUPS),
+                *([RECOVERS] if actions == 13 else []),
+            ]
         truth = [each for block in RATES for row in block for each in row] + [RECOVERY] * (actions == 13)
         self.total, self.true_action = total, torch.tensor(truth, dtype=torch.float64)
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets(), mean=not total))
-        super().__init__(task, dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)), rounds, initial, seed)
+        super().__init__(
+            task,
+            dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)),
+            rounds,
+            initial,
+            seed,
+        )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One group, one period on."""
         group, period = int(node[1]), int(node[2])
-        before = {other: inputs[f"I{other}{period - 1}"] if period > 1 else torch.tensor(START, dtype=torch.float64) for other in GROUPS}
-        met = sum((inputs[rate(group, source, period)] * before[source] for source in GROUPS), torch.zeros((), dtype=torch.float64))
-        return before[group] * (1 - inputs.get(RECOVERS, torch.tensor(RECOVERY, dtype=torch.float64))) + (1 - before[group] / 100) * met + noise
+        before = {
+            other: inputs[f"I{other}{period - 1}"] if period > 1 else torch.tensor(START, dtype=torch.float64)
+            for other in GROUPS
+        }
+        met = sum(
+            (inputs[rate(group, source, period)] * before[source] for source in GROUPS),
+            torch.zeros((), dtype=torch.float64),
+        )
+        return (
+            before[group] * (1 - inputs.get(RECOVERS, torch.tensor(RECOVERY, dtype=torch.float64)))
+            + (1 - before[group] / 100) * met
+            + noise
+        )
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], exact: a Gauss rule of the noise of t = 1 and t = 2, and the variance of that of t = 3."""
+        """E[r | a], exact: a Gauss rule of the noise of t = 1 and t = 2, and the variance of that of t =
+        3.
+        """
         points, weights = self._rule
         flat = actions.double().reshape(-1, actions.shape[-1])
-        mean = torch.cat([self.rewards(self.simulate(part[:, None], points)) @ weights for part in flat.split(1000)])
+        mean = torch.cat(
+            [self.rewards(self.simulate(part[:, None], points)) @ weights for part in flat.split(1000)]
+        )
         lost = self.noise[NODES[-1]].variance * (2.0 if self.total else 1 / 3)
         return mean.reshape(actions.shape[:-1]) - lost
 
@@ -114,7 +143,9 @@ class Epidemic(CausalWorld):
 
     @cached_property
     def _best(self) -> tuple[Tensor, float]:
-        return best_action(self.expected, self.task.box, self.true_action[None], spread=1024, refined=8, steps=500)
+        return best_action(
+            self.expected, self.task.box, self.true_action[None], spread=1024, refined=8, steps=500
+        )
 
     @property
     def optimal_value(self) -> float:
@@ -134,12 +165,19 @@ class Epidemic(CausalWorld):
     def card(self) -> Mapping[str, Any]:
         """The world's, the reward at the true rates, and what no action can exceed."""
         facts = {"at the true rates": float(self.expected(self.true_action)), "ceiling": self.ceiling}
-        return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 7.4 and 11.5; Astudillo and Frazier (2021)"}
+        return {
+            **super().card(),
+            **facts,
+            "source": "Ren et al. (2025), Sec. 7.4 and 11.5; Astudillo and Frazier (2021)",
+        }
 
 
 def _targets() -> dict[str, float]:
     state, found = [START, START], {}
     for period, rates in zip(PERIODS, RATES, strict=True):
-        state = [own * (1 - RECOVERY) + (1 - own / 100) * (row[0] * state[0] + row[1] * state[1]) for own, row in zip(state, rates, strict=True)]
+        state = [
+            own * (1 - RECOVERY) + (1 - own / 100) * (row[0] * state[0] + row[1] * state[1])
+            for own, row in zip(state, rates, strict=True)
+        ]
         found.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
     return found

@@ -10,8 +10,8 @@ The exogenous noise of the synthetic problems: one, two or three modes.
     two    .5 N(mu_1, c_1 sigma^2) + .5 N(mu_2, c_2 sigma^2)
     three  (N(mu_1, c_1 sigma^2) + N(mu_2, c_2 sigma^2) + N(mu_3, c_3 sigma^2)) / 3
 
-The paper gives ranges of mu and c, but values for Dropwave alone. Where it gives ranges, means are symmetric here, so that the
-noise has mean zero and an additive model keeps the best action that it has without noise.
+The paper gives ranges of mu and c, but values for Dropwave alone. Where it gives ranges, means are symmetric
+here, so that the noise has mean zero and an additive model keeps the best action that it has without noise.
 
 Source: Ren et al. (2025), Eq. 6, Eq. 15, Sec. 11.2 and 11.3; the values of mu and c are ours.
 
@@ -19,8 +19,8 @@ Evenly spread draws of independent noises.
 
     u_i = F_i^{-1}(v_i),        v a scrambled Sobol sequence in the unit cube.
 
-Means over them are off by about 1/n for smooth functions, where independent draws are off by 1/sqrt(n); being the same for every
-action, they make the mean a smooth function of the action.
+Means over them are off by about 1/n for smooth functions, where independent draws are off by 1/sqrt(n); being
+the same for every action, they make the mean a smooth function of the action.
 
 Source: Owen (1998).
 
@@ -30,9 +30,9 @@ Points u_j and weights w_j, j = 1 ... q, with
 
     sum_j w_j f(u_j) = E f(U)      for every polynomial f of degree at most 2 q - 1:
 
-the eigenvalues of the Jacobi matrix of the polynomials that are orthogonal under the law, and the squared first components of its
-eigenvectors. A few points of the mixture do what many of its components would need. Rules of several independent noises
-multiply.
+the eigenvalues of the Jacobi matrix of the polynomials that are orthogonal under the law, and the squared
+first components of its eigenvectors. A few points of the mixture do what many of its components would need.
+Rules of several independent noises multiply.
 
 Source: Golub and Welsch (1969); the Lanczos process on a fine discrete law (Gautschi, 2004, Sec. 2.2.3).
 """
@@ -70,9 +70,15 @@ class MixtureNoise:
 
     def __post_init__(self) -> None:
         if not len(self.weights) == len(self.means) == len(self.deviations) > 0:
-            raise ValueError(f"expected as many weights as means and deviations; got {self.weights}, {self.means}, {self.deviations}")
+            raise ValueError(
+                f"expected as many weights as means and deviations; got {self.weights}, {self.means}, "
+                f"{self.deviations}"
+            )
         if min(self.weights) <= 0 or abs(sum(self.weights) - 1) > 1e-9 or min(self.deviations) < 0:
-            raise ValueError(f"expected positive weights that sum to 1 and deviations of at least 0; got {self.weights}, {self.deviations}")
+            raise ValueError(
+                f"expected positive weights that sum to 1 and deviations of at least 0; got {self.weights}, "
+                f"{self.deviations}"
+            )
 
     @classmethod
     def of(
@@ -83,19 +89,27 @@ class MixtureNoise:
         weights: Sequence[float] | None = None,
         reading: NoiseReading = "variance",
     ) -> "MixtureNoise":
-        """The paper's parameters: component c is N(mu_c, c_c sigma^2); where `reading` is "std", its standard deviation is c_c sigma.
+        """The paper's parameters: component c is N(mu_c, c_c sigma^2); where `reading` is "std", its standard
+        deviation is c_c sigma.
 
         Args:
             sigma: The noise level.
             means: mu_c.
             factors: c_c.
             weights: w_c; None for equal ones.
-            reading: The newest paper writes a variance, c_c sigma^2; an earlier version a standard deviation, c_c sigma.
+            reading: The newest paper writes a variance, c_c sigma^2; an earlier version a standard deviation,
+                c_c sigma.
         """
         if sigma < 0 or reading not in ("variance", "std"):
-            raise ValueError(f"expected sigma >= 0 and a reading of variance or std; got {sigma} and {reading!r}")
+            raise ValueError(
+                f"expected sigma >= 0 and a reading of variance or std; got {sigma} and {reading!r}"
+            )
         deviations = [factor * sigma if reading == "std" else factor**0.5 * sigma for factor in factors]
-        return cls(tuple([1 / len(means)] * len(means) if weights is None else weights), tuple(means), tuple(deviations))
+        return cls(
+            tuple([1 / len(means)] * len(means) if weights is None else weights),
+            tuple(means),
+            tuple(deviations),
+        )
 
     @property
     def mean(self) -> float:
@@ -110,7 +124,9 @@ class MixtureNoise:
     def draw(self, count: int, stream: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws, (count,)."""
         which = stream.choice(len(self.weights), size=count, p=self.weights)
-        return np.asarray(self.means)[which] + np.asarray(self.deviations)[which] * stream.standard_normal(count)
+        return np.asarray(self.means)[which] + np.asarray(self.deviations)[which] * stream.standard_normal(
+            count
+        )
 
     def nodes(self, order: int = 64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gauss-Hermite points and weights, (m * order,) each: sum_j w_j f(u_j) = E f(U) for smooth f."""
@@ -122,7 +138,9 @@ class MixtureNoise:
     def cdf(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(U <= u), any shape."""
         scale = np.maximum(np.asarray(self.deviations), 1e-12)
-        return np.asarray(norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights))
+        return np.asarray(
+            norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
+        )
 
 
 STANDARD = MixtureNoise((1.0,), (0.0,), (1.0,))
@@ -157,9 +175,15 @@ def modal_noise(
     """
     if modes not in choices:
         raise ValueError(f"modes: expected one of {sorted(choices)}; got {modes!r}")
-    chosen = [tuple(float(each) for each in (default if given is None else given)) for given, default in zip((means, factors), choices[modes], strict=True)]
+    chosen = [
+        tuple(float(each) for each in (default if given is None else given))
+        for given, default in zip((means, factors), choices[modes], strict=True)
+    ]
     if any(len(each) != modes for each in chosen):
-        raise ValueError(f"expected {modes} means and factors; got means {list(chosen[0])} and factors {list(chosen[1])}: give one each, or change modes")
+        raise ValueError(
+            f"expected {modes} means and factors; got means {list(chosen[0])} and factors {list(chosen[1])}: "
+            "give one each, or change modes"
+        )
     return MixtureNoise.of(sigma, chosen[0], chosen[1], reading=reading)
 
 
@@ -179,7 +203,11 @@ def quantiles(law: MixtureNoise, levels: Tensor) -> Tensor:
 
 def even_draws(laws: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
     """2^power draws of each law, (2^power, m)."""
-    levels = SobolEngine(len(laws), scramble=True, seed=seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
+    levels = (
+        SobolEngine(len(laws), scramble=True, seed=seed)
+        .draw_base2(power, dtype=torch.float64)
+        .clamp(1e-12, 1 - 1e-12)
+    )
     return torch.stack([quantiles(law, column) for law, column in zip(laws, levels.T, strict=True)], -1)
 
 
@@ -215,5 +243,7 @@ def product_rule(laws: Sequence[MixtureNoise], orders: Sequence[int]) -> tuple[T
     """Points (Q, m) and weights (Q,) for m independent noises, Q the product of the orders."""
     rules = [gauss_rule(law, order) for law, order in zip(laws, orders, strict=True)]
     points = torch.cartesian_prod(*(torch.from_numpy(points) for points, _ in rules)).reshape(-1, len(rules))
-    weights = torch.cartesian_prod(*(torch.from_numpy(weights) for _, weights in rules)).reshape(-1, len(rules))
+    weights = torch.cartesian_prod(*(torch.from_numpy(weights) for _, weights in rules)).reshape(
+        -1, len(rules)
+    )
     return points, weights.prod(-1)

@@ -1,8 +1,9 @@
 """The largest value of a cheap function on a box: a dense grid, then finer ones around its best points.
 
-Every context has its own function of k <= 3 altered variables, and all of them are evaluated together. The grid finds
-the hills, the points that none of their neighbours exceeds; the `hills` best of them are followed by grids of a width that shrinks
-by `shrink`. Nothing is assumed of the function but that its hills are wider than the first grid's spacing.
+Every context has its own function of k <= 3 altered variables, and all of them are evaluated together. The
+grid finds the hills, the points that none of their neighbours exceeds; the `hills` best of them are followed
+by grids of a width that shrinks by `shrink`. Nothing is assumed of the function but that its hills are wider
+than the first grid's spacing.
 
 Source: exhaustive search; ours.
 
@@ -10,9 +11,10 @@ The best action of a world whose expected reward can be computed.
 
     a* = argmax_a E[r | a],        a in a box.
 
-Where the maximiser is not known in closed form it is searched for: the value at given starts and at points spread over the box, then
-L-BFGS-B with exact gradients from the best of them. The search has no random numbers of its own, so the answer is the same in every
-process. It is a lower bound of the maximum; worlds say what else is known of it.
+Where the maximiser is not known in closed form it is searched for: the value at given starts and at points
+spread over the box, then L-BFGS-B with exact gradients from the best of them. The search has no random
+numbers of its own, so the answer is the same in every process. It is a lower bound of the maximum; worlds say
+what else is known of it.
 
 Source: Byrd et al. (1995) for L-BFGS-B.
 """
@@ -30,7 +32,13 @@ from rehearsal_torch.spaces.box import Box
 
 
 def best_action(
-    value: Callable[[Tensor], Tensor], box: Box, starts: Tensor | None = None, *, spread: int = 2048, refined: int = 12, steps: int = 200
+    value: Callable[[Tensor], Tensor],
+    box: Box,
+    starts: Tensor | None = None,
+    *,
+    spread: int = 2048,
+    refined: int = 12,
+    steps: int = 200,
 ) -> tuple[Tensor, float]:
     """The best action found, (k,), and its value.
 
@@ -64,7 +72,14 @@ def _climbed(value: Callable[[Tensor], Tensor], box: Box, start: Tensor, steps: 
 
     unit = ((start - box.lower) / width).numpy()
     scale = max(1e-6, abs(loss(unit)[0]))  # stopping rules are relative to the size of the value
-    result = minimize(loss, unit, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(unit), options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10})
+    result = minimize(
+        loss,
+        unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, 1.0)] * len(unit),
+        options={"maxiter": steps, "ftol": 1e-14, "gtol": 1e-10},
+    )
     return box.project(box.lower + torch.from_numpy(result.x) * width), -float(result.fun) * scale
 
 
@@ -79,7 +94,15 @@ def grid(width: int, points: int) -> Tensor:
     return torch.stack(torch.meshgrid(*[axis] * width, indexing="ij"), -1).reshape(-1, width)
 
 
-def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int, *, hills: int = 4, rounds: int = 8, shrink: float = 0.5) -> tuple[Tensor, Tensor]:
+def highest(
+    value: Callable[[Tensor], Tensor],
+    box: Box,
+    batch: int,
+    *,
+    hills: int = 4,
+    rounds: int = 8,
+    shrink: float = 0.5,
+) -> tuple[Tensor, Tensor]:
     """The best point of a box for each of B functions.
 
     Args:
@@ -98,12 +121,21 @@ def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int, *, hills: i
     """
     width = len(box.names)
     if width not in FIRST:
-        raise ValueError(f"expected one to three altered variables; got {list(box.names)}: a grid over more is not feasible")
+        raise ValueError(
+            f"expected one to three altered variables; got {list(box.names)}: a grid over more is not "
+            "feasible"
+        )
     first = FIRST[width]
     points = box.lower + grid(width, first) * box.width
     values = value(points.unsqueeze(1).expand(-1, batch, -1))
-    around = POOL[width](values.mT.reshape(batch, 1, *[first] * width), 3, stride=1, padding=1).reshape(batch, -1).mT
-    top = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0).topk(min(hills, len(points)), dim=0)
+    around = (
+        POOL[width](values.mT.reshape(batch, 1, *[first] * width), 3, stride=1, padding=1)
+        .reshape(batch, -1)
+        .mT
+    )
+    top = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0).topk(
+        min(hills, len(points)), dim=0
+    )
     best, reached = points[top.indices], values.gather(0, top.indices)
     offsets, step = 2 * grid(width, NEXT[width]) - 1, 1.2 * box.width / (first - 1)
     for _ in range(rounds):
@@ -112,7 +144,10 @@ def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int, *, hills: i
         new = values.max(dim=0)
         picked = around.gather(0, new.indices.unsqueeze(0).unsqueeze(-1).expand(1, *best.shape)).squeeze(0)
         better = new.values > reached
-        best, reached = torch.where(better.unsqueeze(-1), picked, best), torch.where(better, new.values, reached)
+        best, reached = (
+            torch.where(better.unsqueeze(-1), picked, best),
+            torch.where(better, new.values, reached),
+        )
         step = step * shrink
     which = reached.argmax(0)
     rows = torch.arange(batch)

@@ -1,15 +1,19 @@
 """Experiments of one's own: what was tried so far, and the question what to try next.
 
-Each row of a comma-separated file is an experiment: the actions that were set, and every node as it came out. The task is a few
-lines of YAML:
+Each row of a comma-separated file is an experiment: the actions that were set, and every node as it came out.
+The task is a few lines of YAML:
 
-    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}   # who follows from whom; actions are named like any cause
+    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}
+    # who follows from whom; actions are named like any cause
     actions: {valve: [0, 1], dose: [0, 5]}                                # what may be set, and how far
-    reward: yield                                                         # or {weights: {yield: 1, cost: -0.1}}, or {targets: {yield: 3}}
-    limits: {normals: [[1, 1]], offsets: [5]}                             # optional: linear constraints M a <= d on the actions
+    reward: yield                                                         # or {weights: {yield: 1, cost:
+                                                                          -0.1}}, or {targets: {yield: 3}}
+    limits: {normals: [[1, 1]], offsets: [5]}
+    # optional: linear constraints M a <= d on the actions
 
-A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that row; the row then says
-nothing of how the node comes about. Nobody scores a suggestion: its worth is seen when it is tried.
+A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
+row; the row then says nothing of how the node comes about. Nobody scores a suggestion: its worth is seen when
+it is tried.
 
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
 """
@@ -54,7 +58,8 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
         source: What the table is called in messages.
 
     Raises:
-        TableError: if a column is missing, is no number, or has missing values, or a ``set:`` column names no node or holds other marks than 0 and 1.
+        TableError: if a column is missing, is no number, or has missing values, or a ``set:`` column names no
+            node or holds other marks than 0 and 1.
     """
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
@@ -65,7 +70,11 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
         for column in map(str, frame.columns)
         if column.startswith(SET) and column[len(SET) :] not in task.graph.names
     ]
-    faults += [f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand" for name, column in zip(marked, marks.T, strict=True) if not _is_mark(column)]
+    faults += [
+        f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand"
+        for name, column in zip(marked, marks.T, strict=True)
+        if not _is_mark(column)
+    ]
     if faults:
         raise TableError(f"{source}: " + "; ".join(faults))
     altered = torch.zeros_like(values, dtype=torch.bool)
@@ -85,11 +94,13 @@ class ExperimentTable(CausalProblem):
     Fewer than 5 rows are no error: there is nothing to fit yet, and `to_begin` says what to run first.
 
     Args:
-        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or limits are history to learn from.
+        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or limits are history to
+            learn from.
         task: Who follows from whom, what may be set, what is wanted: a YAML file, or its content.
 
     Raises:
-        TableError: if the file cannot be read, or a column is missing, no number or incomplete; all faults are listed.
+        TableError: if the file cannot be read, or a column is missing, no number or incomplete; all faults
+            are listed.
         ValueError: if the task cannot be used, or a node is constant.
     """
 
@@ -101,7 +112,8 @@ class ExperimentTable(CausalProblem):
             self.task.check(self.past)
 
     def to_begin(self, seed: int = 0) -> Table | None:
-        """The experiments to run before there is a model: points of the start design that are not in the table yet; None once there are enough rows.
+        """The experiments to run before there is a model: points of the start design that are not in the
+        table yet; None once there are enough rows.
 
         Args:
             seed: Scrambles the design.
@@ -142,8 +154,14 @@ class ExperimentTable(CausalProblem):
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()]
-            card["ranges"] = {name: [float(column.min()), float(column.max())] for name, column in zip(self.past.names, self.past.values.T, strict=True)}
-            card |= {"best reward so far": float(rewards.max()), "at": dict(zip(self.task.actions, best.tolist(), strict=True))}
+            card["ranges"] = {
+                name: [float(column.min()), float(column.max())]
+                for name, column in zip(self.past.names, self.past.values.T, strict=True)
+            }
+            card |= {
+                "best reward so far": float(rewards.max()),
+                "at": dict(zip(self.task.actions, best.tolist(), strict=True)),
+            }
         if outside := self.task.outside(self.past):
             card["kept as history, though it may not be set any more"] = list(outside)
         return card | {"fingerprint": self.past.fingerprint()}

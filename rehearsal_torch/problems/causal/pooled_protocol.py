@@ -1,28 +1,31 @@
 """Pooled testing of households: how often it errs, in closed form.
 
-Households of s = 1 ... 7 people (share h_s) are laid out in a matrix of G x G; each row and each column is one pool. A person counts as
-positive where both of the household's pools are. With a primary infection rate r of people and a secondary one q in a household with
-a primary case,
+Households of s = 1 ... 7 people (share h_s) are laid out in a matrix of G x G; each row and each column is
+one pool. A person counts as positive where both of the household's pools are. With a primary infection rate r
+of people and a secondary one q in a household with a primary case,
 
     prevalence = sum_s s h_s (r + q (1 - r) - q (1 - r)^s) / sum_s s h_s,
     P_s(M = m) = Bin(s, m; r + (1 - r) q) - (1 - r)^s Bin(s, m; q) + (1 - r)^s [m = 0]
 
-is the law of the number M of infected members. Each one's swab works with probability .7, so that K | M ~ Bin(M, .7) swabs are
-good. A pool with k >= 1 good swabs is missed with probability D^k, D = .05^(1 / G^.076), one without is positive with probability .1.
-With f(x) = E x^K of one household, a pool that holds K = k of the own household is positive with probability
+is the law of the number M of infected members. Each one's swab works with probability .7, so that K | M ~
+Bin(M, .7) swabs are good. A pool with k >= 1 good swabs is missed with probability D^k, D = .05^(1 / G^.076),
+one without is positive with probability .1. With f(x) = E x^K of one household, a pool that holds K = k of
+the own household is positive with probability
 
     p(k) = 1 - D^k f(D)^(G - 1)   (k >= 1),       p(0) = 1 - f(D)^(G - 1) + .1 f(0)^(G - 1),
 
 and given k rows and columns are independent:
 
-    false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],   tests = 2 / (G sum_s s h_s) a person.
+    false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
+    tests = 2 / (G sum_s s h_s) a person.
 
-Source: own derivation, for the simulation in the released code of Astudillo and Frazier (2021); Ren et al. (2025), Sec. 11.7.
+Source: own derivation, for the simulation in the released code of Astudillo and Frazier (2021); Ren et al.
+(2025), Sec. 11.7.
 
 Pooled testing of households, simulated: what the closed form is checked against.
 
-Households are drawn, with primary cases and those whom they infect at home; swabs work or fail; households fill matrices of G x G
-in the order in which they were drawn, whose rows and columns are pools.
+Households are drawn, with primary cases and those whom they infect at home; swabs work or fail; households
+fill matrices of G x G in the order in which they were drawn, whose rows and columns are pools.
 
 Source: Astudillo and Frazier (2021), the model of their released code; written anew.
 """
@@ -58,7 +61,9 @@ class Errors:
 
 
 def side(pool: Tensor, whole: bool = True) -> Tensor:
-    """G, the households in a pool that shall hold so many people, any shape: whole households, or their average number, which is at least 1."""
+    """G, the households in a pool that shall hold so many people, any shape: whole households, or their
+    average number, which is at least 1.
+    """
     return torch.ceil(pool / AVERAGE) if whole else (pool / AVERAGE).clamp_min(1.0)
 
 
@@ -68,8 +73,16 @@ def primary_rate(prevalence: Tensor) -> Tensor:
     rate = torch.zeros_like(prevalence)
     for _ in range(12):
         left = 1 - rate
-        reached = rate + SECONDARY * left - SECONDARY * sum(share * left**size for size, share in enumerate(shares, 1))
-        slope = 1 - SECONDARY + SECONDARY * sum(share * size * left ** (size - 1) for size, share in enumerate(shares, 1))
+        reached = (
+            rate
+            + SECONDARY * left
+            - SECONDARY * sum(share * left**size for size, share in enumerate(shares, 1))
+        )
+        slope = (
+            1
+            - SECONDARY
+            + SECONDARY * sum(share * size * left ** (size - 1) for size, share in enumerate(shares, 1))
+        )
         rate = (rate + (prevalence - reached) / slope).clamp(0, 1)
     return rate
 
@@ -84,15 +97,25 @@ def infected_members(rate: Tensor) -> Tensor:
             if count > size:
                 row.append(torch.zeros_like(rate))
                 continue
-            spared = left**size * (float(count == 0) - comb(size, count) * SECONDARY**count * (1 - SECONDARY) ** (size - count))
-            row.append(share / sum(SIZES) * (comb(size, count) * anyone**count * (1 - anyone) ** (size - count) + spared))
+            spared = left**size * (
+                float(count == 0) - comb(size, count) * SECONDARY**count * (1 - SECONDARY) ** (size - count)
+            )
+            row.append(
+                share
+                / sum(SIZES)
+                * (comb(size, count) * anyone**count * (1 - anyone) ** (size - count) + spared)
+            )
         rows.append(torch.stack(row, -1))
     return torch.stack(rows, -2)
 
 
 # P(K = k | M = m), (8, 8).
 GOOD = torch.tensor(
-    [[comb(m, k) * WORKS**k * (1 - WORKS) ** (m - k) if k <= m else 0.0 for k in range(LARGEST + 1)] for m in range(LARGEST + 1)], dtype=torch.float64
+    [
+        [comb(m, k) * WORKS**k * (1 - WORKS) ** (m - k) if k <= m else 0.0 for k in range(LARGEST + 1)]
+        for m in range(LARGEST + 1)
+    ],
+    dtype=torch.float64,
 )
 
 
@@ -110,7 +133,9 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     count = torch.arange(LARGEST + 1, dtype=prevalence.dtype)
     sizes = torch.arange(1, LARGEST + 1, dtype=prevalence.dtype)[:, None]
     household = members.sum(-2) @ GOOD
-    infected, healthy = ((members * weight).sum(-2) @ GOOD for weight in (count.expand(LARGEST, -1), sizes - count))
+    infected, healthy = (
+        (members * weight).sum(-2) @ GOOD for weight in (count.expand(LARGEST, -1), sizes - count)
+    )
     found = MISSED ** (1 / groups**DILUTED)
     others = (household * found[..., None] ** count).sum(-1) ** (groups - 1)
     alone = household[..., 0] ** (groups - 1)
@@ -121,7 +146,9 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     return Errors(1 - (shares[0] * positive**2).sum(-1), (shares[1] * positive**2).sum(-1), tests)
 
 
-def simulated_errors(rate: float, groups: int, matrices: int, stream: np.random.Generator) -> tuple[float, float]:
+def simulated_errors(
+    rate: float, groups: int, matrices: int, stream: np.random.Generator
+) -> tuple[float, float]:
     """Shares of false negatives and of false positives.
 
     Args:

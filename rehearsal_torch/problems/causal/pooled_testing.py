@@ -1,21 +1,27 @@
 """Testing a population in pools: three periods, a pool size for each.
 
-Of the population I_t percent are infectious after period t, R_t recovered, S_t = 100 - I_t - R_t susceptible; I_0 = 1, R_0 = 0. In period
-t everybody is tested in pools of 199 a_t + 1 people. Those who count as positive are isolated; the others meet:
+Of the population I_t percent are infectious after period t, R_t recovered, S_t = 100 - I_t - R_t susceptible;
+I_0 = 1, R_0 = 0. In period t everybody is tested in pools of 199 a_t + 1 people. Those who count as positive
+are isolated; the others meet:
 
-    F_I = I_{t-1} fnr,    F_S = S_{t-1} (1 - fpr),    F_R = R_{t-1} (1 - fpr),    new = min(F_I (e^{beta f} - 1), S_{t-1}),   f = F_S / (F_S + F_I + F_R),
-    L_t = 100 * .001 tests + .01 * isolated + new,     I_t = new,     R_t = R_{t-1} + I_{t-1},        beta = (14 / 3) ln 2,
+    F_I = I_{t-1} fnr,    F_S = S_{t-1} (1 - fpr),    F_R = R_{t-1} (1 - fpr),
+    new = min(F_I (e^{beta f} - 1), S_{t-1}),   f = F_S / (F_S + F_I + F_R),
+    L_t = 100 * .001 tests + .01 * isolated + new,     I_t = new,     R_t = R_{t-1} + I_{t-1},
+    beta = (14 / 3) ln 2,
 
-each plus noise, and the reward is -(L_1 + L_2 + L_3), in percent. The graph is that of the equations: I_t and L_t follow from I_{t-1}, R_{t-1} and
-a_t, R_t from I_{t-1} and R_{t-1}; I_3 and R_3 reach nothing. Before a period I is held in [0, 100] and R in [0, 100 - I]; the released code
-holds nothing, and has negative susceptibles under poor actions.
+each plus noise, and the reward is -(L_1 + L_2 + L_3), in percent. The graph is that of the equations: I_t and
+L_t follow from I_{t-1}, R_{t-1} and a_t, R_t from I_{t-1} and R_{t-1}; I_3 and R_3 reach nothing. Before a
+period I is held in [0, 100] and R in [0, 100 - I]; the released code holds nothing, and has negative
+susceptibles under poor actions.
 
-A pool of n people holds G = n / 2.4485 households, at least one: then the reward is smooth in a, and the noise-free maximum -8.591. Real
-pools hold whole households (`whole`: G is rounded up, as in the released code): then the reward has 82 steps in every action, all 82^3
-protocols are tried, and the noise-free maximum -8.561 is certified. With noise, E[r | a] is a product of Gauss rules; its maximum is
-searched for from the best of the 82^3 noise-free protocols.
+A pool of n people holds G = n / 2.4485 households, at least one: then the reward is smooth in a, and the
+noise-free maximum -8.591. Real pools hold whole households (`whole`: G is rounded up, as in the released
+code): then the reward has 82 steps in every action, all 82^3 protocols are tried, and the noise-free maximum
+-8.561 is certified. With noise, E[r | a] is a product of Gauss rules; its maximum is searched for from the
+best of the 82^3 noise-free protocols.
 
-Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021). The scale of the noise, the bounds on states and the closed form are ours.
+Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021). The scale of the noise, the bounds on
+states and the closed form are ours.
 """
 
 import math
@@ -45,13 +51,19 @@ STARTS = 100
 
 
 def period(infectious: Tensor, recovered: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-    """The newly infected and the loss of one period, in percent; I and R before it (...), G (...), broadcast."""
+    """The newly infected and the loss of one period, in percent; I and R before it (...), G (...),
+    broadcast.
+    """
     ill = infectious.clamp(0, 100)
     past = torch.minimum(recovered.clamp_min(0), 100 - ill)
     free = 100 - ill - past
     # Where nobody is infectious there are no false negatives to take a share of.
     errors = pooled_errors((ill / 100).clamp_min(1e-9), groups)
-    out_ill, out_free, out_past = ill * errors.negative, free * (1 - errors.positive), past * (1 - errors.positive)
+    out_ill, out_free, out_past = (
+        ill * errors.negative,
+        free * (1 - errors.positive),
+        past * (1 - errors.positive),
+    )
     open_share = out_free / (out_free + out_ill + out_past).clamp_min(1e-12)
     new = torch.minimum(out_ill * torch.expm1(BETA * open_share), free)
     isolated = ill * (1 - errors.negative) + (free + past) * errors.positive
@@ -64,7 +76,8 @@ class PooledTesting(CausalWorld):
     Args:
         sigma: The noise level.
         whole: Whether a pool holds whole households.
-        noise_scale: What a unit of noise is, in percent of the population (and in percent of the loss); 0 for no noise.
+        noise_scale: What a unit of noise is, in percent of the population (and in percent of the loss); 0 for
+            no noise.
         modes: Modes of the noise: 1, 2 or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
@@ -88,7 +101,9 @@ class PooledTesting(CausalWorld):
         seed: int = 0,
     ) -> None:
         if not noise_scale >= 0:
-            raise ValueError(f"noise_scale: expected percent of the population, at least 0; got {noise_scale}")
+            raise ValueError(
+                f"noise_scale: expected percent of the population, at least 0; got {noise_scale}"
+            )
         self.noise_scale, self.whole = float(noise_scale), whole
         # Without noise R_1 is a constant, which is no node.
         first = () if noise_scale == 0 else ("R1",)
@@ -97,7 +112,11 @@ class PooledTesting(CausalWorld):
         for place, action in enumerate(ACTIONS, 1):
             parents.update({f"I{place}": (*before[place], action), f"L{place}": (*before[place], action)})
             parents.update({f"R{place}": before[place]} if place > 1 else {})
-        task = CausalTask(RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}))
+        task = CausalTask(
+            RehearsalGraph.of(parents),
+            Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
+            WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}),
+        )
         law = modal_noise(sigma, modes, reading, means, factors)
         super().__init__(task, dict.fromkeys(task.nodes, law), rounds, initial, seed)
         self.law = law
@@ -105,7 +124,10 @@ class PooledTesting(CausalWorld):
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One of infectious, recovered and loss after a period."""
         kind, place = node[0], int(node[1])
-        infectious, recovered = (inputs.get(f"{name}{place - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64)) for name in "IR")
+        infectious, recovered = (
+            inputs.get(f"{name}{place - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64))
+            for name in "IR"
+        )
         if place == 2 and "R1" not in inputs:
             recovered = torch.tensor(START["I0"] + START["R0"], dtype=torch.float64)
         if kind == "R":
@@ -125,11 +147,19 @@ class PooledTesting(CausalWorld):
         means = []
         for part in flat.split(200):
             one, two, three = part[:, :, None].unbind(1)
-            new, loss = period(torch.tensor([START["I0"]]).double(), torch.tensor([START["R0"]]).double(), one)
+            new, loss = period(
+                torch.tensor([START["I0"]]).double(), torch.tensor([START["R0"]]).double(), one
+            )
             ill, gone = new + first, START["I0"] + START["R0"] + past
             new, second_loss = period(ill, gone, two)
             _, third_loss = period(new + second, gone + ill + later, three)
-            means.append(-((loss + second_loss + third_loss) @ weights if self.noise_scale else (loss + second_loss + third_loss)[:, 0]))
+            means.append(
+                -(
+                    (loss + second_loss + third_loss) @ weights
+                    if self.noise_scale
+                    else (loss + second_loss + third_loss)[:, 0]
+                )
+            )
         return torch.cat(means).reshape(groups.shape[:-1]) - 3 * self.noise_scale * self.law.mean
 
     @cached_property
@@ -151,7 +181,12 @@ class PooledTesting(CausalWorld):
         one, loss = period(ill, gone, groups)
         two, second_loss = period(one[:, None], ill + gone, groups)
         flat, past = two.reshape(-1, 1), (ill + gone + one)[:, None].expand(-1, SIDES).reshape(-1, 1)
-        third = torch.cat([period(each, before, groups)[1] for each, before in zip(flat.split(500), past.split(500), strict=True)])
+        third = torch.cat(
+            [
+                period(each, before, groups)[1]
+                for each, before in zip(flat.split(500), past.split(500), strict=True)
+            ]
+        )
         return -(loss[:, None, None] + second_loss[:, :, None] + third.reshape(SIDES, SIDES, SIDES))
 
     @cached_property
@@ -179,11 +214,17 @@ class PooledTesting(CausalWorld):
     def card(self) -> Mapping[str, Any]:
         """The world's, and the households in each of the best pools."""
         facts = {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
-        return {**super().card(), **facts, "source": "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)"}
+        return {
+            **super().card(),
+            **facts,
+            "source": "Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021)",
+        }
 
 
 def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]:
-    """The best action, (3,), where the reward has steps: the best of `actions` (n, 3), then one coordinate after the other over all 82 steps."""
+    """The best action, (3,), where the reward has steps: the best of `actions` (n, 3), then one coordinate
+    after the other over all 82 steps.
+    """
     values = world.expected(actions)
     best, value = actions[values.argmax()], float(values.max())
     steps = (((world.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)

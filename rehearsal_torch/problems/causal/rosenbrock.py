@@ -64,11 +64,26 @@ class Rosenbrock(CausalWorld):
         seed: int = 0,
     ) -> None:
         if not scale >= 0:
-            raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
+            raise ValueError(
+                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
+            )
         self.scale = float(scale)
-        parents = {node: (ACTIONS[place], ACTIONS[place + 1]) + ((NODES[place - 1],) if place else ()) for place, node in enumerate(NODES)}
-        task = CausalTask(RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({NODES[-1]: 1.0}))
-        super().__init__(task, dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)), rounds, initial, seed)
+        parents = {
+            node: (ACTIONS[place], ACTIONS[place + 1]) + ((NODES[place - 1],) if place else ())
+            for place, node in enumerate(NODES)
+        }
+        task = CausalTask(
+            RehearsalGraph.of(parents),
+            Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
+            WeightedSum({NODES[-1]: 1.0}),
+        )
+        super().__init__(
+            task,
+            dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)),
+            rounds,
+            initial,
+            seed,
+        )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One stretch of the valley on top of those before."""

@@ -2,13 +2,15 @@
 
     x_i = f_i(z_i, a_i, u_i),   u_i ~ p(U_i),   reward = r(x),        a* = argmax E[r | a].
 
-Rounds ask one after the other; the answer of round t has noise of its own, equal for every method of the same seed. What is
-scored is the *expected* reward of what was tried, E[r | a_t], and of the action that the method would recommend at that time;
-neither is seen by the method.
+Rounds ask one after the other; the answer of round t has noise of its own, equal for every method of the same
+seed. What is scored is the *expected* reward of what was tried, E[r | a_t], and of the action that the method
+would recommend at that time; neither is seen by the method.
 
-A world is a test function, too: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the actions.
+A world is a test function, too: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the
+actions.
 
-Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) uniform actions: Sussex et al. (2023).
+Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) uniform actions: Sussex et al.
+(2023).
 """
 
 from abc import abstractmethod
@@ -45,15 +47,31 @@ class CausalWorld(World, CausalProblem):
     """
 
     def __init__(
-        self, task: CausalTask, noise: Mapping[str, MixtureNoise], rounds: int = 100, initial: int | None = None, seed: int = 0, draws: int = 100_000
+        self,
+        task: CausalTask,
+        noise: Mapping[str, MixtureNoise],
+        rounds: int = 100,
+        initial: int | None = None,
+        seed: int = 0,
+        draws: int = 100_000,
     ) -> None:
         rows = 2 * (len(task.actions) + 1) if initial is None else initial
         if rows < LEAST_ROWS or rounds < 1 or draws < 1:
-            raise ValueError(f"expected at least {LEAST_ROWS} initial rows, 1 round and 1 draw; got {rows}, {rounds} and {draws}")
+            raise ValueError(
+                f"expected at least {LEAST_ROWS} initial rows, 1 round and 1 draw; got {rows}, {rounds} and "
+                f"{draws}"
+            )
         missing = [node for node in task.nodes if node not in noise]
         if missing:
             raise ValueError(f"no noise law for {missing}: give each node one")
-        self.task, self.noise, self.rounds, self.initial, self.seed, self.draws = task, dict(noise), rounds, rows, seed, draws
+        self.task, self.noise, self.rounds, self.initial, self.seed, self.draws = (
+            task,
+            dict(noise),
+            rounds,
+            rows,
+            seed,
+            draws,
+        )
         self._common: Tensor | None = None
         self._start: float | None = None
 
@@ -64,7 +82,9 @@ class CausalWorld(World, CausalProblem):
     @property
     @abstractmethod
     def optimal_value(self) -> float:
-        """max_a E[r | a]; exact, or the best known value that the docstring of the world says how to certify."""
+        """max_a E[r | a]; exact, or the best known value that the docstring of the world says how to
+        certify.
+        """
 
     @property
     @abstractmethod
@@ -72,14 +92,16 @@ class CausalWorld(World, CausalProblem):
         """An action (k,) that reaches it."""
 
     def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """f_c(u), the part of a node's noise that data can tell, (...) -> (...); u itself where a world does not say otherwise.
+        """f_c(u), the part of a node's noise that data can tell, (...) -> (...); u itself where a world does
+        not say otherwise.
 
         Source: Ren et al. (2025), Thm. 4.1.
         """
         return noise
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's nodes; dimensions are broadcast.
+        """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's
+        nodes; dimensions are broadcast.
 
         A world where a node is measured with an error that is not fed on replaces it.
         """
@@ -89,19 +111,27 @@ class CausalWorld(World, CausalProblem):
         return torch.stack(torch.broadcast_tensors(*(known[node] for node in self.task.nodes)), -1)
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
-        """Independent noise, (count, N). A world whose roots are drawn together, from rows of data, replaces it."""
-        return torch.from_numpy(np.stack([self.noise[node].draw(count, stream) for node in self.task.nodes], -1))
+        """Independent noise, (count, N). A world whose roots are drawn together, from rows of data, replaces
+        it.
+        """
+        return torch.from_numpy(
+            np.stack([self.noise[node].draw(count, stream) for node in self.task.nodes], -1)
+        )
 
     def rewards(self, nodes: Tensor) -> Tensor:
         """The reward of node values, (..., N) -> (...)."""
         return self.task.reward(nodes[..., [self.task.nodes.index(name) for name in self.task.reward.names]])
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], (..., k) -> (...): the mean over the same draws for every action and seed. Worlds with a closed form replace it."""
+        """E[r | a], (..., k) -> (...): the mean over the same draws for every action and seed. Worlds with a
+        closed form replace it.
+        """
         if self._common is None:
             self._common = self.noise_rows(self.draws, np.random.default_rng(20_251_121))
         flat, chunk = actions.reshape(-1, actions.shape[-1]).double(), max(1, CHUNK * 50 // self.draws)
-        means = [self.rewards(self.simulate(part[:, None, :], self._common)).mean(-1) for part in flat.split(chunk)]
+        means = [
+            self.rewards(self.simulate(part[:, None, :], self._common)).mean(-1) for part in flat.split(chunk)
+        ]
         return torch.cat(means).reshape(actions.shape[:-1])
 
     @property
@@ -135,7 +165,9 @@ class CausalWorld(World, CausalProblem):
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
         """Rows under random actions with the noise (n, N) behind them: the start design, or other rows."""
-        stream, count = (self.stream(1), max(50, self.initial // 4)) if held_out else (self.stream(0), self.initial)
+        stream, count = (
+            (self.stream(1), max(50, self.initial // 4)) if held_out else (self.stream(0), self.initial)
+        )
         actions = self.random_actions(count, stream)
         noise = self.noise_rows(count, stream)
         return self.experiments(actions, noise), noise
@@ -165,14 +197,17 @@ class CausalWorld(World, CausalProblem):
             ValueError: if the decision sets no action, or one outside its bounds.
         """
         actions = self._actions(decision)
-        return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(situation.identity))))
+        return self.experiments(
+            actions, self.noise_rows(len(actions), self.stream(2, int(situation.identity)))
+        )
 
     def optimum(self, situation: Situation) -> float:  # noqa: ARG002
         """The largest expected reward."""
         return self.optimal_value
 
     def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """``expected`` reward of what is tried and of what would be ``recommended``, the ``optimum``, the recommendation's ``regret``.
+        """``expected`` reward of what is tried and of what would be ``recommended``, the ``optimum``, the
+        recommendation's ``regret``.
 
         ``start`` is the best expected reward of the start design.
         """
@@ -181,11 +216,20 @@ class CausalWorld(World, CausalProblem):
         tried = float(self.expected(self._actions(decision)).mean())
         kept = decision.recommendation
         value = tried if kept is None else float(self.expected(self._values(kept)).mean())
-        return {"expected": tried, "recommended": value, "optimum": self.optimal_value, "regret": self.optimal_value - value, "start": self._start}
+        return {
+            "expected": tried,
+            "recommended": value,
+            "optimum": self.optimal_value,
+            "regret": self.optimal_value - value,
+            "start": self._start,
+        }
 
     def _actions(self, decision: Decision) -> Tensor:
         if decision.alteration is None:
-            raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got none ({decision.status}: {decision.reason})")
+            raise ValueError(
+                f"expected a decision that sets {list(self.task.actions)}; got none ({decision.status}: "
+                f"{decision.reason})"
+            )
         actions = self._values(decision.alteration)
         for each in actions:
             self.task.check_action(each)
@@ -201,8 +245,14 @@ class CausalWorld(World, CausalProblem):
     def card(self) -> Mapping[str, Any]:
         """Sizes, equations' noise, ranges, the optimum, and the fingerprint of the start design."""
         table = self.observations()
-        laws = {node: {"weights": list(law.weights), "means": list(law.means), "deviations": list(law.deviations)} for node, law in self.noise.items()}
-        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(table.names, table.values.T, strict=True)}
+        laws = {
+            node: {"weights": list(law.weights), "means": list(law.means), "deviations": list(law.deviations)}
+            for node, law in self.noise.items()
+        }
+        ranges = {
+            name: [float(column.min()), float(column.max())]
+            for name, column in zip(table.names, table.values.T, strict=True)
+        }
         return {
             "world": type(self).__name__,
             "rows": len(table),

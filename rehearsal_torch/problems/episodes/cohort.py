@@ -1,7 +1,8 @@
 """The embedded sepsis cohort: a problem that knows its truth.
 
-Simulated patients pass through the same checks and the same episode builder as a real table. What real data cannot
-say is said here: what a recommended sequence would really have led to, and what the best sequence would have.
+Simulated patients pass through the same checks and the same episode builder as a real table. What real data
+cannot say is said here: what a recommended sequence would really have led to, and what the best sequence
+would have.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task); the cohort is `problems.episodes.simulator`'s.
 """
@@ -19,12 +20,22 @@ from rehearsal_torch.data.decision import Decision, Hindsight, Situation, action
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.problems.episodes.simulator import STATES, Cohort, dose_options, emit, simulate, true_course, true_scores
+from rehearsal_torch.problems.episodes.simulator import (
+    STATES,
+    Cohort,
+    dose_options,
+    emit,
+    simulate,
+    true_course,
+    true_scores,
+)
 from rehearsal_torch.problems.episodes.splits import split as split_patients
 from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import World
 
-CAUTION = "Simulated patients: for learning the tool and for measuring it, never for evidence about treatments."
+CAUTION = (
+    "Simulated patients: for learning the tool and for measuring it, never for evidence about treatments."
+)
 
 FRACTIONS = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
@@ -35,13 +46,15 @@ class SepsisSimulated(World):
     Args:
         patients: How many.
         seed: Decides the cohort and the splits.
-        confounding: How much of the patients' severity the table does not show, 0 ... 1 (`sepsis_simulator.simulate`).
+        confounding: How much of the patients' severity the table does not show, 0 ... 1
+            (`sepsis_simulator.simulate`).
         least: Shortest horizon.
         horizon: If set, situations are the first so many steps of those patients who have as many.
         split: Which patients the situations are: "train", "validation" or "test".
         limit: At most how many situations; None for all.
-        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or are recorded, late. No remedy for
-            SOFA's scoring the dose of its own step: in the simulated cohort it makes more patients worse off (docs/sharp_bits.md).
+        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or
+            are recorded, late. No remedy for SOFA's scoring the dose of its own step: in the simulated cohort
+            it makes more patients worse off (docs/sharp_bits.md).
         changes: k of `optimum`.
 
     Raises:
@@ -64,14 +77,19 @@ class SepsisSimulated(World):
             raise ValueError(f"expected split train, validation or test; got {split!r}")
         self.seed, self.split, self.action_lag, self.changes = seed, split, action_lag, changes
         self.cohort: Cohort = simulate(patients, seed, least, confounding)
-        self.stays = read_stays(self.cohort.frame(), source="simulated", least=max(2, least - action_lag), action_lag=action_lag)
+        self.stays = read_stays(
+            self.cohort.frame(), source="simulated", least=max(2, least - action_lag), action_lag=action_lag
+        )
         self.splits = split_patients(self.stays.patients, FRACTIONS, seed)
         wanted = [self.stays.episodes[place] for place in self.splits[split]]
         if horizon is not None:
             wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
         self.chosen: list[Episode] = wanted[:limit]
         if not self.chosen:
-            raise ValueError(f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): loosen these, or simulate more patients")
+            raise ValueError(
+                f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): loosen these, or "
+                "simulate more patients"
+            )
 
     def observations(self) -> Table:
         """Transitions of the training patients, in clinical units."""
@@ -104,14 +122,20 @@ class SepsisSimulated(World):
         """What would really have come of the decision.
 
         Returns:
-            ``true_observed`` and ``true_value``: minus the true SOFA scores summed, as treated and as recommended;
-            ``true_improvement``: the relative difference.
+            ``true_observed`` and ``true_value``: minus the true SOFA scores summed, as treated and as
+            recommended; ``true_improvement``: the relative difference.
         """
         episode = _episode(situation)
         observed, altered = self.courses_of_doses(episode, decision)
-        scores = true_scores(self.cohort, int(episode.identity), torch.stack((observed, altered)))[:, self.action_lag :].sum(-1)
+        scores = true_scores(self.cohort, int(episode.identity), torch.stack((observed, altered)))[
+            :, self.action_lag :
+        ].sum(-1)
         before, after = scores.tolist()
-        return {"true_observed": -before, "true_value": -after, "true_improvement": (before - after) / before if before else 0.0}
+        return {
+            "true_observed": -before,
+            "true_value": -after,
+            "true_improvement": (before - after) / before if before else 0.0,
+        }
 
     def respond(self, situation: Situation, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""
@@ -120,8 +144,12 @@ class SepsisSimulated(World):
         values = episode.values.clone()
         values[:, [episode.names.index(name) for name in (*STATES, "SOFA")]] = states
         dosed = [episode.names.index(name) for name in DOSES]
-        changed = (doses[: episode.horizon] != self.cohort.doses[int(episode.identity), : episode.horizon]).any(-1)
-        values[:, dosed] = torch.where(changed.unsqueeze(-1), doses[: episode.horizon], episode.columns(DOSES))
+        changed = (
+            doses[: episode.horizon] != self.cohort.doses[int(episode.identity), : episode.horizon]
+        ).any(-1)
+        values[:, dosed] = torch.where(
+            changed.unsqueeze(-1), doses[: episode.horizon], episode.columns(DOSES)
+        )
         table = transitions([Episode(episode.identity, episode.names, values)])
         altered = table.altered.clone()
         for position in dosed:
@@ -137,8 +165,14 @@ class SepsisSimulated(World):
         if self.action_lag:
             raise ValueError("the true optimum is known for action_lag=0 only")
         episode = _episode(situation)
-        given, options = self.cohort.doses[int(episode.identity), : episode.horizon], dose_options(episode, self.levels)
-        observed, selectable = self.levels.digitise(episode.columns(DOSES)), torch.arange(self.levels.actions)[self.levels.selectable]
+        given, options = (
+            self.cohort.doses[int(episode.identity), : episode.horizon],
+            dose_options(episode, self.levels),
+        )
+        observed, selectable = (
+            self.levels.digitise(episode.columns(DOSES)),
+            torch.arange(self.levels.actions)[self.levels.selectable],
+        )
         choices = [torch.cat([selectable, action[None]]).unique() for action in observed]
         best = -math.inf
         # The last action moves no state and is kept, as in the learnt problem.
@@ -159,10 +193,11 @@ class SepsisSimulated(World):
         return torch.cat([emit(latent), scores.unsqueeze(-1)], -1)[self.action_lag :]
 
     def courses_of_doses(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
-        """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was given.
+        """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was
+        given.
 
-        A changed step takes the doses that the decision names, or else its action number by this data set's levels,
-        where the number of the level that was given changes nothing.
+        A changed step takes the doses that the decision names, or else its action number by this data set's
+        levels, where the number of the level that was given changes nothing.
 
         Raises:
             ValueError: if the decision changes a time step that the episode does not have.
@@ -171,7 +206,9 @@ class SepsisSimulated(World):
         altered = observed.clone()
         for step, action in decision.actions().items():
             if not 0 <= step < episode.horizon:
-                raise ValueError(f"{episode.identity}: action[{step}] is none of its {episode.horizon} time steps")
+                raise ValueError(
+                    f"{episode.identity}: action[{step}] is none of its {episode.horizon} time steps"
+                )
             doses = decision.doses.get(action_name(step))
             if doses is not None:
                 altered[step] = torch.tensor(doses, dtype=altered.dtype)
@@ -181,7 +218,13 @@ class SepsisSimulated(World):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, levels, splits, source and caution."""
-        return data_card(self.stays, self.splits, source=f"simulated cohort, seed {self.seed}", caution=CAUTION, levels=self.levels)
+        return data_card(
+            self.stays,
+            self.splits,
+            source=f"simulated cohort, seed {self.seed}",
+            caution=CAUTION,
+            levels=self.levels,
+        )
 
     def _transitions(self, split: str) -> Table:
         return transitions([self.stays.episodes[place] for place in self.splits[split]])

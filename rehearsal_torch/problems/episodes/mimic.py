@@ -1,10 +1,11 @@
 """MIMIC-III sepsis patients, from the four-hour table of the public pipelines.
 
-AI-Clinician's ``mimic-table.csv`` (a step of four hours a row, 10 to 20 steps around the onset) and its Python
-successors write the same columns. The data are licensed to individuals and do not come with this package. The table
-is checked before anything else happens; what is left out is counted and told.
+AI-Clinician's ``mimic-table.csv`` (a step of four hours a row, 10 to 20 steps around the onset) and its
+Python successors write the same columns. The data are licensed to individuals and do not come with this
+package. The table is checked before anything else happens; what is left out is counted and told.
 
-Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at least 10).
+Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
+least 10).
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,10 @@ from rehearsal_torch.problems.episodes.splits import split as split_patients
 from rehearsal_torch.problems.episodes.stays import COLUMNS, DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import Problem
 
-CAUTION = "Observational data: recommendations rest on the model and on the assumption that nothing hidden drove both treatment and outcome."
+CAUTION = (
+    "Observational data: recommendations rest on the model and on the assumption that nothing hidden drove "
+    "both treatment and outcome."
+)
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
@@ -34,8 +38,9 @@ class Mimic(Problem):
         longest: Longest episode; what lies behind is dropped.
         horizon: If set, situations are the first so many steps of those episodes that have as many.
         split: Whose episodes the situations are: "train", "validation" or "test".
-        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or are recorded, late. No remedy for
-            SOFA's scoring the dose of its own step: in the simulated cohort it makes more patients worse off (docs/sharp_bits.md).
+        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or
+            are recorded, late. No remedy for SOFA's scoring the dose of its own step: in the simulated cohort
+            it makes more patients worse off (docs/sharp_bits.md).
         age_unit: "days" as AI-Clinician has it, or "years".
 
     Raises:
@@ -58,18 +63,33 @@ class Mimic(Problem):
             raise ValueError(f"expected split train, validation or test; got {split!r}")
         self.path, self.split = _file(path), split
         frame = table_file(self.path)
-        # A table with holes is refused; one whose holes were filled says so in columns such as GCS_obs, 1 where measured.
-        self.missing = {name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns}
-        self.stays = read_stays(frame, source=str(self.path), least=least, longest=longest, action_lag=action_lag, age_unit=age_unit)
+        # A table with holes is refused; one whose holes were filled says so in columns such as GCS_obs, 1
+        # where measured.
+        self.missing = {
+            name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
+        }
+        self.stays = read_stays(
+            frame,
+            source=str(self.path),
+            least=least,
+            longest=longest,
+            action_lag=action_lag,
+            age_unit=age_unit,
+        )
         if not self.stays.episodes:
-            raise ValueError(f"{self.path}: no episode of at least {least} steps is left ({dict(self.stays.drops)}): lower `least`")
+            raise ValueError(
+                f"{self.path}: no episode of at least {least} steps is left ({dict(self.stays.drops)}): "
+                "lower `least`"
+            )
         self.splits = split_patients(self.stays.patients, SHARES, seed)
         wanted = [self.stays.episodes[place] for place in self.splits[split]]
         if horizon is not None:
             wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
         self.chosen: list[Episode] = wanted
         if not wanted:
-            raise ValueError(f"{self.path}: no episode of split {split!r} has {horizon} steps: lower `horizon`")
+            raise ValueError(
+                f"{self.path}: no episode of split {split!r} has {horizon} steps: lower `horizon`"
+            )
 
     def observations(self) -> Table:
         """Transitions of the training patients, in the table's units."""
@@ -95,7 +115,14 @@ class Mimic(Problem):
         """Sizes, ranges, missing values, drops, levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        return data_card(self.stays, self.splits, source=str(self.path.name), caution=CAUTION, levels=levels, missing=self.missing or None)
+        return data_card(
+            self.stays,
+            self.splits,
+            source=str(self.path.name),
+            caution=CAUTION,
+            levels=levels,
+            missing=self.missing or None,
+        )
 
     def _transitions(self, split: str) -> Table:
         return transitions([self.stays.episodes[place] for place in self.splits[split]])
@@ -103,8 +130,13 @@ class Mimic(Problem):
 
 def _file(path: str | Path | None) -> Path:
     if path is None:
-        raise TableError("no table is named: set path=mimic-table.csv (the four-hour table of a public MIMIC-III sepsis pipeline)")
+        raise TableError(
+            "no table is named: set path=mimic-table.csv (the four-hour table of a public MIMIC-III sepsis "
+            "pipeline)"
+        )
     file = Path(path)
     if not file.is_file():
-        raise TableError(f"there is no file {file}: check path=, which is relative to the folder the command is typed in")
+        raise TableError(
+            f"there is no file {file}: check path=, which is relative to the folder the command is typed in"
+        )
     return file

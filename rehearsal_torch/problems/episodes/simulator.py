@@ -1,23 +1,25 @@
 """A simulated sepsis cohort whose truth is known.
 
-Each patient has eight latent coordinates x (logit of FiO2, logarithms of PaO2, platelets, bilirubin, creatinine and
-urine, the Glasgow score before rounding, mean blood pressure) that move in steps of four hours,
+Each patient has eight latent coordinates x (logit of FiO2, logarithms of PaO2, platelets, bilirubin,
+creatinine and urine, the Glasgow score before rounding, mean blood pressure) that move in steps of four
+hours,
 
     x' = mu + r (x - mu) + e(x, dose, ventilation) + sd * s(dose) * L eps,      eps ~ N(0, I),
 
-around a level mu of the patient's own. That is a location-scale law, element-wise bijective in the noise L eps.
-Vasopressors raise a low blood pressure and harm a sufficient one; fluids help a low pressure and cost oxygenation.
-Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so treatment is confounded by
-severity, and in the raw table the treated fare worse. With `confounding` = 0 all of that severity stands in the table,
-as the method assumes. Towards 1, frailty and each patient's own level mu move out of sight, and counterfactuals
-learnt from the table become wrong: what that costs can be measured here.
+around a level mu of the patient's own. That is a location-scale law, element-wise bijective in the noise L
+eps. Vasopressors raise a low blood pressure and harm a sufficient one; fluids help a low pressure and cost
+oxygenation. Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so treatment
+is confounded by severity, and in the raw table the treated fare worse. With `confounding` = 0 all of that
+severity stands in the table, as the method assumes. Towards 1, frailty and each patient's own level mu move
+out of sight, and counterfactuals learnt from the table become wrong: what that costs can be measured here.
 
-Nothing here is patient data. Levels and rates are tuned to published aggregates of ICU-Sepsis 2.0.1 (Choudhary,
-Gupta and Thomas, 2024; MIT licence), in brackets what the default cohort gives: SOFA 6.35 +- 3.45 [6.25 +- 3.56],
-ventilated in 37 % of the steps [35.1], 44 % female [44.4], 33 % readmitted [32.0], vasopressors in 14.1 % [13.7], with
-3.5, 4.0, 3.0 and 3.6 % on their levels [3.3, 3.7, 3.3, 3.4], no fluids in 26 % [25.6], and 18.7, 18.8, 18.3 and 18.2 %
-on theirs [18.7, 18.6, 18.6, 18.4]. Six seeds gave SOFA 6.25 to 6.45, vasopressors 12.9 to 13.8 %, ventilated 35 to 40 %. A patient's
-features correlate from step to step by .45 (PaO2) to .95 (platelets, creatinine), SOFA by .89.
+Nothing here is patient data. Levels and rates are tuned to published aggregates of ICU-Sepsis 2.0.1
+(Choudhary, Gupta and Thomas, 2024; MIT licence), in brackets what the default cohort gives: SOFA 6.35 +- 3.45
+[6.25 +- 3.56], ventilated in 37 % of the steps [35.1], 44 % female [44.4], 33 % readmitted [32.0],
+vasopressors in 14.1 % [13.7], with 3.5, 4.0, 3.0 and 3.6 % on their levels [3.3, 3.7, 3.3, 3.4], no fluids in
+26 % [25.6], and 18.7, 18.8, 18.3 and 18.2 % on theirs [18.7, 18.6, 18.6, 18.4]. Six seeds gave SOFA 6.25 to
+6.45, vasopressors 12.9 to 13.8 %, ventilated 35 to 40 %. A patient's features correlate from step to step by
+.45 (PaO2) to .95 (platelets, creatinine), SOFA by .89.
 
 Source: the recipe is ours; doses per level: Tsirtsis and Gomez-Rodriguez (2023), Table 2.
 
@@ -54,7 +56,8 @@ def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
     """The score of four-hour steps.
 
     Args:
-        states: FiO2 (fraction), PaO2, platelets, bilirubin, Glasgow coma scale, mean pressure, creatinine, urine, (..., 8).
+        states: FiO2 (fraction), PaO2, platelets, bilirubin, Glasgow coma scale, mean pressure, creatinine,
+            urine, (..., 8).
         vasopressor: Norepinephrine equivalent in mcg/kg/min, (...), broadcast against the states.
 
     Returns:
@@ -69,7 +72,9 @@ def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
     heart = torch.maximum(_count(pressure < 70, pressure < 65), given)
     nerves = _count(glasgow <= 14, glasgow <= 12, glasgow <= 9, glasgow <= 5)
     output = torch.where(urine < 34, 4, torch.where(urine < 84, 3, 0)).to(torch.int8)
-    kidneys = torch.maximum(_count(creatinine >= 1.2, creatinine >= 2, creatinine >= 3.5, creatinine > 5), output)
+    kidneys = torch.maximum(
+        _count(creatinine >= 1.2, creatinine >= 2, creatinine >= 3.5, creatinine > 5), output
+    )
     return (lungs + blood + liver + heart + nerves + kidneys).to(states.dtype)
 
 
@@ -108,7 +113,16 @@ def emit(latent: Tensor) -> Tensor:
     oxygen = 0.21 + 0.79 * torch.sigmoid(latent[..., 0] - 0.35)
     glasgow = latent[..., 4].round().clamp(3, 15)
     raised = latent.exp()
-    shown = (oxygen, raised[..., 1], raised[..., 2], raised[..., 3], glasgow, latent[..., 5].clamp(25, 180), raised[..., 6], raised[..., 7])
+    shown = (
+        oxygen,
+        raised[..., 1],
+        raised[..., 2],
+        raised[..., 3],
+        glasgow,
+        latent[..., 5].clamp(25, 180),
+        raised[..., 6],
+        raised[..., 7],
+    )
     return torch.stack(shown, -1)
 
 
@@ -142,7 +156,9 @@ def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise
         ),
         -1,
     )
-    wider = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06) - fluid.unsqueeze(-1) * _row(0.018, 0, 0, 0, 0, 0.03, 0, 0.048)
+    wider = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06) - fluid.unsqueeze(-1) * _row(
+        0.018, 0, 0, 0, 0, 0.03, 0, 0.048
+    )
     return level + RETURN * (latent - level) + effect + SPREAD * (1 + wider) * noise
 
 
@@ -202,7 +218,10 @@ def simulate(patients: int = 3000, seed: int = 0, least: int = 10, confounding: 
         ValueError: if a number is out of range.
     """
     if patients < 1 or not 2 <= least <= LONGEST or not 0 <= confounding <= 1:
-        raise ValueError(f"expected patients >= 1, 2 <= least <= 20, 0 <= confounding <= 1; got {patients}, {least}, {confounding}")
+        raise ValueError(
+            f"expected patients >= 1, 2 <= least <= 20, 0 <= confounding <= 1; got {patients}, {least}, "
+            f"{confounding}"
+        )
     streams = [np.random.default_rng((seed, patient)) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST + 2, 12)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((LONGEST + 1, 8)) for stream in streams]))
@@ -213,7 +232,11 @@ def simulate(patients: int = 3000, seed: int = 0, least: int = 10, confounding: 
     shown = 0.8 * (years - 64.4) / 16.9 + 0.6 * (readmitted - 0.33) / 0.47
     frailty = (1 - confounding**2) ** 0.5 * shown + confounding * normal[:, 0, 8]
     level = LEVEL + frailty[:, None] * FRAILTY + confounding * own
-    latent = level + (1 - confounding**2) ** 0.5 * own + normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
+    latent = (
+        level
+        + (1 - confounding**2) ** 0.5 * own
+        + normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
+    )
     shorter = least + (chance[:, 3] * (LONGEST - least)).long()
     horizon = torch.where(chance[:, 2] < 0.3, LONGEST, shorter)
     policy = _Policy(frailty, chance[:, 4])
@@ -225,7 +248,13 @@ def simulate(patients: int = 3000, seed: int = 0, least: int = 10, confounding: 
         ventilated.append(vent)
         if time < LONGEST - 1:
             steps.append(move(steps[-1], level, dose, vent, noise[:, time]))
-    whole = torch.stack(steps, 1), level, noise[:, : LONGEST - 1], torch.stack(doses, 1), torch.stack(ventilated, 1)
+    whole = (
+        torch.stack(steps, 1),
+        level,
+        noise[:, : LONGEST - 1],
+        torch.stack(doses, 1),
+        torch.stack(ventilated, 1),
+    )
     last = sofa(emit(whole[0]), whole[3][..., 0])[torch.arange(patients), horizon - 1]
     died = (chance[:, 5] < torch.sigmoid(-4.6 + 0.32 * last)).long()
     return Cohort(*whole, static, horizon, frailty, died)
@@ -236,7 +265,10 @@ class _Policy:
 
     def __init__(self, seen: Tensor, chance: Tensor) -> None:
         self.seen = seen
-        self.vaso, self.fluid = torch.zeros_like(seen, dtype=torch.long), torch.zeros_like(seen, dtype=torch.long)
+        self.vaso, self.fluid = (
+            torch.zeros_like(seen, dtype=torch.long),
+            torch.zeros_like(seen, dtype=torch.long),
+        )
         self.vent = (chance < torch.sigmoid(-0.62 + 0.9 * seen)).double()
 
     def __call__(self, shown: Tensor, jitter: Tensor, chance: Tensor) -> tuple[Tensor, Tensor]:
@@ -244,7 +276,9 @@ class _Policy:
         low = torch.sigmoid((65 - shown[:, 5]) / 4)
         start = (0.022 + 0.71 * low + 0.11 * (self.seen > 0.8)).clamp(0, 0.95)
         again = chance[:, 0] > torch.where(self.vaso > 0, 0.86, 0.80)
-        self.vaso = torch.where(again, torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0), self.vaso)
+        self.vaso = torch.where(
+            again, torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0), self.vaso
+        )
         none = (0.235 - 0.17 * low).clamp_min(0.03)
         some = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
         self.fluid = torch.where(chance[:, 4] > 0.5, torch.where(chance[:, 5] < none, 0, some), self.fluid)
@@ -268,7 +302,9 @@ def true_course(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):
         vent = cohort.ventilated[patient, time]
-        states.append(move(states[-1], cohort.level[patient], doses[:, time], vent, cohort.noise[patient, time]))
+        states.append(
+            move(states[-1], cohort.level[patient], doses[:, time], vent, cohort.noise[patient, time])
+        )
     return torch.stack(states, 1)
 
 
@@ -278,7 +314,9 @@ def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
 
 
 def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
-    """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their levels' medians."""
+    """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their
+    levels' medians.
+    """
     doses = episode.columns(levels.names)
     every = torch.arange(levels.actions)
     observed = levels.digitise(doses)

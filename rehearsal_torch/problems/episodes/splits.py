@@ -1,7 +1,8 @@
 """Splits by patient.
 
-All episodes of a patient fall into one split, so that nothing of a test patient is ever learnt from. A patient's
-place is decided by (seed, patient) alone, through a hash: adding or reordering patients moves nobody.
+All episodes of a patient fall into one split, so that nothing of a test patient is ever learnt from. A
+patient's place is decided by (seed, patient) alone, through a hash: adding or reordering patients moves
+nobody.
 """
 
 import hashlib
@@ -29,7 +30,10 @@ def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) ->
         found[_place(patient, fractions, seed)].append(position)
     empty = [name for name, share in fractions.items() if share > 0 and not found[name]]
     if empty:
-        raise ValueError(f"no patient fell into split {empty} of {len(set(patients))} patients: use more patients, larger shares or another seed")
+        raise ValueError(
+            f"no patient fell into split {empty} of {len(set(patients))} patients: use more patients, larger "
+            "shares or another seed"
+        )
     return found
 
 

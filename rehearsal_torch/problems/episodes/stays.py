@@ -1,15 +1,18 @@
 """Stays: from a table of four-hour steps to episodes.
 
-A table has a row a step, with the stay's number (``icustayid``), the step's (``bloc``) and the features and doses of
-AI-Clinician's table. Rows are sorted, stays are cut where ``bloc`` leaves a gap, short pieces are dropped and
-counted. Everything that is wrong with the table is told at once, with the first row and a remedy, before any long work.
+A table has a row a step, with the stay's number (``icustayid``), the step's (``bloc``) and the features and
+doses of AI-Clinician's table. Rows are sorted, stays are cut where ``bloc`` leaves a gap, short pieces are
+dropped and counted. Everything that is wrong with the table is told at once, with the first row and a remedy,
+before any long work.
 
-Source: Komorowski et al. (2018) for the columns; Tsirtsis and Gomez-Rodriguez (2023), App. G.1 for their roles.
+Source: Komorowski et al. (2018) for the columns; Tsirtsis and Gomez-Rodriguez (2023), App. G.1 for their
+roles.
 
 Data cards: what a data set holds, for people.
 
-Printed at the start of a run and saved with it: how many patients, transitions and steps, what was dropped and why,
-which doses the levels stand for, in which range each feature lies, and what the data must not be used for.
+Printed at the start of a run and saved with it: how many patients, transitions and steps, what was dropped
+and why, which doses the levels stand for, in which range each feature lies, and what the data must not be
+used for.
 """
 
 from collections import Counter
@@ -27,7 +30,17 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import TableError
 
-VARYING = ("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS", "MeanBP", "Creatinine", "output_4hourly", "SOFA")
+VARYING = (
+    "FiO2_1",
+    "paO2",
+    "Platelets_count",
+    "Total_bili",
+    "GCS",
+    "MeanBP",
+    "Creatinine",
+    "output_4hourly",
+    "SOFA",
+)
 STATIC = ("gender", "re_admission", "age")
 CONTEXTUAL = ("mechvent",)
 DOSES = ("max_dose_vaso", "input_4hourly")
@@ -72,12 +85,21 @@ class Stays:
     drops: Mapping[str, int]
 
 
-def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: int | None = None, action_lag: int = 0, age_unit: str = "days") -> Stays:
+def read_stays(
+    frame: pd.DataFrame,
+    *,
+    source: str,
+    least: int = 10,
+    longest: int | None = None,
+    action_lag: int = 0,
+    age_unit: str = "days",
+) -> Stays:
     """Checks a table and cuts it into episodes.
 
     Args:
-        frame: The table; ``icustay_id`` is accepted for ``icustayid``, and ``subject_id``, where present, names the patient.
-            Without it every stay counts as a patient of its own, and two stays of one person may fall into two splits.
+        frame: The table; ``icustay_id`` is accepted for ``icustayid``, and ``subject_id``, where present,
+            names the patient. Without it every stay counts as a patient of its own, and two stays of one
+            person may fall into two splits.
         source: What the table is called in messages.
         least: Shortest episode kept, in steps, at least 2.
         longest: Longest episode; what lies behind is dropped. None for no limit.
@@ -85,17 +107,29 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
         age_unit: "days" as AI-Clinician has it, or "years", which are converted.
 
     Raises:
-        TableError: if a column is missing or not a number, a value is missing or outside its range, a number of a
-            stay or step is not whole, a column or a (stay, bloc) stands twice, or a stay belongs to several patients.
+        TableError: if a column is missing or not a number, a value is missing or outside its range, a number
+            of a stay or step is not whole, a column or a (stay, bloc) stands twice, or a stay belongs to
+            several patients.
         ValueError: if an argument is out of range.
     """
-    if least < 2 or action_lag < 0 or (longest is not None and longest < least) or age_unit not in ("days", "years"):
-        raise ValueError(f"expected 2 <= least <= longest, action_lag >= 0 and age_unit days or years; got {least}, {longest}, {action_lag}, {age_unit!r}")
+    if (
+        least < 2
+        or action_lag < 0
+        or (longest is not None and longest < least)
+        or age_unit not in ("days", "years")
+    ):
+        raise ValueError(
+            f"expected 2 <= least <= longest, action_lag >= 0 and age_unit days or years; got {least}, "
+            f"{longest}, {action_lag}, {age_unit!r}"
+        )
     table = frame.rename(columns={old: new for old, new in ALIASES.items() if new not in frame.columns})
     wanted = ("icustayid", "bloc", *COLUMNS)
     faults = _absent(table, wanted) or _faults(table, wanted, age_unit)
     if faults:
-        raise TableError(f"{source}: {len(faults)} fault{'s' if len(faults) > 1 else ''}, nothing was read\n" + "\n".join(f"- {fault}" for fault in faults))
+        raise TableError(
+            f"{source}: {len(faults)} fault{'s' if len(faults) > 1 else ''}, nothing was read\n"
+            + "\n".join(f"- {fault}" for fault in faults)
+        )
     stay, bloc = (table[name].to_numpy(np.int64) for name in ("icustayid", "bloc"))
     order = np.lexsort((bloc, stay))
     stay, bloc = stay[order], bloc[order]
@@ -106,7 +140,9 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
     drops = {"stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))}
-    drops["rows lost to action_lag"] = drops["rows behind the longest horizon"] = drops[f"episodes shorter than {least} steps"] = 0
+    drops["rows lost to action_lag"] = drops["rows behind the longest horizon"] = drops[
+        f"episodes shorter than {least} steps"
+    ] = 0
     drops["rows of these"] = 0
     episodes, patients = [], []
     piece: dict[int, int] = {}
@@ -132,16 +168,29 @@ def read_stays(frame: pd.DataFrame, *, source: str, least: int = 10, longest: in
             Episode(str(number) if not piece[number] else f"{number}+{piece[number]}", COLUMNS, part.clone())
         )  # a view would carry the whole table into every process
         patients.append(str(patient[begin]))
-    return Stays(tuple(episodes), tuple(patients), {reason: count for reason, count in drops.items() if count})
+    return Stays(
+        tuple(episodes), tuple(patients), {reason: count for reason, count in drops.items() if count}
+    )
 
 
 def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
     names = [str(name) for name in table.columns]
-    told = [f"{names.count(name)} columns are called {name!r}; keep one of them" for name in (*wanted, "subject_id") if names.count(name) > 1]
+    told = [
+        f"{names.count(name)} columns are called {name!r}; keep one of them"
+        for name in (*wanted, "subject_id")
+        if names.count(name) > 1
+    ]
     for name in wanted:
         if name not in names:
             near = get_close_matches(name, names, 1, 0.6)
-            told.append(f"no column {name!r}" + (f": did you mean {near[0]!r}? Rename it." if near else f"; the table has {', '.join(names[:30])}"))
+            told.append(
+                f"no column {name!r}"
+                + (
+                    f": did you mean {near[0]!r}? Rename it."
+                    if near
+                    else f"; the table has {', '.join(names[:30])}"
+                )
+            )
     return told
 
 
@@ -153,19 +202,31 @@ def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list
         column = table[name]
         if not pd.api.types.is_numeric_dtype(column):
             bad = pd.to_numeric(column, errors="coerce").isna() & column.notna()
-            told.append(f"{name}: expected numbers; got {column[bad].iloc[0] if bad.any() else column.dtype!r}{_at(bad)}")
+            told.append(
+                f"{name}: expected numbers; got "
+                f"{column[bad].iloc[0] if bad.any() else column.dtype!r}{_at(bad)}"
+            )
             continue
         missing = ~np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
         if missing.any():
-            told.append(f"{name}: {int(missing.sum())} missing or infinite values{_at(missing)}; impute them or drop the rows")
+            told.append(
+                f"{name}: {int(missing.sum())} missing or infinite values{_at(missing)}; impute them or drop "
+                "the rows"
+            )
         elif name not in RANGES and (broken := column.to_numpy(np.float64) % 1 != 0).any():
-            told.append(f"{name}: expected whole numbers; got {column[broken].iloc[0]:g}{_at(broken)}, {int(broken.sum())} such rows")
+            told.append(
+                f"{name}: expected whole numbers; got {column[broken].iloc[0]:g}{_at(broken)}, "
+                f"{int(broken.sum())} such rows"
+            )
         if name in RANGES:
             told += _outside(name, column.to_numpy(np.float64, na_value=np.nan), age_unit)
     whole = [name for name in ("icustayid", "bloc") if pd.api.types.is_numeric_dtype(table[name])]
     if len(whole) == 2 and table.duplicated(["icustayid", "bloc"]).any():
         twice = table.duplicated(["icustayid", "bloc"]).to_numpy()
-        told.append(f"{int(twice.sum())} rows repeat a (icustayid, bloc) that stands above{_at(twice)}; keep one of each")
+        told.append(
+            f"{int(twice.sum())} rows repeat a (icustayid, bloc) that stands above{_at(twice)}; keep one of "
+            "each"
+        )
     return told + _patients(table)
 
 
@@ -175,15 +236,23 @@ def _patients(table: pd.DataFrame) -> list[str]:
         return []
     nobody = table["subject_id"].isna().to_numpy()
     if nobody.any():
-        return [f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; fill them in, or leave the column out to split by stay"]
+        return [
+            f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; fill them in, or leave the "
+            "column out to split by stay"
+        ]
     several = (table.groupby("icustayid")["subject_id"].transform("nunique") > 1).to_numpy()
     if several.any():
-        return [f"subject_id: expected one patient a stay; stay {table['icustayid'][several].iloc[0]} has several{_at(several)}"]
+        return [
+            f"subject_id: expected one patient a stay; stay {table['icustayid'][several].iloc[0]} has "
+            f"several{_at(several)}"
+        ]
     return []
 
 
 def _texts(numbers: pd.Series) -> np.ndarray:
-    """Patients' numbers as text, "70" for 70.0 too, so that a patient's split does not hang on the column's type."""
+    """Patients' numbers as text, "70" for 70.0 too, so that a patient's split does not hang on the column's
+    type.
+    """
     if pd.api.types.is_float_dtype(numbers) and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)
     return np.asarray(numbers.astype(str))
@@ -197,12 +266,23 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
         bad = (column < least) | (column > largest)
         if name in BINARY:
             bad |= np.isfinite(column) & (column != 0) & (column != 1)
-        young = name == "age" and age_unit == "days" and np.isfinite(column).any() and bool(np.nanmax(column) < 150)
+        young = (
+            name == "age"
+            and age_unit == "days"
+            and np.isfinite(column).any()
+            and bool(np.nanmax(column) < 150)
+        )
     told = []
     if bad.any():
-        told.append(f"{name}: expected {least:g} to {largest:g} ({unit}); got {column[bad][0]:g}{_at(bad)}, {int(bad.sum())} such rows")
+        told.append(
+            f"{name}: expected {least:g} to {largest:g} ({unit}); got {column[bad][0]:g}{_at(bad)}, "
+            f"{int(bad.sum())} such rows"
+        )
     if young:
-        told.append(f"age: expected days; the largest is {np.nanmax(column):g}, which looks like years: set dataset.age_unit=years")
+        told.append(
+            f"age: expected days; the largest is {np.nanmax(column):g}, which looks like years: set "
+            "dataset.age_unit=years"
+        )
     return told
 
 
@@ -213,7 +293,13 @@ def _at(bad: np.ndarray | pd.Series) -> str:
 
 
 def data_card(
-    stays: Stays, splits: Mapping[str, Sequence[int]], *, source: str, caution: str, levels: DoseLevels | None = None, missing: Mapping[str, int] | None = None
+    stays: Stays,
+    splits: Mapping[str, Sequence[int]],
+    *,
+    source: str,
+    caution: str,
+    levels: DoseLevels | None = None,
+    missing: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The card as plain data.
 
@@ -223,14 +309,20 @@ def data_card(
         source: Where they come from.
         caution: What they must not be used for.
         levels: Learnt dose levels, or None.
-        missing: Column to number of values that were filled in upstream, where the table tells; None where it does not.
+        missing: Column to number of values that were filled in upstream, where the table tells; None where it
+            does not.
     """
     rows = torch.cat([episode.values for episode in stays.episodes])
     lengths = sorted(episode.horizon for episode in stays.episodes)
     shown = {}
     for name, column in zip(COLUMNS, rows.T, strict=True):
         ordered = column.sort().values
-        shown[name] = {"least": float(ordered[0]), "median": float(ordered[len(ordered) // 2]), "largest": float(ordered[-1]), "unit": RANGES[name][2]}
+        shown[name] = {
+            "least": float(ordered[0]),
+            "median": float(ordered[len(ordered) // 2]),
+            "largest": float(ordered[-1]),
+            "unit": RANGES[name][2],
+        }
     return {
         "source": source,
         "caution": caution,
@@ -243,11 +335,24 @@ def data_card(
             "largest": lengths[-1],
             "episodes by steps": dict(sorted(Counter(lengths).items())),
         },
-        "missing values": "none in the table" if missing is None else {f"{name} filled in upstream": count for name, count in missing.items()},
+        "missing values": "none in the table"
+        if missing is None
+        else {f"{name} filled in upstream": count for name, count in missing.items()},
         "dropped": dict(stays.drops),
-        "splits": {name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)} for name, places in splits.items()},
-        **{f"caution: levels of {name}": note for name, note in (levels.notes if levels is not None else {}).items()},
-        "dose levels": {} if levels is None else {name: list(dict.fromkeys(row.tolist())) for name, row in zip(levels.names, levels.medians, strict=True)},
+        "splits": {
+            name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)}
+            for name, places in splits.items()
+        },
+        **{
+            f"caution: levels of {name}": note
+            for name, note in (levels.notes if levels is not None else {}).items()
+        },
+        "dose levels": {}
+        if levels is None
+        else {
+            name: list(dict.fromkeys(row.tolist()))
+            for name, row in zip(levels.names, levels.medians, strict=True)
+        },
         "features": shown,
         "fingerprint": transitions(stays.episodes).fingerprint(),
     }

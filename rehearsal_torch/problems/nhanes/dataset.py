@@ -7,9 +7,9 @@ Given a context and an alteration, the outcomes' own noise is integrated out: wi
 
     P(Y in S | x, a) = E[ C(F_1(log 6.7 - f_1), F_2(log 101 - f_2)) ],
 
-the mean over 16,384 fixed scrambled Sobol points for the variables in between, the same for every action. Trees make
-it a step function of the action, so the oracle needs no slopes: it screens a Sobol net, then ascends one variable at a
-time over all steps of that variable, and scores what it found anew.
+the mean over 16,384 fixed scrambled Sobol points for the variables in between, the same for every action.
+Trees make it a step function of the action, so the oracle needs no slopes: it screens a Sobol net, then
+ascends one variable at a time over all steps of that variable, and scores what it found anew.
 
 Source: Du et al. (2026), Sec. 4.1 and App. E.4.
 """
@@ -28,14 +28,30 @@ from torch.quasirandom import SobolEngine
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.problems.nhanes.generator import SHIPPED, Generator
-from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, DESIRED, INNER, OUTCOMES, PARENTS, UNITS, VARIABLES, influence_graph
+from rehearsal_torch.problems.nhanes.modules import (
+    ACTIONABLE,
+    CONTEXT,
+    DESIRED,
+    INNER,
+    OUTCOMES,
+    PARENTS,
+    UNITS,
+    VARIABLES,
+    influence_graph,
+)
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
 Array = NDArray[np.float64]
-SOURCE = "Du et al. (2026), App. E.4; U.S. National Center for Health Statistics, NHANES 2011-2018, public-use files"
-CAUTION = "Fitted to cross-sectional data without survey weights: what follows an alteration holds for this generator, it is no medical advice."
+SOURCE = (
+    "Du et al. (2026), App. E.4; U.S. National Center for Health Statistics, NHANES 2011-2018, public-use "
+    "files"
+)
+CAUTION = (
+    "Fitted to cross-sectional data without survey weights: what follows an alteration holds for this "
+    "generator, it is no medical advice."
+)
 CANDIDATES = {"joint": (ACTIONABLE,), "single": tuple((name,) for name in ACTIONABLE)}
 ROOTS = ("independent", "chain")
 NOISE = ("paired", "independent")
@@ -54,10 +70,13 @@ class Nhanes(RehearsalWorld):
         contexts: How many situations there are.
         seed: Decides observations and contexts.
         validation: Share of the rows kept for early stopping.
-        candidates: "joint", all five actionable variables are set together, or "single", one of them. The paper says only that a subset is set;
-            together is the default because it loses nothing: whatever one variable can reach, five can, and then more.
-        roots: "independent", each context variable from its own frequencies as in the paper, or "chain", each given those before it.
-        noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", which the paper's text suggests.
+        candidates: "joint", all five actionable variables are set together, or "single", one of them. The
+            paper says only that a subset is set; together is the default because it loses nothing: whatever
+            one variable can reach, five can, and then more.
+        roots: "independent", each context variable from its own frequencies as in the paper, or "chain", each
+            given those before it.
+        noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", which the paper's
+            text suggests.
         generator: A folder that ``rehearsal prepare nhanes`` wrote; None for the shipped one.
 
     Raises:
@@ -75,23 +94,39 @@ class Nhanes(RehearsalWorld):
         noise: str = "paired",
         generator: str | Path | None = None,
     ) -> None:
-        for argument, value, known in (("candidates", candidates, tuple(CANDIDATES)), ("roots", roots, ROOTS), ("noise", noise, NOISE)):
+        for argument, value, known in (
+            ("candidates", candidates, tuple(CANDIDATES)),
+            ("roots", roots, ROOTS),
+            ("noise", noise, NOISE),
+        ):
             if value not in known:
                 raise ValueError(f"{argument}: expected {' or '.join(known)}; got {value!r}")
         self.generator = Generator.load(SHIPPED if generator is None else Path(generator))
         self.chain, self.paired = roots == "chain", noise == "paired"
         graph, region = influence_graph(self.paired, self.chain), Polytope.of(DESIRED)
-        super().__init__(RehearsalTask(graph, CONTEXT, Box.of(self.generator.card["bounds"]), region, CANDIDATES[candidates]), rows, contexts, seed, validation)
+        super().__init__(
+            RehearsalTask(
+                graph, CONTEXT, Box.of(self.generator.card["bounds"]), region, CANDIDATES[candidates]
+            ),
+            rows,
+            contexts,
+            seed,
+            validation,
+        )
         self._bank = _sobol(len(INNER), POINTS)
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """Participants as the generator makes them."""
-        return Table.observed(VARIABLES, torch.from_numpy(self.generator.draw(count, stream, self.chain, self.paired)))
+        return Table.observed(
+            VARIABLES, torch.from_numpy(self.generator.draw(count, stream, self.chain, self.paired))
+        )
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """What follows in one context, (count, 17); values are clipped to the box."""
         # Row by row, so that the first rows are the same however many are asked for.
-        uniform = np.random.default_rng(np.random.SeedSequence((self.seed, 3))).random((count, len(INNER) + 2)).T
+        uniform = (
+            np.random.default_rng(np.random.SeedSequence((self.seed, 3))).random((count, len(INNER) + 2)).T
+        )
         given = self._given(context.reshape(1, -1), names, values.reshape(1, -1))
         found = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
         found |= self.generator.outcomes(found, uniform[-2][None], uniform[-1][None], self.paired)
@@ -101,20 +136,32 @@ class Nhanes(RehearsalWorld):
         return Table(VARIABLES, torch.from_numpy(rows), altered)
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """P(Y in S | x, alteration), contexts (B, 6), values (..., B, k) -> (..., B); values are clipped to the box."""
+        """P(Y in S | x, alteration), contexts (B, 6), values (..., B, k) -> (..., B); values are clipped to
+        the box.
+        """
         shape = values.shape[:-1]
         rows = contexts.expand(*shape, len(CONTEXT)).reshape(-1, len(CONTEXT))
         flat = self._probability(rows, names, values.reshape(len(rows), len(names)), POINTS)
         return torch.from_numpy(flat).to(values).reshape(shape)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values found and their probability, (B, 6) -> (B, k), (B,); a search with ten times the work found less than .001 more."""
+        """The best values found and their probability, (B, 6) -> (B, k), (B,); a search with ten times the
+        work found less than .001 more.
+        """
         found = [self._best(context, tuple(names)) for context in contexts]
-        return torch.from_numpy(np.stack([values for values, _ in found])).to(contexts), contexts.new_tensor([value for _, value in found])
+        return torch.from_numpy(np.stack([values for values, _ in found])).to(contexts), contexts.new_tensor(
+            [value for _, value in found]
+        )
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, units, caution, and the generator's own card."""
-        return {**super().card(), "source": SOURCE, "units": dict(UNITS), "caution": CAUTION, "generator": dict(self.generator.card)}
+        return {
+            **super().card(),
+            "source": SOURCE,
+            "units": dict(UNITS),
+            "caution": CAUTION,
+            "generator": dict(self.generator.card),
+        }
 
     def _given(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> dict[str, Array]:
         """Context and altered variables as columns (R, 1)."""
@@ -123,7 +170,9 @@ class Nhanes(RehearsalWorld):
         return known | dict(zip(names, settings.T[..., None], strict=True))
 
     def _probability(self, contexts: Tensor, names: Sequence[str], values: Tensor, points: int) -> Array:
-        """Row by row, contexts (R, 6) and values (R, k) -> (R,), over the first so many points of the bank."""
+        """Row by row, contexts (R, 6) and values (R, k) -> (R,), over the first so many points of the
+        bank.
+        """
         # What no outcome follows, such as carbohydrates, needs no draw.
         needed = [name for name in INNER if name not in names and name in self._ancestors(names)]
         uniform = {name: self._bank[INNER.index(name), None, :points] for name in needed}
@@ -131,7 +180,9 @@ class Nhanes(RehearsalWorld):
         step, parts = max(1, _CELLS_AT_ONCE // points), []
         for first in range(0, len(values), step):
             given = self._given(contexts[first : first + step], names, values[first : first + step])
-            parts.append(self.generator.desired(self.generator.inner(given, uniform), bounds, self.paired).mean(1))
+            parts.append(
+                self.generator.desired(self.generator.inner(given, uniform), bounds, self.paired).mean(1)
+            )
         return np.concatenate(parts)
 
     def _ancestors(self, names: Sequence[str]) -> frozenset[str]:
@@ -148,7 +199,9 @@ class Nhanes(RehearsalWorld):
         """Screening, ascent over steps, and a last scoring of the best few."""
 
         def value(actions: Array, points: int) -> Array:
-            return self._probability(context.expand(len(actions), -1), names, torch.from_numpy(actions), points)
+            return self._probability(
+                context.expand(len(actions), -1), names, torch.from_numpy(actions), points
+            )
 
         box = self.task.box.only(names)
         net = np.concatenate([box.centre[None].numpy(), box.sobol(_SCREENED, seed=1).numpy()])
@@ -157,7 +210,13 @@ class Nhanes(RehearsalWorld):
         edges = [self._edges(name, names) for name in names]
         steps = [(each[1:] + each[:-1]) / 2 for each in edges]
         # To the middle of its step, where its probability is the same: equal ends are then found equal.
-        ends = np.stack([line[np.searchsorted(each[1:-1], column)] for line, each, column in zip(steps, edges, ends.T, strict=True)], 1)
+        ends = np.stack(
+            [
+                line[np.searchsorted(each[1:-1], column)]
+                for line, each, column in zip(steps, edges, ends.T, strict=True)
+            ],
+            1,
+        )
         for points in (_COARSE, _FINE):
             ends = _ascended(partial(value, points=points), ends, steps)
             ends = ends[np.argsort(-value(ends, _FINE))[: max(2, _STARTS // 4)]]
@@ -167,14 +226,21 @@ class Nhanes(RehearsalWorld):
     def _edges(self, name: str, names: Sequence[str]) -> Array:
         """Where the probability can change along one variable, and the ends of its interval, (s + 1,)."""
         lower, upper = self.task.box.bounds()[name]
-        asked = [child for child in PARENTS if child in self._ancestors(names) and child not in names and name in PARENTS[child]]
-        cuts = [self.generator.equations[child].trees.thresholds[PARENTS[child].index(name)] for child in asked]
+        asked = [
+            child
+            for child in PARENTS
+            if child in self._ancestors(names) and child not in names and name in PARENTS[child]
+        ]
+        cuts = [
+            self.generator.equations[child].trees.thresholds[PARENTS[child].index(name)] for child in asked
+        ]
         inside = np.unique(np.concatenate([np.empty(0), *cuts]))
         return np.concatenate([[lower], inside[(inside > lower) & (inside < upper)], [upper]])
 
 
 def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Array]) -> Array:
-    """Where ascents end, (c, k) -> (at most c, k): one variable at a time, over all its steps, until no variable has a better one.
+    """Where ascents end, (c, k) -> (at most c, k): one variable at a time, over all its steps, until no
+    variable has a better one.
 
     Args:
         value: (n, k) -> (n,).

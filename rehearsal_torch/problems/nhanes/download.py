@@ -1,9 +1,9 @@
 """Fetching the CDC's NHANES modules.
 
-A file is written under the name NAME.XPT.part and renamed when it is whole, so that a fetch that was cut off goes on
-where it stopped. Whole means: as long as the server says, and readable. A file of more than 64 MiB (the largest module has
-some 20) is refused: before it is fetched where the server says its length, else as soon as it has grown so large, and nothing
-of it is kept. Each file's SHA-256 is recorded beside it in
+A file is written under the name NAME.XPT.part and renamed when it is whole, so that a fetch that was cut off
+goes on where it stopped. Whole means: as long as the server says, and readable. A file of more than 64 MiB
+(the largest module has some 20) is refused: before it is fetched where the server says its length, else as
+soon as it has grown so large, and nothing of it is kept. Each file's SHA-256 is recorded beside it in
 SHA256SUMS and checked when the folder is used again.
 
 Source: the CDC's public-use files, https://wwwn.cdc.gov/nchs/nhanes/.
@@ -47,7 +47,12 @@ class TooLargeError(ValueError):
 
 
 def fetch(
-    folder: Path, site: str = SITE, told: Callable[[str], None] = _say_nothing, opener: Opener = _open, pause: float = 2.0, largest: int = LARGEST
+    folder: Path,
+    site: str = SITE,
+    told: Callable[[str], None] = _say_nothing,
+    opener: Opener = _open,
+    pause: float = 2.0,
+    largest: int = LARGEST,
 ) -> list[str]:
     """Fetches the modules that a folder lacks.
 
@@ -63,7 +68,8 @@ def fetch(
         The modules that were fetched; those that were there are only checked.
 
     Raises:
-        ValueError: if the network or a file cannot be reached, or a file is larger than `largest`, not what it was, or not what it should be.
+        ValueError: if the network or a file cannot be reached, or a file is larger than `largest`, not what
+            it was, or not what it should be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sums, fetched = _sums(folder), []
@@ -73,7 +79,10 @@ def fetch(
         file = there.get(f"{name}.XPT")
         if file is not None:
             if sums.get(file.name, own := _sha256(file)) != own:
-                raise ValueError(f"{file} is not the file that was fetched (its SHA-256 differs from {SUMS}): delete it, and type the same again")
+                raise ValueError(
+                    f"{file} is not the file that was fetched (its SHA-256 differs from {SUMS}): delete it, "
+                    "and type the same again"
+                )
             continue
         file = folder / f"{name}.XPT"
         told(f"{number} of {len(names)}: {name} from {address(name, site)}")
@@ -82,7 +91,10 @@ def fetch(
             read_module(part, columns_of(name[-1])[name.rpartition("_")[0]])
         except ValueError as error:
             part.unlink()
-            raise ValueError(f"{address(name, site)} did not give the module ({error}); it was deleted: type the same again") from error
+            raise ValueError(
+                f"{address(name, site)} did not give the module ({error}); it was deleted: type the same "
+                "again"
+            ) from error
         sums[file.name] = _sha256(part)
         part.replace(file)
         write_text(folder / SUMS, "".join(f"{digest}  {file}\n" for file, digest in sorted(sums.items())))
@@ -99,7 +111,10 @@ def _fetched(url: str, part: Path, opener: Opener, pause: float, largest: int) -
             if error.code == 416:  # nothing lies behind what we have: begin again rather than guess
                 part.unlink(missing_ok=True)
             elif error.code < 500:
-                raise ValueError(f"{url}: the server answers {error.code} {error.reason}: has the CDC moved it? Fetch it by hand into {part.parent}") from error
+                raise ValueError(
+                    f"{url}: the server answers {error.code} {error.reason}: has the CDC moved it? Fetch it "
+                    f"by hand into {part.parent}"
+                ) from error
             failure: Exception = error
         except (OSError, HTTPException) as error:
             failure = error
@@ -108,14 +123,18 @@ def _fetched(url: str, part: Path, opener: Opener, pause: float, largest: int) -
         if tried < _TRIES:
             time.sleep(pause * tried)
     raise ValueError(
-        f"{url} cannot be reached ({failure}): check the network and type the same again, what was fetched is kept; "
-        f"or put the modules into {part.parent} by hand and leave download=true out; the shipped generator needs no download"
+        f"{url} cannot be reached ({failure}): check the network and type the same again, what was fetched "
+        "is kept; "
+        f"or put the modules into {part.parent} by hand and leave download=true out; the shipped generator "
+        "needs no download"
     ) from failure
 
 
 def _go_on(url: str, part: Path, opener: Opener, largest: int) -> None:
     have = part.stat().st_size if part.is_file() else 0
-    request = urllib.request.Request(url, headers={"User-Agent": "rehearsal_torch", **({"Range": f"bytes={have}-"} if have else {})})
+    request = urllib.request.Request(
+        url, headers={"User-Agent": "rehearsal_torch", **({"Range": f"bytes={have}-"} if have else {})}
+    )
     with opener(request, _SECONDS) as answer:
         going_on = have > 0 and answer.status == 206
         length = answer.headers.get("Content-Length")
@@ -136,13 +155,20 @@ def _go_on(url: str, part: Path, opener: Opener, largest: int) -> None:
 
 def _too_large(url: str, part: Path, what: str, largest: int) -> NoReturn:
     part.unlink(missing_ok=True)
-    raise TooLargeError(f"{url}: expected a module of at most {largest} bytes; {what}; nothing of it was kept: has the CDC moved it?")
+    raise TooLargeError(
+        f"{url}: expected a module of at most {largest} bytes; {what}; nothing of it was kept: has the CDC "
+        "moved it?"
+    )
 
 
 def _sums(folder: Path) -> dict[str, str]:
     if not (folder / SUMS).is_file():
         return {}
-    lines = (line.split(maxsplit=1) for line in (folder / SUMS).read_text(encoding="utf-8").splitlines() if line.strip())
+    lines = (
+        line.split(maxsplit=1)
+        for line in (folder / SUMS).read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    )
     return {parts[1].strip(): parts[0] for parts in lines if len(parts) == 2}
 
 

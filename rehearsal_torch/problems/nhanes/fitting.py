@@ -1,17 +1,20 @@
 """Fitting the NHANES generator to complete cases.
 
-Every equation is a gradient-boosted regressor of log(1 + v) on the parents, 100 trees of depth 3 at rate 0.1; discrete
-variables that are no roots get a gradient-boosted classifier. Of the residuals, means of groups are kept, of a root its
-frequencies: an age is shared by dozens, an income is the mean of a group. No leaf holds fewer than 20 participants.
+Every equation is a gradient-boosted regressor of log(1 + v) on the parents, 100 trees of depth 3 at rate 0.1;
+discrete variables that are no roots get a gradient-boosted classifier. Of the residuals, means of groups are
+kept, of a root its frequencies: an age is shared by dozens, an income is the mean of a group. No leaf holds
+fewer than 20 participants.
 
-Source: Du et al. (2026), App. E.4; Friedman (2001), Alg. 1; settings are scikit-learn's defaults but for the leaves.
+Source: Du et al. (2026), App. E.4; Friedman (2001), Alg. 1; settings are scikit-learn's defaults but for the
+leaves.
 
 How like the participants the generator's rows are.
 
-Compared are the correlation matrices, by the mean absolute error over all cells (the diagonal, which is right by
-definition, included as well as left out: the paper does not say), each variable's distribution, by the largest distance
-between the two distribution functions, and how often the outcomes are as desired. All four readings of the paper are
-measured: context variables apart or in a chain, the outcomes' noises apart or paired.
+Compared are the correlation matrices, by the mean absolute error over all cells (the diagonal, which is right
+by definition, included as well as left out: the paper does not say), each variable's distribution, by the
+largest distance between the two distribution functions, and how often the outcomes are as desired. All four
+readings of the paper are measured: context variables apart or in a chain, the outcomes' noises apart or
+paired.
 
 Source: Du et al. (2026), App. E.4, Table 5 and Fig. 10.
 """
@@ -62,7 +65,9 @@ def validated(generator: Generator, cases: pd.DataFrame, seed: int = 0) -> Valid
     drawn = {}
     for chain in (False, True):
         for paired in (True, False):
-            name = f"roots {'chain' if chain else 'independent'}, noise {'paired' if paired else 'independent'}"
+            name = (
+                f"roots {'chain' if chain else 'independent'}, noise {'paired' if paired else 'independent'}"
+            )
             drawn[name] = generator.draw(DRAWS, np.random.default_rng(seed), chain, paired)
             error = np.abs(np.corrcoef(drawn[name].T) - true)
             readings[name] = {
@@ -71,7 +76,10 @@ def validated(generator: Generator, cases: pd.DataFrame, seed: int = 0) -> Valid
                 "desired": round(float(_desired(drawn[name])), 4),
             }
     first = next(iter(readings))
-    distances = {name: round(float(ks_2samp(real[:, place], drawn[first][:, place]).statistic), 4) for place, name in enumerate(VARIABLES)}
+    distances = {
+        name: round(float(ks_2samp(real[:, place], drawn[first][:, place]).statistic), 4)
+        for place, name in enumerate(VARIABLES)
+    }
     summary = {
         "default": first,
         "correlation_mae": readings[first]["correlation_mae"],
@@ -86,9 +94,13 @@ def validated(generator: Generator, cases: pd.DataFrame, seed: int = 0) -> Valid
 
 
 def _desired(rows: Array) -> float:
-    """Share of rows strictly below both bounds: HbA1c is recorded to 0.1 %, so that its bound itself occurs and counts as too high."""
+    """Share of rows strictly below both bounds: HbA1c is recorded to 0.1 %, so that its bound itself occurs
+    and counts as too high.
+    """
     places = [VARIABLES.index(name) for name in OUTCOMES]
-    return np.all([rows[:, place] < DESIRED[name][1] for place, name in zip(places, OUTCOMES, strict=True)], axis=0).mean()
+    return np.all(
+        [rows[:, place] < DESIRED[name][1] for place, name in zip(places, OUTCOMES, strict=True)], axis=0
+    ).mean()
 
 
 CLASSIFIER_TREES = 40
@@ -101,7 +113,9 @@ def _say_nothing(text: str) -> None:
     """For those who do not listen."""
 
 
-def fit_generator(cases: pd.DataFrame, told: Callable[[str], None] = _say_nothing, trees: int = REGRESSOR_TREES) -> Generator:
+def fit_generator(
+    cases: pd.DataFrame, told: Callable[[str], None] = _say_nothing, trees: int = REGRESSOR_TREES
+) -> Generator:
     """The generator of complete cases.
 
     Args:
@@ -130,45 +144,79 @@ def fit_generator(cases: pd.DataFrame, told: Callable[[str], None] = _say_nothin
     chain: dict[str, Classifier | LogEquation] = {}
     for place, name in enumerate(CONTEXT[1:], 1):
         told(f"{name} given {', '.join(CONTEXT[:place])}")
-        chain[name] = _classifier(cases, name, CONTEXT[:place]) if name in CLASSES else _equation(cases, name, CONTEXT[:place], trees)[0]
-    bounds = {name: [round(float(side), 4) for side in cases[name].quantile([0.01, 0.99])] for name in ACTIONABLE}
+        chain[name] = (
+            _classifier(cases, name, CONTEXT[:place])
+            if name in CLASSES
+            else _equation(cases, name, CONTEXT[:place], trees)[0]
+        )
+    bounds = {
+        name: [round(float(side), 4) for side in cases[name].quantile([0.01, 0.99])] for name in ACTIONABLE
+    }
     return Generator(
-        {name: _frequencies(cases[name]) for name in CONTEXT}, chain, equations, PairedRanks.of(*(left_over[y] for y in OUTCOMES)), {"bounds": bounds}
+        {name: _frequencies(cases[name]) for name in CONTEXT},
+        chain,
+        equations,
+        PairedRanks.of(*(left_over[y] for y in OUTCOMES)),
+        {"bounds": bounds},
     )
 
 
 def settings() -> dict[str, object]:
     """How the trees were grown and what is kept of the rest, for a card."""
     return {
-        "equations": f"gradient-boosted regressors of log(1 + v): {REGRESSOR_TREES} trees of depth 3, rate 0.1, at least {LEAST_IN_A_LEAF} participants a leaf",
-        "classifiers": f"gradient-boosted classifiers: {CLASSIFIER_TREES} rounds of depth 3, rate 0.1, at least {LEAST_IN_A_LEAF} participants a leaf",
+        "equations": f"gradient-boosted regressors of log(1 + v): {REGRESSOR_TREES} trees of depth 3, rate "
+        f"0.1, at least {LEAST_IN_A_LEAF} participants a leaf",
+        "classifiers": f"gradient-boosted classifiers: {CLASSIFIER_TREES} rounds of depth 3, rate 0.1, at "
+        f"least {LEAST_IN_A_LEAF} participants a leaf",
         "residuals": f"means of {GROUPS} groups of neighbours; ranks of the two outcomes' residuals by cells",
     }
 
 
-def _equation(cases: pd.DataFrame, name: str, parents: tuple[str, ...], trees: int) -> tuple[LogEquation, Array]:
+def _equation(
+    cases: pd.DataFrame, name: str, parents: tuple[str, ...], trees: int
+) -> tuple[LogEquation, Array]:
     columns, target = cases[list(parents)].to_numpy(float), np.log1p(cases[name].to_numpy(float))
-    model = GradientBoostingRegressor(n_estimators=trees, max_depth=3, learning_rate=0.1, min_samples_leaf=LEAST_IN_A_LEAF, random_state=0).fit(columns, target)
-    grown = _trees([row[0] for row in model.estimators_], len(parents), float(target.mean()), model.learning_rate)
+    model = GradientBoostingRegressor(
+        n_estimators=trees, max_depth=3, learning_rate=0.1, min_samples_leaf=LEAST_IN_A_LEAF, random_state=0
+    ).fit(columns, target)
+    grown = _trees(
+        [row[0] for row in model.estimators_], len(parents), float(target.mean()), model.learning_rate
+    )
     residuals = target - model.predict(columns)
-    return LogEquation(grown, ResidualLaw.of(residuals), (float(cases[name].min()), float(cases[name].max()))), residuals
+    return LogEquation(
+        grown, ResidualLaw.of(residuals), (float(cases[name].min()), float(cases[name].max()))
+    ), residuals
 
 
 def _classifier(cases: pd.DataFrame, name: str, parents: tuple[str, ...]) -> Classifier:
     columns, target = cases[list(parents)].to_numpy(float), cases[name].to_numpy(float)
-    model = GradientBoostingClassifier(n_estimators=CLASSIFIER_TREES, max_depth=3, learning_rate=0.1, min_samples_leaf=LEAST_IN_A_LEAF, random_state=0).fit(
-        columns, target
-    )
+    model = GradientBoostingClassifier(
+        n_estimators=CLASSIFIER_TREES,
+        max_depth=3,
+        learning_rate=0.1,
+        min_samples_leaf=LEAST_IN_A_LEAF,
+        random_state=0,
+    ).fit(columns, target)
     shares = np.array([(target == value).mean() for value in model.classes_])
     starts = np.log(shares) if len(shares) > 2 else np.log(shares[1:] / shares[:1])
-    scores = [_trees(list(model.estimators_[:, k]), len(parents), float(start), model.learning_rate) for k, start in enumerate(starts)]
+    scores = [
+        _trees(list(model.estimators_[:, k]), len(parents), float(start), model.learning_rate)
+        for k, start in enumerate(starts)
+    ]
     return Classifier(model.classes_.astype(float), tuple(scores))
 
 
 def _frequencies(column: pd.Series) -> Frequencies:
     values = column.to_numpy(float)
-    if len(np.unique(values)) > GROUPS // 2:  # too many values to be shared by many: means of groups stand for them
-        values = np.concatenate([np.full(len(part), round(float(part.mean()), 2)) for part in np.array_split(np.sort(values), GROUPS)])
+    if (
+        len(np.unique(values)) > GROUPS // 2
+    ):  # too many values to be shared by many: means of groups stand for them
+        values = np.concatenate(
+            [
+                np.full(len(part), round(float(part.mean()), 2))
+                for part in np.array_split(np.sort(values), GROUPS)
+            ]
+        )
     kept, counts = np.unique(values, return_counts=True)
     return Frequencies(kept, counts / counts.sum())
 
@@ -189,7 +237,9 @@ def _trees(estimators: list, width: int, start: float, rate: float) -> BoostedTr
         inner, own = tree.children_left != -1, slice(tree.node_count)
         rounded = tree.threshold.astype(np.float32)
         # The largest float32 below: then x <= threshold says the same of every float32 x.
-        rounded = np.where(rounded.astype(float) > tree.threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+        rounded = np.where(
+            rounded.astype(float) > tree.threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded
+        )
         arrays["feature"][row, own] = np.where(inner, tree.feature, LEAF)
         arrays["threshold"][row, own] = np.where(inner, rounded, 0)
         arrays["left"][row, own] = np.where(inner, tree.children_left, 0)

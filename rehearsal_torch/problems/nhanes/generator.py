@@ -4,13 +4,13 @@ Each variable follows its parents in the influence graph. A variable v >= 0 with
 
     v = clip(exp(f(p) + e) - 1),
 
-f a boosted sum of trees fitted to log(1 + v), e drawn from what f leaves over, and the clip keeps v within the support
-that was observed. The six context variables are roots: each is drawn from its own frequencies (``independent``), or
-one after the other, each given those before it (``chain``: boosted classifiers, and the same equation for income). The
-noises of the two outcomes are drawn with joint ranks (``paired``) or apart.
+f a boosted sum of trees fitted to log(1 + v), e drawn from what f leaves over, and the clip keeps v within
+the support that was observed. The six context variables are roots: each is drawn from its own frequencies
+(``independent``), or one after the other, each given those before it (``chain``: boosted classifiers, and the
+same equation for income). The noises of the two outcomes are drawn with joint ranks (``paired``) or apart.
 
-A generator is a folder of two files: numbers in ``weights.safetensors``, everything else in ``card.yaml``, which bears
-the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
+A generator is a folder of two files: numbers in ``weights.safetensors``, everything else in ``card.yaml``,
+which bears the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
 
 Source: Du et al. (2026), App. E.4; the chain and the joint ranks are ours.
 """
@@ -53,12 +53,21 @@ class Frequencies:
     shares: Array
 
     def __post_init__(self) -> None:
-        if self.values.shape != self.shares.shape or self.values.ndim != 1 or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
-            raise ValueError("frequencies: expected values and shares of one length that sum to 1; the file is damaged")
+        if (
+            self.values.shape != self.shares.shape
+            or self.values.ndim != 1
+            or not (self.shares >= 0).all()
+            or abs(self.shares.sum() - 1) > 1e-6
+        ):
+            raise ValueError(
+                "frequencies: expected values and shares of one length that sum to 1; the file is damaged"
+            )
 
     def quantile(self, uniform: Array) -> Array:
         """Values of uniform numbers, (...) -> (...)."""
-        return self.values[np.clip(np.searchsorted(np.cumsum(self.shares), uniform, side="right"), 0, len(self.values) - 1)]
+        return self.values[
+            np.clip(np.searchsorted(np.cumsum(self.shares), uniform, side="right"), 0, len(self.values) - 1)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +123,8 @@ class Generator:
         chain: Context variables but the first, each to its law given those before it.
         equations: Every other variable to its equation.
         ranks: How the noises of the two outcomes move together.
-        card: What it was fitted to, how well it fits, and the [1 %, 99 %] interval of each actionable variable.
+        card: What it was fitted to, how well it fits, and the [1 %, 99 %] interval of each actionable
+            variable.
     """
 
     roots: Mapping[str, Frequencies]
@@ -128,7 +138,11 @@ class Generator:
         found: dict[str, Array] = {}
         for name, own in zip(CONTEXT, uniform[..., None], strict=True):
             law = self.chain[name] if chain and name in self.chain else self.roots[name]
-            found[name] = law.quantile(own) if isinstance(law, Frequencies) else law.quantile([found[before] for before in found], own)
+            found[name] = (
+                law.quantile(own)
+                if isinstance(law, Frequencies)
+                else law.quantile([found[before] for before in found], own)
+            )
         return found
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
@@ -136,28 +150,46 @@ class Generator:
 
         Args:
             given: The context, and what was set; each (R, 1) or (1, 1).
-            uniform: Variable to uniform numbers, (R, 1) or (1, M); those neither given nor named here are left out.
+            uniform: Variable to uniform numbers, (R, 1) or (1, M); those neither given nor named here are
+                left out.
         """
         found = dict(given)
         for name in INNER:
             if name not in found and name in uniform:
-                found[name] = self.equations[name].quantile([found[parent] for parent in PARENTS[name]], uniform[name])
+                found[name] = self.equations[name].quantile(
+                    [found[parent] for parent in PARENTS[name]], uniform[name]
+                )
         return found
 
-    def outcomes(self, found: Mapping[str, Array], first: Array, second: Array, paired: bool = True) -> dict[str, Array]:
+    def outcomes(
+        self, found: Mapping[str, Array], first: Array, second: Array, paired: bool = True
+    ) -> dict[str, Array]:
         """The outcomes that follow, from two uniform numbers each."""
         parts = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
-        return {name: self.equations[name].quantile([found[parent] for parent in PARENTS[name]], own) for name, own in zip(OUTCOMES, parts, strict=True)}
+        return {
+            name: self.equations[name].quantile([found[parent] for parent in PARENTS[name]], own)
+            for name, own in zip(OUTCOMES, parts, strict=True)
+        }
 
     def desired(self, found: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True) -> Array:
-        """P(HbA1c <= bound and FPG <= bound | everything before them): the outcomes' noise is integrated out exactly."""
-        ranks = [self.equations[name].rank_of([found[parent] for parent in PARENTS[name]], bound) for name, bound in zip(OUTCOMES, bounds, strict=True)]
+        """P(HbA1c <= bound and FPG <= bound | everything before them): the outcomes' noise is integrated out
+        exactly.
+        """
+        ranks = [
+            self.equations[name].rank_of([found[parent] for parent in PARENTS[name]], bound)
+            for name, bound in zip(OUTCOMES, bounds, strict=True)
+        ]
         return self.ranks.below(*ranks) if paired else ranks[0] * ranks[1]
 
-    def draw(self, count: int, stream: np.random.Generator, chain: bool = False, paired: bool = True) -> Array:
+    def draw(
+        self, count: int, stream: np.random.Generator, chain: bool = False, paired: bool = True
+    ) -> Array:
         """Rows of all variables when nothing is set, (count, 17)."""
         uniform = stream.random((count, len(VARIABLES))).T
-        found = self.inner(self.contexts(uniform[: len(CONTEXT)], chain), dict(zip(INNER, uniform[len(CONTEXT) : -2, :, None], strict=True)))
+        found = self.inner(
+            self.contexts(uniform[: len(CONTEXT)], chain),
+            dict(zip(INNER, uniform[len(CONTEXT) : -2, :, None], strict=True)),
+        )
         found |= self.outcomes(found, uniform[-2][:, None], uniform[-1][:, None], paired)
         return np.concatenate([found[name] for name in VARIABLES], 1)
 
@@ -171,9 +203,14 @@ class Generator:
                 if isinstance(law, Classifier):
                     arrays[f"{part}.{name}.values"] = law.values
                     for place, score in enumerate(law.scores):
-                        arrays |= {f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()}
+                        arrays |= {
+                            f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()
+                        }
                 else:
-                    arrays |= {f"{part}.{name}.means": law.noise.means, f"{part}.{name}.support": np.asarray(law.support)}
+                    arrays |= {
+                        f"{part}.{name}.means": law.noise.means,
+                        f"{part}.{name}.support": np.asarray(law.support),
+                    }
                     arrays |= {f"{part}.{name}.0.{key}": value for key, value in law.trees.arrays().items()}
         content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
         write_bytes(folder / _FILES[0], content)
@@ -189,22 +226,35 @@ class Generator:
         """
         missing = [name for name in _FILES if not (folder / name).is_file()]
         if missing:
-            raise ValueError(f"{folder}: there is no {' and no '.join(missing)}: give a folder that `rehearsal prepare nhanes` wrote as <out>/generator")
+            raise ValueError(
+                f"{folder}: there is no {' and no '.join(missing)}: give a folder that `rehearsal prepare "
+                "nhanes` wrote as <out>/generator"
+            )
         if (folder / _FILES[0]).stat().st_size > LARGEST:
-            raise ValueError(f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the generator again")
+            raise ValueError(
+                f"{folder / _FILES[0]}: expected at most {LARGEST // 2**20} MiB; it is larger: prepare the "
+                "generator again"
+            )
         content = (folder / _FILES[0]).read_bytes()
         try:
             card = read_yaml(folder / _FILES[1])
         except PlainFileError as error:
             raise ValueError(f"{error}: prepare the generator again") from error
         if not isinstance(card, dict) or card.get("format") != FORMAT:
-            raise ValueError(f"{folder / _FILES[1]}: expected a card of format {FORMAT}: prepare the generator again")
+            raise ValueError(
+                f"{folder / _FILES[1]}: expected a card of format {FORMAT}: prepare the generator again"
+            )
         if hashlib.sha256(content).hexdigest() != card.get("sha256"):
-            raise ValueError(f"{folder / _FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): prepare the generator again")
+            raise ValueError(
+                f"{folder / _FILES[0]} is not the file that card.yaml describes (its SHA-256 differs): "
+                "prepare the generator again"
+            )
         try:
             return _read(load(content), card)
         except SafetensorError as error:
-            raise ValueError(f"{folder / _FILES[0]} is no safetensors file ({error}): prepare the generator again") from error
+            raise ValueError(
+                f"{folder / _FILES[0]} is no safetensors file ({error}): prepare the generator again"
+            ) from error
         except (KeyError, IndexError) as error:
             raise ValueError(f"{folder / _FILES[0]} lacks {error}: prepare the generator again") from error
 
@@ -214,11 +264,23 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
         trees: list[BoostedTrees] = []
         while f"{part}.{name}.{len(trees)}.feature" in arrays:
             prefix = f"{part}.{name}.{len(trees)}."
-            trees.append(BoostedTrees.of({key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}, width))
+            trees.append(
+                BoostedTrees.of(
+                    {
+                        key.removeprefix(prefix): value
+                        for key, value in arrays.items()
+                        if key.startswith(prefix)
+                    },
+                    width,
+                )
+            )
         if f"{part}.{name}.values" in arrays:
             values = arrays[f"{part}.{name}.values"]
             if not 0 <= len(values) - len(trees) <= 1:
-                raise ValueError(f"{name}: expected a sum of trees for each of {len(values)} classes; got {len(trees)}; the file is damaged")
+                raise ValueError(
+                    f"{name}: expected a sum of trees for each of {len(values)} classes; got {len(trees)}; "
+                    "the file is damaged"
+                )
             return Classifier(values, tuple(trees))
         lower, upper = arrays[f"{part}.{name}.support"].tolist()
         return LogEquation(trees[0], ResidualLaw(arrays[f"{part}.{name}.means"]), (lower, upper))
@@ -230,7 +292,10 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
             raise ValueError(f"{name}: expected an equation, not classes; the file is damaged")
         equations[name] = found
     return Generator(
-        {name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"]) for name in CONTEXT},
+        {
+            name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"])
+            for name in CONTEXT
+        },
         {name: law("chain", name, place + 1) for place, name in enumerate(CONTEXT[1:])},
         equations,
         PairedRanks(arrays["ranks.edges"], arrays["ranks.shares"]),

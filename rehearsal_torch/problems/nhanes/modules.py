@@ -1,8 +1,9 @@
 """NHANES 2011-2018: the CDC's modules, merged by participant to complete cases.
 
-Ten modules a cycle are joined by SEQN. Codes that stand for "refused" and "don't know" are missing. Blood pressure is
-the first reading; in 2017-2018 the oscillometric module stands in for the cuff's, under other names. A diastolic
-pressure of 0 is a reading, a day of diet counts whatever its recall status. Adults are 20 or older.
+Ten modules a cycle are joined by SEQN. Codes that stand for "refused" and "don't know" are missing. Blood
+pressure is the first reading; in 2017-2018 the oscillometric module stands in for the cuff's, under other
+names. A diastolic pressure of 0 is a reading, a day of diet counts whatever its recall status. Adults are 20
+or older.
 
 SAS writes zero in a way that pandas reads as 5.4e-79; such numbers are zero again here.
 
@@ -10,11 +11,13 @@ Source: Du et al. (2026), App. E.4; the CDC's codebooks of 2011-2018.
 
 The variables of the NHANES benchmark: where they come from, what may be set, and who influences whom.
 
-Context variables influence everything behind them. BMI influences diet, blood pressure, lipids and both outcomes;
-calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic pressure, total
-cholesterol and HDL influence both outcomes. Nothing follows carbohydrates or diastolic pressure.
+Context variables influence everything behind them. BMI influences diet, blood pressure, lipids and both
+outcomes; calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic
+pressure, total cholesterol and HDL influence both outcomes. Nothing follows carbohydrates or diastolic
+pressure.
 
-Source: Du et al. (2026), App. E.4 (variables, influence relations); the CDC's codebooks of 2011-2018 (names and codes).
+Source: Du et al. (2026), App. E.4 (variables, influence relations); the CDC's codebooks of 2011-2018 (names
+and codes).
 """
 
 import hashlib
@@ -39,7 +42,8 @@ UNITS: Mapping[str, str] = MappingProxyType(
     {
         "Age": "years, 80 and more are 80",
         "Sex": "1 male, 2 female",
-        "Race": "RIDRETH3: 1 Mexican American, 2 other Hispanic, 3 white, 4 black, 6 Asian, 7 other (3-7 non-Hispanic)",
+        "Race": "RIDRETH3: 1 Mexican American, 2 other Hispanic, 3 white, 4 black, 6 Asian, 7 other (3-7 "
+        "non-Hispanic)",
         "FamilyHx_Diabetes": "1 a close relative has diabetes, 0 none",
         "Education": "1 below 9th grade ... 5 college graduate",
         "Income_Ratio": "family income to poverty level, 5 and more are 5",
@@ -56,7 +60,16 @@ UNITS: Mapping[str, str] = MappingProxyType(
         "FPG": "mg/dL",
     }
 )
-_TO_OUTCOMES = (*CONTEXT, "BMI", "CalIntake", "FiberIntake", "Sedentary_min", "SBP", "TotalCholesterol", "HDL")
+_TO_OUTCOMES = (
+    *CONTEXT,
+    "BMI",
+    "CalIntake",
+    "FiberIntake",
+    "Sedentary_min",
+    "SBP",
+    "TotalCholesterol",
+    "HDL",
+)
 PARENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "BMI": CONTEXT,
@@ -86,7 +99,9 @@ def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
     return RehearsalGraph.of(PARENTS, bidirected)
 
 
-CYCLES: Mapping[str, str] = MappingProxyType({"G": "2011-2012", "H": "2013-2014", "I": "2015-2016", "J": "2017-2018"})
+CYCLES: Mapping[str, str] = MappingProxyType(
+    {"G": "2011-2012", "H": "2013-2014", "I": "2015-2016", "J": "2017-2018"}
+)
 PUBLISHED = Path(__file__).parent / "generators" / "nhanes_modules.yaml"
 ADULT = 20
 # Variable to its module, column, and the codes that are no values.
@@ -146,10 +161,12 @@ def merged(source: Path) -> Cohort:
     """The complete cases of a folder of modules.
 
     Args:
-        source: A folder with the 40 modules, such as DEMO_G.XPT; whether names are in capitals does not matter.
+        source: A folder with the 40 modules, such as DEMO_G.XPT; whether names are in capitals does not
+            matter.
 
     Raises:
-        ValueError: if the folder or a module is missing or cannot be read, or no participant is complete; all faults are listed.
+        ValueError: if the folder or a module is missing or cannot be read, or no participant is complete; all
+            faults are listed.
     """
     files = _files(source)
     frames, faults, unlike = [], [], []
@@ -175,14 +192,24 @@ def merged(source: Path) -> Cohort:
         (f"aged {ADULT} or more", everyone["Age"] >= ADULT),
         ("HbA1c and FPG measured", everyone[list(OUTCOMES)].notna().all(axis=1)),
     ]
-    steps += [(f"{name} known", everyone[name].notna()) for name in VARIABLES if name not in ("Age", *OUTCOMES)]
+    steps += [
+        (f"{name} known", everyone[name].notna()) for name in VARIABLES if name not in ("Age", *OUTCOMES)
+    ]
     left, rows = pd.Series(True, index=everyone.index), []
     for text, kept in steps:
         left &= kept
         counts = everyone.loc[left, "cycle"].value_counts()
-        rows.append({"required": text, **{years: int(counts.get(years, 0)) for years in CYCLES.values()}, "left": int(left.sum())})
+        rows.append(
+            {
+                "required": text,
+                **{years: int(counts.get(years, 0)) for years in CYCLES.values()},
+                "left": int(left.sum()),
+            }
+        )
     if not left.any():
-        raise ValueError(f"{source}: no participant is complete; are these NHANES modules of {', '.join(CYCLES.values())}?")
+        raise ValueError(
+            f"{source}: no participant is complete; are these NHANES modules of {', '.join(CYCLES.values())}?"
+        )
     return Cohort(everyone[left].reset_index(drop=True), pd.DataFrame(rows), tuple(unlike))
 
 
@@ -195,13 +222,19 @@ def read_module(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         frame = pd.read_sas(path, format="xport")
     except Exception as error:  # pandas raises whatever its parser stumbles over
-        raise ValueError(f"{path.name} cannot be read as a SAS transport file ({error}): fetch it again") from error
+        raise ValueError(
+            f"{path.name} cannot be read as a SAS transport file ({error}): fetch it again"
+        ) from error
     missing = [column for column in ("SEQN", *columns) if column not in frame.columns]
     if missing:
-        raise ValueError(f"{path.name} has no column {', '.join(missing)}: is it the CDC's module of that name?")
+        raise ValueError(
+            f"{path.name} has no column {', '.join(missing)}: is it the CDC's module of that name?"
+        )
     frame = frame[["SEQN", *columns]].astype(float).sort_values("SEQN", ignore_index=True)
     if frame["SEQN"].duplicated().any():
-        raise ValueError(f"{path.name} names {int(frame['SEQN'].duplicated().sum())} participants twice: fetch it again")
+        raise ValueError(
+            f"{path.name} names {int(frame['SEQN'].duplicated().sum())} participants twice: fetch it again"
+        )
     return frame.mask(frame.abs() < 1e-70, 0.0)
 
 
@@ -209,7 +242,9 @@ def fingerprint(frame: pd.DataFrame) -> str:
     """SHA-256 of a module's needed columns, whatever else the file holds."""
     values = frame.to_numpy(np.float64)
     values = np.where(np.isnan(values), -1e300, values)
-    return hashlib.sha256("\0".join(frame.columns).encode() + np.ascontiguousarray(values, dtype="<f8").tobytes()).hexdigest()
+    return hashlib.sha256(
+        "\0".join(frame.columns).encode() + np.ascontiguousarray(values, dtype="<f8").tobytes()
+    ).hexdigest()
 
 
 def _sources(cycle: str) -> dict[str, tuple[str, str, tuple[int, ...]]]:
@@ -218,11 +253,17 @@ def _sources(cycle: str) -> dict[str, tuple[str, str, tuple[int, ...]]]:
 
 def _files(source: Path) -> dict[str, Path]:
     if not source.is_dir():
-        raise ValueError(f"{source}: there is no such folder: give the folder with the CDC's modules, or add download=true to fetch them")
+        raise ValueError(
+            f"{source}: there is no such folder: give the folder with the CDC's modules, or add "
+            "download=true to fetch them"
+        )
     there = {path.name.upper(): path for path in sorted(source.iterdir()) if path.is_file()}
     missing = [name for name in module_names() if f"{name}.XPT" not in there]
     if missing:
-        raise ValueError(f"{source}: {len(missing)} of {len(module_names())} modules are missing ({', '.join(missing)}): add download=true to fetch them")
+        raise ValueError(
+            f"{source}: {len(missing)} of {len(module_names())} modules are missing ({', '.join(missing)}): "
+            "add download=true to fetch them"
+        )
     return {name: there[f"{name}.XPT"] for name in module_names()}
 
 

@@ -1,13 +1,15 @@
 """The law of what a regression leaves over, without any single residual.
 
-Residuals e are kept as Q means of equally many neighbours, m_1 < ... < m_Q. Between the levels (j - 1/2) / Q their
-quantile function is linear, beyond them flat; drawing u uniform and taking its quantile is the residual bootstrap,
-smoothed, and no residual of one person is kept. The distribution function is its inverse.
+Residuals e are kept as Q means of equally many neighbours, m_1 < ... < m_Q. Between the levels (j - 1/2) / Q
+their quantile function is linear, beyond them flat; drawing u uniform and taking its quantile is the residual
+bootstrap, smoothed, and no residual of one person is kept. The distribution function is its inverse.
 
-Two regressions whose residuals move together share a table of how often the ranks of both fall into each cell of a
-grid; inside a cell they are uniform. The joint distribution of the two ranks is then bilinear between the grid's lines.
+Two regressions whose residuals move together share a table of how often the ranks of both fall into each cell
+of a grid; inside a cell they are uniform. The joint distribution of the two ranks is then bilinear between
+the grid's lines.
 
-Source: Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar (1959) (ranks apart from margins).
+Source: Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar (1959) (ranks apart from
+margins).
 """
 
 from dataclasses import dataclass
@@ -34,7 +36,12 @@ class ResidualLaw:
     means: Array
 
     def __post_init__(self) -> None:
-        if self.means.ndim != 1 or len(self.means) < 2 or not np.isfinite(self.means).all() or (np.diff(self.means) <= 0).any():
+        if (
+            self.means.ndim != 1
+            or len(self.means) < 2
+            or not np.isfinite(self.means).all()
+            or (np.diff(self.means) <= 0).any()
+        ):
             raise ValueError("residuals: expected finite group means that rise; the file is damaged")
 
     @classmethod
@@ -45,8 +52,15 @@ class ResidualLaw:
             ValueError: if there are fewer than two for each group.
         """
         if len(residuals) < 2 * groups:
-            raise ValueError(f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would be somebody's own")
-        return cls(np.array([part.mean() for part in np.array_split(np.sort(residuals), groups)], dtype=np.float32).astype(np.float64))
+            raise ValueError(
+                f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would be "
+                "somebody's own"
+            )
+        return cls(
+            np.array(
+                [part.mean() for part in np.array_split(np.sort(residuals), groups)], dtype=np.float32
+            ).astype(np.float64)
+        )
 
     @property
     def _levels(self) -> Array:
@@ -67,7 +81,8 @@ class PairedRanks:
 
     Attributes:
         edges: (E,), lines of the grid, from 0 to 1.
-        shares: (E - 1, E - 1), how often the two ranks fall into each cell; rows and columns sum to the grid's widths.
+        shares: (E - 1, E - 1), how often the two ranks fall into each cell; rows and columns sum to the
+            grid's widths.
 
     Raises:
         ValueError: if the shares are no such law.
@@ -79,10 +94,21 @@ class PairedRanks:
     def __post_init__(self) -> None:
         cells = (len(self.edges) - 1,) * 2
         widths = np.diff(self.edges)
-        if self.shares.shape != cells or not (self.shares >= 0).all() or not (widths > 0).all() or self.edges[0] != 0 or self.edges[-1] != 1:
-            raise ValueError(f"ranks: expected shares of at least 0 in {cells} cells between rising edges from 0 to 1; the file is damaged")
+        if (
+            self.shares.shape != cells
+            or not (self.shares >= 0).all()
+            or not (widths > 0).all()
+            or self.edges[0] != 0
+            or self.edges[-1] != 1
+        ):
+            raise ValueError(
+                f"ranks: expected shares of at least 0 in {cells} cells between rising edges from 0 to 1; "
+                "the file is damaged"
+            )
         if not all(np.allclose(self.shares.sum(axis), widths, atol=1e-6) for axis in (0, 1)):
-            raise ValueError("ranks: expected rows and columns that sum to the grid's widths; the file is damaged")
+            raise ValueError(
+                "ranks: expected rows and columns that sum to the grid's widths; the file is damaged"
+            )
 
     @classmethod
     def of(cls, first: Array, second: Array, edges: Array = EDGES) -> "PairedRanks":
@@ -90,7 +116,9 @@ class PairedRanks:
         one, other = ((np.argsort(np.argsort(part)) + 0.5) / len(part) for part in (first, second))
         shares = np.histogram2d(one, other, bins=(edges, edges))[0] / len(first)
         widths = np.diff(edges)
-        for _ in range(50):  # the grid's lines cut the n ranks only nearly in proportion: scale rows and columns in turn
+        for _ in range(
+            50
+        ):  # the grid's lines cut the n ranks only nearly in proportion: scale rows and columns in turn
             shares *= (widths / shares.sum(1))[:, None]
             shares *= widths / shares.sum(0)
         return cls(edges, shares)
@@ -103,7 +131,10 @@ class PairedRanks:
     def second(self, first: Array, uniform: Array) -> Array:
         """The second rank given the first, from uniform numbers; (...), (...) -> (...)."""
         row = np.clip(np.searchsorted(self.edges, first, side="right") - 1, 0, len(self.edges) - 2)
-        rising = np.concatenate([np.zeros((len(self.shares), 1)), np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1)], 1)
+        rising = np.concatenate(
+            [np.zeros((len(self.shares), 1)), np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1)],
+            1,
+        )
         rising[:, -1] = 1.0
         column = np.clip((rising[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
         start, end = rising[row, column], rising[row, column + 1]
@@ -111,7 +142,9 @@ class PairedRanks:
         return self.edges[column] + np.clip(inside, 0, 1) * (self.edges[column + 1] - self.edges[column])
 
     def below(self, first: Array, second: Array) -> Array:
-        """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid's lines."""
+        """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid's
+        lines.
+        """
         joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
         places, parts = [], []
         for rank in (first, second):

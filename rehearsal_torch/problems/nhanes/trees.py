@@ -1,11 +1,11 @@
 """Sums of small regression trees, evaluated by bit masks.
 
-A boosted model is a constant and a sum of trees, f(x) = c + sum_t v_t(x). A tree of at most eight leaves is a set of
-leaves, one bit each, numbered from left to right. A node "x_f <= threshold" that fails rules out the leaves to its
-left; what is left of a tree is the AND over all failed nodes, and its leftmost leaf is where x ends. All nodes on one
-variable are answered together by one look into a table with a row for each interval between that variable's
-thresholds. So a variable that is the same for many rows is looked up once, and only trees that ask for a variable
-which changes from row to row are evaluated for each of them.
+A boosted model is a constant and a sum of trees, f(x) = c + sum_t v_t(x). A tree of at most eight leaves is a
+set of leaves, one bit each, numbered from left to right. A node "x_f <= threshold" that fails rules out the
+leaves to its left; what is left of a tree is the AND over all failed nodes, and its leftmost leaf is where x
+ends. All nodes on one variable are answered together by one look into a table with a row for each interval
+between that variable's thresholds. So a variable that is the same for many rows is looked up once, and only
+trees that ask for a variable which changes from row to row are evaluated for each of them.
 
 Trees are plain arrays of numbers: nothing is unpickled, and what is read is checked before it is used.
 
@@ -32,7 +32,8 @@ class BoostedTrees:
     Attributes:
         width: p, how many variables x has.
         start: c.
-        feature: (T, L) int16, the variable that a node asks for; -1 at leaves and at places that no node uses.
+        feature: (T, L) int16, the variable that a node asks for; -1 at leaves and at places that no node
+            uses.
         threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
         left: (T, L) int16, the node on the left, itself behind its parent; 0 at leaves.
         right: (T, L) int16, likewise.
@@ -52,17 +53,33 @@ class BoostedTrees:
 
     def __post_init__(self) -> None:
         shape = self.feature.shape
-        if len(shape) != 2 or any(getattr(self, name).shape != shape for name in ("threshold", "left", "right", "value")):
-            raise ValueError("trees: expected feature, threshold, left, right and value of one shape (trees, nodes); the file is damaged")
+        if len(shape) != 2 or any(
+            getattr(self, name).shape != shape for name in ("threshold", "left", "right", "value")
+        ):
+            raise ValueError(
+                "trees: expected feature, threshold, left, right and value of one shape (trees, nodes); the "
+                "file is damaged"
+            )
         inner = self.feature != LEAF
         here = np.broadcast_to(np.arange(shape[1]), shape)
         bad = {
-            "a number is not finite": not (np.isfinite(self.threshold).all() and np.isfinite(self.value).all() and np.isfinite(self.start)),
-            f"a node asks for none of {self.width} variables": bool(((self.feature < LEAF) | (self.feature >= self.width)).any()),
-            "a child does not stand behind its parent": any(bool((inner & ((side <= here) | (side >= shape[1]))).any()) for side in (self.left, self.right)),
+            "a number is not finite": not (
+                np.isfinite(self.threshold).all()
+                and np.isfinite(self.value).all()
+                and np.isfinite(self.start)
+            ),
+            f"a node asks for none of {self.width} variables": bool(
+                ((self.feature < LEAF) | (self.feature >= self.width)).any()
+            ),
+            "a child does not stand behind its parent": any(
+                bool((inner & ((side <= here) | (side >= shape[1]))).any())
+                for side in (self.left, self.right)
+            ),
         }
         if any(bad.values()):
-            raise ValueError(f"trees: {' and '.join(text for text, wrong in bad.items() if wrong)}; the file is damaged")
+            raise ValueError(
+                f"trees: {' and '.join(text for text, wrong in bad.items() if wrong)}; the file is damaged"
+            )
         for tree in range(shape[0]):
             _walk(self, tree)
 
@@ -78,12 +95,25 @@ class BoostedTrees:
         if missing:
             raise ValueError(f"trees: no array {missing}; the file is damaged")
         feature, left, right = (arrays[name].astype(np.int16) for name in ("feature", "left", "right"))
-        return cls(width, float(arrays["start"].reshape(())), feature, arrays["threshold"].astype(np.float32), left, right, arrays["value"].astype(np.float32))
+        return cls(
+            width,
+            float(arrays["start"].reshape(())),
+            feature,
+            arrays["threshold"].astype(np.float32),
+            left,
+            right,
+            arrays["value"].astype(np.float32),
+        )
 
     def arrays(self) -> dict[str, NDArray]:
         """Named arrays, from which `of` makes equal trees."""
         bytes_each = {name: getattr(self, name).astype(np.int8) for name in ("feature", "left", "right")}
-        return {**bytes_each, "threshold": self.threshold, "value": self.value, "start": np.asarray([self.start])}
+        return {
+            **bytes_each,
+            "threshold": self.threshold,
+            "value": self.value,
+            "start": np.asarray([self.start]),
+        }
 
     def __call__(self, columns: Sequence[Array]) -> Array:
         """f(x), float64.
@@ -101,7 +131,9 @@ class BoostedTrees:
         often, seldom = self._split(changing)
         total = np.full(shape, self.start)
         if seldom is not None:
-            total += seldom([column if place not in changing else column[:, :1] for place, column in enumerate(columns)])
+            total += seldom(
+                [column if place not in changing else column[:, :1] for place, column in enumerate(columns)]
+            )
         if often is not None:
             total += often(columns)
         return total
@@ -110,7 +142,10 @@ class BoostedTrees:
         """The trees that ask for one of the changing variables, and the others."""
         if changing not in self._splits:
             asks: NDArray[np.bool_] = np.isin(self.feature, changing).max(1)
-            self._splits[changing] = (BitTrees.of(self, asks) if asks.any() else None, BitTrees.of(self, ~asks) if not asks.all() else None)
+            self._splits[changing] = (
+                BitTrees.of(self, asks) if asks.any() else None,
+                BitTrees.of(self, ~asks) if not asks.all() else None,
+            )
         return self._splits[changing]
 
     @cached_property
@@ -120,7 +155,9 @@ class BoostedTrees:
     @cached_property
     def thresholds(self) -> tuple[Array, ...]:
         """Variable by variable, the thresholds that some node compares it with, rising."""
-        return tuple(np.unique(self.threshold[self.feature == place]).astype(np.float64) for place in range(self.width))
+        return tuple(
+            np.unique(self.threshold[self.feature == place]).astype(np.float64) for place in range(self.width)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +166,8 @@ class BitTrees:
 
     Attributes:
         cuts: Variable by variable, its thresholds, rising, (c_f,) float32.
-        masks: Variable by variable, which leaves its failed nodes leave, (c_f + 1, T) uint8; row j for values above j thresholds.
+        masks: Variable by variable, which leaves its failed nodes leave, (c_f + 1, T) uint8; row j for values
+            above j thresholds.
         values: (T * 256,) float32, the value of the leftmost leaf of each mask.
     """
 
@@ -164,7 +202,10 @@ class BitTrees:
         """The sum over the trees, of the shape that the columns have together."""
         shape = np.broadcast_shapes(*(column.shape for column in columns))
         # In float32, as the trees were grown: a value on a threshold goes left here and there alike.
-        bins = [np.searchsorted(cuts, column.astype(np.float32)) if len(cuts) else None for cuts, column in zip(self.cuts, columns, strict=True)]
+        bins = [
+            np.searchsorted(cuts, column.astype(np.float32)) if len(cuts) else None
+            for cuts, column in zip(self.cuts, columns, strict=True)
+        ]
         total = np.empty(shape)
         offsets = np.arange(0, len(self.values), 256)
         step = max(1, _ROWS_AT_ONCE // shape[1])
@@ -174,9 +215,16 @@ class BitTrees:
                 alive: dict[tuple[int, ...], NDArray[np.uint8]] = {}
                 for table, place in zip(self.masks, bins, strict=True):
                     if place is not None:
-                        piece = place[tuple(cut if length > 1 else slice(None) for cut, length in zip(part, place.shape, strict=True))]
+                        piece = place[
+                            tuple(
+                                cut if length > 1 else slice(None)
+                                for cut, length in zip(part, place.shape, strict=True)
+                            )
+                        ]
                         looked_up = table[piece]
-                        alive[piece.shape] = alive[piece.shape] & looked_up if piece.shape in alive else looked_up
+                        alive[piece.shape] = (
+                            alive[piece.shape] & looked_up if piece.shape in alive else looked_up
+                        )
                 mask = np.full((1, 1, len(offsets)), 255, dtype=np.uint8)
                 for looked_up in alive.values():
                     mask = mask & looked_up
@@ -185,7 +233,9 @@ class BitTrees:
 
 
 def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]], list[float]]:
-    """The inner nodes of a tree as (variable, threshold, leaves to the left), and its leaves' values from left to right."""
+    """The inner nodes of a tree as (variable, threshold, leaves to the left), and its leaves' values from
+    left to right.
+    """
     nodes: list[tuple[int, float, int]] = []
     leaves: list[float] = []
 
@@ -193,7 +243,10 @@ def _walk(trees: BoostedTrees, tree: int) -> tuple[list[tuple[int, float, int]],
         if trees.feature[tree, node] == LEAF:
             leaves.append(float(trees.value[tree, node]))
             if len(leaves) > LEAVES:
-                raise ValueError(f"trees: expected at most {LEAVES} leaves in a tree; the file is damaged, or was fitted with deeper trees")
+                raise ValueError(
+                    f"trees: expected at most {LEAVES} leaves in a tree; the file is damaged, or was fitted "
+                    "with deeper trees"
+                )
             return
         first = len(leaves)
         descend(int(trees.left[tree, node]))

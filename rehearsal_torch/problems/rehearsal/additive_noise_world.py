@@ -2,30 +2,33 @@
 
     v_i = f_i(parents) + e_i,
 
-e_i independent of each other, normal with standard deviation s_i for outcomes. Given everything before the outcomes these are independent
-normal, hence for an upright region
+e_i independent of each other, normal with standard deviation s_i for outcomes. Given everything before the
+outcomes these are independent normal, hence for an upright region
 
     P(Y in S | x, z) = E prod_i { Phi[(u_i - f_i) / s_i] - Phi[(l_i - f_i) / s_i] },
 
-the expectation over the exogenous numbers of what is neither seen nor altered and reaches an outcome. One or two of them are
-integrated by product rules; more by 2^14 scrambled Sobol points, the same for every action, so that differences between
-actions are not noise. Oracles are found on grids with coarser rules and valued with the full ones.
+the expectation over the exogenous numbers of what is neither seen nor altered and reaches an outcome. One or
+two of them are integrated by product rules; more by 2^14 scrambled Sobol points, the same for every action,
+so that differences between actions are not noise. Oracles are found on grids with coarser rules and valued
+with the full ones.
 
 Source: Du et al. (2026), App. E.2 (equations of this kind); the integration is ours.
 
 Laws of what comes from outside: roots and noise.
 
-A law turns standard normal numbers into its own through quantiles, so that one set of normal numbers serves every law, and has
-nodes for integrals over it: Gauss-Legendre for laws on an interval, the trapezium rule for the normal (which converges faster than
-any power of the spacing there).
+A law turns standard normal numbers into its own through quantiles, so that one set of normal numbers serves
+every law, and has nodes for integrals over it: Gauss-Legendre for laws on an interval, the trapezium rule for
+the normal (which converges faster than any power of the spacing there).
 
 Source: textbook; the Beta(2, 2) quantile inverts 3 q^2 - 2 q^3 by a trisection of the angle.
 
 Two readings of N(0, s): is s the variance or the standard deviation?
 
-Papers print N(0, 0.1) and leave it open, and the probabilities that can be reached depend on it. A world says which it takes.
+Papers print N(0, 0.1) and leave it open, and the probabilities that can be reached depend on it. A world says
+which it takes.
 
-Source: Du et al. (2026), App. E: its tables fit the variance in linear worlds, the standard deviation in the others.
+Source: Du et al. (2026), App. E: its tables fit the variance in linear worlds, the standard deviation in the
+others.
 """
 
 import math
@@ -159,14 +162,26 @@ class CurvedWorld(RehearsalWorld):
         validation: Share of the N rows that is kept from `observations`.
 
     Raises:
-        ValueError: if a variable has no law, an outcome's is not normal, an outcome influences another, or the region is not upright.
+        ValueError: if a variable has no law, an outcome's is not normal, an outcome influences another, or
+            the region is not upright.
     """
 
-    def __init__(self, task: RehearsalTask, laws: Mapping[str, Law], rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0) -> None:
+    def __init__(
+        self,
+        task: RehearsalTask,
+        laws: Mapping[str, Law],
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
         super().__init__(task, rows, contexts, seed, validation)
         if set(laws) != set(task.graph.names):
             raise ValueError(f"expected a law for each of {sorted(task.graph.names)}; got {sorted(laws)}")
-        if not all(isinstance(laws[name], Normal) and task.graph.descendants([name]) == {name} for name in task.outcomes):
+        if not all(
+            isinstance(laws[name], Normal) and task.graph.descendants([name]) == {name}
+            for name in task.outcomes
+        ):
             raise ValueError("expected outcomes with normal noise that influence nothing")
         if not bool(((task.region.normals != 0).sum(-1) == 1).all()):
             raise ValueError("expected a region whose faces bound one outcome each")
@@ -200,7 +215,9 @@ class CurvedWorld(RehearsalWorld):
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """On grids."""
         box, order = self.task.box.only(names), tuple(names)
-        best, _ = highest(lambda values: self._integrated(contexts, order, values, fine=False), box, len(contexts))
+        best, _ = highest(
+            lambda values: self._integrated(contexts, order, values, fine=False), box, len(contexts)
+        )
         return best, self.probability(contexts, order, best)
 
     def _rows(self, fixed: Mapping[str, Tensor], count: int, stream: np.random.Generator) -> Tensor:
@@ -208,15 +225,27 @@ class CurvedWorld(RehearsalWorld):
         normals = torch.from_numpy(stream.standard_normal((count, len(order))))
         found: dict[str, Tensor] = {}
         for name, own in zip(order, normals.T, strict=True):
-            found[name] = fixed[name].to(own).expand(count) if name in fixed else self.mean(name, found) + self.laws[name].of_normal(own)
+            found[name] = (
+                fixed[name].to(own).expand(count)
+                if name in fixed
+                else self.mean(name, found) + self.laws[name].of_normal(own)
+            )
         return torch.stack([found[name] for name in order], -1)
 
     def _integrated(self, contexts: Tensor, names: tuple[str, ...], values: Tensor, *, fine: bool) -> Tensor:
         shape = values.shape[:-1]
-        rows = torch.cat([contexts.expand(*shape, -1), values], -1).reshape(-1, contexts.shape[-1] + len(names)).double()
+        rows = (
+            torch.cat([contexts.expand(*shape, -1), values], -1)
+            .reshape(-1, contexts.shape[-1] + len(names))
+            .double()
+        )
         noise, weights = self._nodes(names, fine)
         size = max(1, CELLS // len(weights))
-        return torch.cat([self._chance(some, names, noise) @ weights for some in rows.split(size)]).clamp(0.0, 1.0).reshape(shape)
+        return (
+            torch.cat([self._chance(some, names, noise) @ weights for some in rows.split(size)])
+            .clamp(0.0, 1.0)
+            .reshape(shape)
+        )
 
     def _chance(self, rows: Tensor, names: tuple[str, ...], noise: Mapping[str, Tensor]) -> Tensor:
         """P(Y in S) given everything before the outcomes: rows (n, |X| + k), noise (m,) each -> (n, m)."""
@@ -230,7 +259,13 @@ class CurvedWorld(RehearsalWorld):
             assert isinstance(law, Normal)
             slope = self.task.region.normals[:, place]
             ends = self.task.region.offsets / slope
-            low, high = (float(each) for each in (torch.cat([ends[slope < 0], -FAR]).amax(), torch.cat([ends[slope > 0], FAR]).amin()))
+            low, high = (
+                float(each)
+                for each in (
+                    torch.cat([ends[slope < 0], -FAR]).amax(),
+                    torch.cat([ends[slope > 0], FAR]).amin(),
+                )
+            )
             chance = chance * between((low - middle) / law.deviation, (high - middle) / law.deviation)
         return chance.expand(len(rows), len(next(iter(noise.values()))) if noise else 1)
 
@@ -242,13 +277,23 @@ class CurvedWorld(RehearsalWorld):
         free = [name for name in task.graph.names if name in matter]
         if len(free) in FINE:
             rules = [self.laws[name].nodes((FINE if fine else COARSE)[len(free)]) for name in free]
-            points = torch.cartesian_prod(*[rule[0] for rule in rules]).reshape(-1, len(free)) if free else torch.empty(1, 0, dtype=torch.float64)
+            points = (
+                torch.cartesian_prod(*[rule[0] for rule in rules]).reshape(-1, len(free))
+                if free
+                else torch.empty(1, 0, dtype=torch.float64)
+            )
             weights = torch.ones(1, dtype=torch.float64)
             for _, more in rules:
                 weights = (weights.unsqueeze(-1) * more).flatten()
             return dict(zip(free, points.T, strict=True)), weights
         count = SOBOL[0 if fine else 1]
-        unit = SobolEngine(len(free), scramble=True, seed=0).draw(count, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
+        unit = (
+            SobolEngine(len(free), scramble=True, seed=0)
+            .draw(count, dtype=torch.float64)
+            .clamp(1e-12, 1 - 1e-12)
+        )
         normals = torch.special.ndtri(unit)
-        noise = {name: self.laws[name].of_normal(column) for name, column in zip(free, normals.T, strict=True)}
+        noise = {
+            name: self.laws[name].of_normal(column) for name, column in zip(free, normals.T, strict=True)
+        }
         return noise, torch.full((count,), 1 / count, dtype=torch.float64)

@@ -1,11 +1,13 @@
 """The reef of Bermuda: calcification under altered water chemistry.
 
-Light, temperature and salinity are seen; dissolved inorganic carbon (DIC), total alkalinity (TA), aragonite saturation
-(Omega), chlorophyll (Chla) and nutrients (Nut) may be set within [-1, 1]; net ecosystem calcification (NEC) is to come out in
-[0.5, 2], all in standardised units. The equations are regressions on measurements (see `bermuda_regression`), shipped as
-figures. Authors have simulated different Bermudas with them, whose best achievable probabilities differ widely:
+Light, temperature and salinity are seen; dissolved inorganic carbon (DIC), total alkalinity (TA), aragonite
+saturation (Omega), chlorophyll (Chla) and nutrients (Nut) may be set within [-1, 1]; net ecosystem
+calcification (NEC) is to come out in [0.5, 2], all in standardised units. The equations are regressions on
+measurements (see `bermuda_regression`), shipped as figures. Authors have simulated different Bermudas with
+them, whose best achievable probabilities differ widely:
 
-    preset      noise                    intercept              context and roots              best of one variable
+    preset      noise                    intercept              context and roots              best of one
+                variable
     qwz23       sd .1                    kept                   Light, Nut uniform; equations  .838
     aaai        variance .05             dropped                as qwz23                       .526
     icml        a variance a variable    dropped                independent normal             .838
@@ -14,20 +16,22 @@ figures. Authors have simulated different Bermudas with them, whose best achieva
     cme         variance .02             dropped                independent normal             .684
     fitted      residual sd              kept                   normal roots; equations        .281
 
-"Independent" means that Temp is not computed from Light, nor Sal from Temp, in observations and contexts alike; their edges stay in
-the graph, as in those papers.
+"Independent" means that Temp is not computed from Light, nor Sal from Temp, in observations and contexts
+alike; their edges stay in the graph, as in those papers.
 
-Source: Qin et al. (2023) and released code (qwz23); Qin et al. (2025) (aaai); Qin et al. (2025b) (icml; icml_code is its released
-script); Du et al. (2024), released code (neurips24); Du et al. (2026), App. E.1 (cme: its noise is inferred from its no-action value).
+Source: Qin et al. (2023) and released code (qwz23); Qin et al. (2025) (aaai); Qin et al. (2025b) (icml;
+icml_code is its released script); Du et al. (2024), released code (neurips24); Du et al. (2026), App. E.1
+(cme: its noise is inferred from its no-action value).
 
 The Bermuda reef's equations, fitted to its measurements.
 
-Every column is standardised over its own complete rows; each variable is then regressed by least squares on the variables
-that influence it, over the rows in which all of them are measured. Net ecosystem calcification (NEC) is measured in 46 of the
-95 rows, so that its equation, and only its, has an intercept.
+Every column is standardised over its own complete rows; each variable is then regressed by least squares on
+the variables that influence it, over the rows in which all of them are measured. Net ecosystem calcification
+(NEC) is measured in 46 of the 95 rows, so that its equation, and only its, has an intercept.
 
-Source: Courtney et al. (2017) (measurements, Bermuda); Aglietti et al. (2020) and Qin et al. (2023) (graph). Released codes
-divide by the standard deviation with n - 1 (Qin et al., 2023 and 2025) or n (Du et al., 2024; Qin et al., 2025b).
+Source: Courtney et al. (2017) (measurements, Bermuda); Aglietti et al. (2020) and Qin et al. (2023) (graph).
+Released codes divide by the standard deviation with n - 1 (Qin et al., 2023 and 2025) or n (Du et al., 2024;
+Qin et al., 2025b).
 """
 
 import json
@@ -69,8 +73,9 @@ def refit(path: str | Path) -> dict[str, Any]:
         path: A CSV with a column for each variable; empty cells are missing.
 
     Returns:
-        ``n - 1`` and ``n``, each with ``weights`` (child to parent to coefficient), ``intercepts``, ``residuals`` (standard
-        deviation by maximum likelihood), ``rows`` (of each equation) and ``ranges`` (of the roots).
+        ``n - 1`` and ``n``, each with ``weights`` (child to parent to coefficient), ``intercepts``,
+        ``residuals`` (standard deviation by maximum likelihood), ``rows`` (of each equation) and ``ranges``
+        (of the roots).
 
     Raises:
         ValueError: if a column is missing.
@@ -82,7 +87,9 @@ def refit(path: str | Path) -> dict[str, Any]:
     if missing:
         raise ValueError(f"{path}: no column {missing}; it has {list(table.columns)}")
     raw = table[[COLUMNS.get(name, name) for name in PARENTS]].set_axis(list(PARENTS), axis=1).astype(float)
-    return {label: _fitted((raw - raw.mean()) / raw.std(ddof=less)) for label, less in (("n - 1", 1), ("n", 0))}
+    return {
+        label: _fitted((raw - raw.mean()) / raw.std(ddof=less)) for label, less in (("n - 1", 1), ("n", 0))
+    }
 
 
 def _fitted(table: Any) -> dict[str, Any]:
@@ -105,7 +112,13 @@ def _fitted(table: Any) -> dict[str, Any]:
 CONTEXT = ("Light", "Temp", "Sal")
 ACTIONABLE = ("DIC", "TA", "Omega", "Chla", "Nut")
 # Variances in the order Light, Temp, Sal, DIC, TA, Omega, Nut, Chla, pHsw, CO2, NEC.
-ELEVEN = dict(zip(PARENTS, (1.2e-2, 1.6e-2, 1.6e-2, 1.0e-2, 2.0e-2, 1.6e-2, 1.6e-2, 1.8e-2, 1e-3, 1.6e-3, 1.5e-2), strict=True))
+ELEVEN = dict(
+    zip(
+        PARENTS,
+        (1.2e-2, 1.6e-2, 1.6e-2, 1.0e-2, 2.0e-2, 1.6e-2, 1.6e-2, 1.8e-2, 1e-3, 1.6e-3, 1.5e-2),
+        strict=True,
+    )
+)
 
 
 # The edges that data alone cannot turn; they form a tree.
@@ -113,9 +126,11 @@ TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
 
 
 def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
-    """The true graph and the four others that imply the same independences: the tree's edges all point away from one of its five variables.
+    """The true graph and the four others that imply the same independences: the tree's edges all point away
+    from one of its five variables.
 
-    Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background knowledge).
+    Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background
+    knowledge).
     """
     found = []
     for root in dict.fromkeys(name for edge in TREE for name in edge):
@@ -125,8 +140,18 @@ def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
             near = [other for edge in TREE if name in edge for other in edge if other not in (name, *waiting)]
             turned |= dict.fromkeys(near, name)
             waiting += near
-        kept = {child: [parent for parent in parents if (parent, child) not in TREE] for child, parents in PARENTS.items()}
-        found.append(RehearsalGraph.of({child: [*parents, *([turned[child]] if child in turned else [])] for child, parents in kept.items()}))
+        kept = {
+            child: [parent for parent in parents if (parent, child) not in TREE]
+            for child, parents in PARENTS.items()
+        }
+        found.append(
+            RehearsalGraph.of(
+                {
+                    child: [*parents, *([turned[child]] if child in turned else [])]
+                    for child, parents in kept.items()
+                }
+            )
+        )
     return tuple(found)
 
 
@@ -200,7 +225,11 @@ class Bermuda(LinearWorld):
         names = task.graph.names
         law = LinearLaw(
             names,
-            {child: weights for child, weights in fit["weights"].items() if not (chosen.independent and child in CONTEXT)},
+            {
+                child: weights
+                for child, weights in fit["weights"].items()
+                if not (chosen.independent and child in CONTEXT)
+            },
             torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64)),
             {"NEC": intercept} if chosen.intercept == "kept" else {},
             {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
@@ -215,4 +244,8 @@ class Bermuda(LinearWorld):
 
 def figures() -> dict[str, Any]:
     """The shipped equations: ``source``, ``n - 1`` and ``n`` (see `bermuda_regression.refit`)."""
-    return dict(json.loads(files("rehearsal_torch.problems.rehearsal").joinpath("bermuda.json").read_text(encoding="utf-8")))
+    return dict(
+        json.loads(
+            files("rehearsal_torch.problems.rehearsal").joinpath("bermuda.json").read_text(encoding="utf-8")
+        )
+    )

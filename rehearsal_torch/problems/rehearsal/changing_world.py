@@ -1,9 +1,10 @@
 """Worlds that change: at round t another law holds than at round t - 1.
 
-    observations ~ the world of round 0;     situation t, what follows a decision in it, and its oracle: the world of round t.
+    observations ~ the world of round 0;
+    situation t, what follows a decision in it, and its oracle: the world of round t.
 
-A decision that was right may become wrong without a sign of it in what is merely observed. Rounds come in order; the index of
-a situation is its round.
+A decision that was right may become wrong without a sign of it in what is merely observed. Rounds come in
+order; the index of a situation is its round.
 
 Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d).
 
@@ -14,12 +15,14 @@ Two stores: one follows the other's price, until it does not.
     advert    = .2 season + e_3                                       may be set within [-2, 2]
     customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    are to come out in [.8, 1.6]
 
-At first f = 1: whoever raises the price is followed, and wins .6 customers a step. From round `change` on f falls to 0, at
-once or over `fading` rounds: whoever raises the price loses .6. The noises e_1 and e_2 are jointly normal such that price and
-rival have the same joint law *whatever f is*: prices move together as before, and only what is set tells the difference.
+At first f = 1: whoever raises the price is followed, and wins .6 customers a step. From round `change` on f
+falls to 0, at once or over `fading` rounds: whoever raises the price loses .6. The noises e_1 and e_2 are
+jointly normal such that price and rival have the same joint law *whatever f is*: prices move together as
+before, and only what is set tells the difference.
 
-Three graphs are told: price <-> rival (true throughout, with changing parameters of its altered part), price -> rival (true at
-first) and rival -> price (in effect after the change: the same observations, and nothing follows from setting the price).
+Three graphs are told: price <-> rival (true throughout, with changing parameters of its altered part), price
+-> rival (true at first) and rival -> price (in effect after the change: the same observations, and nothing
+follows from setting the price).
 
 Source: Qin et al. (2023), Sec. 2 (the two stores of Fig. 2d); the figures are ours.
 """
@@ -70,7 +73,9 @@ class ChangingWorld(World, RehearsalProblem):
         """The world of a round, 0 ... contexts - 1; the same object where nothing has changed."""
 
     def reseeded(self, seed: int) -> Self:
-        """The same world with another seed, hence with other observations, contexts and noise; it changes in the same rounds."""
+        """The same world with another seed, hence with other observations, contexts and noise; it changes in
+        the same rounds.
+        """
         made = copy(self)
         made.seed = seed
         return made
@@ -119,9 +124,20 @@ class ChangingWorld(World, RehearsalProblem):
         return self.at(int(situation.identity))
 
 
-PARENTS = {"price": ("season",), "rival": ("season",), "advert": ("season",), "customers": ("season", "price", "rival", "advert")}
+PARENTS = {
+    "price": ("season",),
+    "rival": ("season",),
+    "advert": ("season",),
+    "customers": ("season", "price", "rival", "advert"),
+}
 CLIQUE = ("price", "rival")
-SEASON, PRICE, LEFT, ADVERT, CUSTOMERS = 0.25, 0.04, 0.01, 0.04, 0.0225  # Variances; `LEFT` is the rival's given the price.
+SEASON, PRICE, LEFT, ADVERT, CUSTOMERS = (
+    0.25,
+    0.04,
+    0.01,
+    0.04,
+    0.0225,
+)  # Variances; `LEFT` is the rival's given the price.
 
 
 def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
@@ -146,7 +162,14 @@ class FollowedStore(LinearWorld):
         ValueError: if f is out of its range.
     """
 
-    def __init__(self, follows: float = 1.0, rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0) -> None:
+    def __init__(
+        self,
+        follows: float = 1.0,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
         if not 0 <= follows <= 1:
             raise ValueError(f"expected follows in [0, 1]; got {follows}")
         self.follows, self.hypotheses = follows, two_stores_graphs()
@@ -157,11 +180,17 @@ class FollowedStore(LinearWorld):
             "advert": {"season": 0.2},
             "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
         }
-        covariance = torch.diag(torch.tensor([SEASON, PRICE, LEFT + (1 - follows) ** 2 * PRICE, ADVERT, CUSTOMERS], dtype=torch.float64))
+        covariance = torch.diag(
+            torch.tensor(
+                [SEASON, PRICE, LEFT + (1 - follows) ** 2 * PRICE, ADVERT, CUSTOMERS], dtype=torch.float64
+            )
+        )
         covariance[1, 2] = covariance[2, 1] = (1 - follows) * PRICE
         box = Box.of({"price": (-4.0, 4.0), "advert": (-2.0, 2.0)})
         task = RehearsalTask(self.hypotheses[0], ("season",), box, Polytope.of({"customers": (0.8, 1.6)}))
-        super().__init__(task, LinearLaw(("season", *PARENTS), weights, covariance), rows, contexts, seed, validation)
+        super().__init__(
+            task, LinearLaw(("season", *PARENTS), weights, covariance), rows, contexts, seed, validation
+        )
 
     def source(self) -> str:
         """The paper's example."""
@@ -183,10 +212,24 @@ class TwoStores(ChangingWorld):
         ValueError: if a round is negative.
     """
 
-    def __init__(self, change: int | None = 50, fading: int = 0, rows: int = 10, contexts: int = 100, seed: int = 0, validation: float = 0.0) -> None:
+    def __init__(
+        self,
+        change: int | None = 50,
+        fading: int = 0,
+        rows: int = 10,
+        contexts: int = 100,
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
         if (change is not None and change < 0) or fading < 0:
             raise ValueError(f"expected change >= 0 and fading >= 0; got {change} and {fading}")
-        self.change, self.fading, self.rows, self.seed, self.validation = change, fading, rows, seed, validation
+        self.change, self.fading, self.rows, self.seed, self.validation = (
+            change,
+            fading,
+            rows,
+            seed,
+            validation,
+        )
         self.hypotheses = two_stores_graphs()
         super().__init__(contexts)
 

@@ -1,14 +1,17 @@
 """The probability that a normal outcome falls into a region, by Gauss-Legendre quadrature.
 
-For one outcome it is a difference of two normal distribution functions. For two, (Y_1, Y_2) ~ N(mu, Sigma), a region is cut
-into slices: at y_1 it reaches from lo(y_1) to hi(y_1), and Y_2 given y_1 is normal again, so that
+For one outcome it is a difference of two normal distribution functions. For two, (Y_1, Y_2) ~ N(mu, Sigma), a
+region is cut into slices: at y_1 it reaches from lo(y_1) to hi(y_1), and Y_2 given y_1 is normal again, so
+that
 
     P = int phi(t) { Phi[(hi(y_1) - m(t)) / s] - Phi[(lo(y_1) - m(t)) / s] } dt,    y_1 = mu_1 + s_1 t,
 
-with m(t) = mu_2 + (Sigma_12 / s_1) t and s^2 = Sigma_22 - Sigma_12^2 / Sigma_11. The integrand is smooth between corners of a
-polygon, and panels end there and around steep faces; on a disc y_1 = o_1 + r sin(theta) takes the roots at both ends away.
+with m(t) = mu_2 + (Sigma_12 / s_1) t and s^2 = Sigma_22 - Sigma_12^2 / Sigma_11. The integrand is smooth
+between corners of a polygon, and panels end there and around steep faces; on a disc y_1 = o_1 + r sin(theta)
+takes the roots at both ends away.
 
-Source: textbook conditioning. It shares no code with the laws that methods maximise, so that one checks the other.
+Source: textbook conditioning. It shares no code with the laws that methods maximise, so that one checks the
+other.
 """
 
 import math
@@ -23,7 +26,9 @@ from rehearsal_torch.spaces.polytope import Polytope
 
 REACH = 7.0  # Standard deviations that count: what lies beyond is below 1e-11.
 NODES = 40
-STEEP = 1.5  # Standard deviations of Y_2 given y_1 that a face moves with one of Y_1, above which the plain rule loses digits.
+# Standard deviations of Y_2 given y_1 that a face moves with one of Y_1, above which the plain rule loses
+# digits.
+STEEP = 1.5
 ROWS = 1024  # So many means at once stay in a processor's cache.
 
 
@@ -56,7 +61,11 @@ class Disc:
         """The regular polygon with corners on the circle: what lies in it lies in the disc."""
         angle = torch.arange(faces, dtype=torch.float64) * (2 * math.pi / faces)
         normals = torch.stack([angle.cos(), angle.sin()], -1)
-        return Polytope(self.names, normals, self.radius * math.cos(math.pi / faces) + normals @ normals.new_tensor(self.centre))
+        return Polytope(
+            self.names,
+            normals,
+            self.radius * math.cos(math.pi / faces) + normals @ normals.new_tensor(self.centre),
+        )
 
 
 @lru_cache(maxsize=16)
@@ -78,7 +87,9 @@ def interval(region: Polytope) -> tuple[float, float]:
     slope = region.normals[:, 0]
     ends = region.offsets / slope
     infinity = ends.new_tensor([math.inf])
-    return float(torch.cat([ends[slope < 0], -infinity]).amax()), float(torch.cat([ends[slope > 0], infinity]).amin())
+    return float(torch.cat([ends[slope < 0], -infinity]).amax()), float(
+        torch.cat([ends[slope > 0], infinity]).amin()
+    )
 
 
 def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
@@ -99,7 +110,9 @@ def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) ->
         ends, scale = interval(region), covariance[0, 0].sqrt()
         return between((ends[0] - mean[..., 0]) / scale, (ends[1] - mean[..., 0]) / scale)
     if mean.shape[-1] != 2:
-        raise ValueError(f"expected one or two outcomes; got {mean.shape[-1]}: exact probabilities of more are not built")
+        raise ValueError(
+            f"expected one or two outcomes; got {mean.shape[-1]}: exact probabilities of more are not built"
+        )
     rows = mean.reshape(-1, 2)
     found = [_sliced(region, some, covariance) for some in rows.split(ROWS)]
     return torch.cat(found).reshape(mean.shape[:-1])
@@ -109,11 +122,17 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
     """The integral over slices: means (n, 2) -> (n,)."""
     first, second = mean[:, :1, None], mean[:, 1:, None]
     scale = covariance[0, 0].sqrt()
-    tilt, spread = covariance[0, 1] / scale, (covariance[1, 1] - covariance[0, 1].square() / covariance[0, 0]).sqrt()
+    tilt, spread = (
+        covariance[0, 1] / scale,
+        (covariance[1, 1] - covariance[0, 1].square() / covariance[0, 0]).sqrt(),
+    )
     nodes, weights = legendre(NODES)
     if isinstance(region, Disc):
         centre, radius = region.centre, region.radius
-        start, end = (torch.asin(((first + side * scale - centre[0]) / radius).clamp(-1.0, 1.0)) for side in (-REACH, REACH))
+        start, end = (
+            torch.asin(((first + side * scale - centre[0]) / radius).clamp(-1.0, 1.0))
+            for side in (-REACH, REACH)
+        )
         angle = start + (end - start) * nodes
         half = radius * angle.cos()
         t = (centre[0] + radius * angle.sin() - first) / scale
@@ -140,7 +159,9 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
 
 
 def _slice(region: Polytope, place: Tensor) -> tuple[Tensor, Tensor]:
-    """From where to where the region reaches in y_2 at y_1 = place, (...) each; empty where the first exceeds the second."""
+    """From where to where the region reaches in y_2 at y_1 = place, (...) each; empty where the first exceeds
+    the second.
+    """
     low, high = torch.full_like(place, -1e300), torch.full_like(place, 1e300)
     for a, b, limit in zip(*(each.tolist() for each in _faces(region)), strict=True):
         if b > 0:
@@ -151,7 +172,9 @@ def _slice(region: Polytope, place: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
-    """a, b and d of a y_1 + b y_2 <= d with normals of length one, (l,) each; b is zero where a face is as good as upright."""
+    """a, b and d of a y_1 + b y_2 <= d with normals of length one, (l,) each; b is zero where a face is as
+    good as upright.
+    """
     length = region.normals.norm(dim=-1)
     a, b = (region.normals / length.unsqueeze(-1)).unbind(-1)
     return a, torch.where(b.abs() < 1e-9, 0.0, b), region.offsets / length
@@ -168,7 +191,10 @@ def _breaks(region: Polytope) -> Tensor:
     turn = a[one] * b[other] - b[one] * a[other]
     crossing = turn.abs() > 1e-12
     one, other, turn = one[crossing], other[crossing], turn[crossing]
-    across, along = (d[one] * b[other] - b[one] * d[other]) / turn, (a[one] * d[other] - d[one] * a[other]) / turn
+    across, along = (
+        (d[one] * b[other] - b[one] * d[other]) / turn,
+        (a[one] * d[other] - d[one] * a[other]) / turn,
+    )
     corners = torch.stack([across, along], -1)
     room = d - corners @ torch.stack([a, b])
     kept = across[(room >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]

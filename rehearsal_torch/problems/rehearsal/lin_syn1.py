@@ -4,9 +4,9 @@
     U1 = 0.5 A1 + 1.3 U2 + N(0, s);   A2 = 2 A1 + 0.4 U2 + N(0, s);
     Y1 = -A1 + 0.9 A2 + N(0, s);      Y2 = 1.6 A1 - 0.9 A2 + N(0, s),       s = 0.1,
 
-A1, A2 in [-3, 3]; wanted are Y1 and Y2 in [0, 2]. Read as a variance, s = 0.1 gives the no-action and the best probability of
-the paper's table; as a standard deviation the best would be 1. A1 moves with X1 so closely that most contexts have seen
-few other actions.
+A1, A2 in [-3, 3]; wanted are Y1 and Y2 in [0, 2]. Read as a variance, s = 0.1 gives the no-action and the
+best probability of the paper's table; as a standard deviation the best would be 1. A1 moves with X1 so
+closely that most contexts have seen few other actions.
 
 Source: Du et al. (2026), App. E.1.
 """
@@ -57,12 +57,20 @@ class LinSyn1(LinearWorld):
     ) -> None:
         self.noise = noise
         sets = tuple(tuple(names) for names in candidates or (("A1", "A2"),))
-        region, box = Polytope.of({"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}), Box.of({"A1": (-3.0, 3.0), "A2": (-3.0, 3.0)})
+        region, box = (
+            Polytope.of({"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}),
+            Box.of({"A1": (-3.0, 3.0), "A2": (-3.0, 3.0)}),
+        )
         task = RehearsalTask(RehearsalGraph.of(WEIGHTS), ("X1", "X2"), box, region, sets)
         names = task.graph.names
-        law = LinearLaw(names, WEIGHTS, deviation(0.1, noise) ** 2 * torch.eye(len(names), dtype=torch.float64))
+        law = LinearLaw(
+            names, WEIGHTS, deviation(0.1, noise) ** 2 * torch.eye(len(names), dtype=torch.float64)
+        )
         super().__init__(task, law, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The paper and the reading of its noise."""
-        return f"Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a {'variance' if self.noise == 'variance' else 'standard deviation'}"
+        return (
+            "Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a "
+            f"{'variance' if self.noise == 'variance' else 'standard deviation'}"
+        )

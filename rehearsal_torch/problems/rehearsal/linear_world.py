@@ -1,9 +1,10 @@
 """Worlds with linear structural equations: exact probabilities and exact oracles.
 
-Given context and alteration the outcomes are normal (see `linear_law`), so that P(Y in S | x, z) is a difference of normal
-distribution functions or a quadrature over slices of S; uniform roots that are not seen are integrated out by Gauss-Legendre
-nodes. P is log-concave in z (Prekopa): with one outcome it grows as the mean comes nearer to the middle of the interval, hence
-the oracle is the corner-to-corner line of the box stopped where the mean is nearest; with two it is found on grids.
+Given context and alteration the outcomes are normal (see `linear_law`), so that P(Y in S | x, z) is a
+difference of normal distribution functions or a quadrature over slices of S; uniform roots that are not seen
+are integrated out by Gauss-Legendre nodes. P is log-concave in z (Prekopa): with one outcome it grows as the
+mean comes nearer to the middle of the interval, hence the oracle is the corner-to-corner line of the box
+stopped where the mean is nearest; with two it is found on grids.
 
 With drift, row i of N comes about at round i + 1 and every situation at round N + 1.
 
@@ -15,12 +16,13 @@ Each variable is
 
     v_i = b_i + sum_j w_ij v_j + e_i,     e ~ N(0, Sigma),
 
-with uniform roots where a world has them. Given a context x and an alteration z, whose variables lose their equations,
+with uniform roots where a world has them. Given a context x and an alteration z, whose variables lose their
+equations,
 
     Y = A x + B z + c_0 + C e,
 
-e the noise of what is neither context nor altered. The context stands before everything else and its noise is independent
-of the rest, so that seeing it says nothing more. Coefficients may drift from round to round.
+e the noise of what is neither context nor altered. The context stands before everything else and its noise is
+independent of the rest, so that seeing it says nothing more. Coefficients may drift from round to round.
 
 Source: Qin et al. (2023), Eq. 5-6 (without c_0); Du et al. (2024), Sec. 2 (drift).
 """
@@ -43,7 +45,9 @@ from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 
 @dataclass(frozen=True)
 class Drift:
-    """What is added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi (t + phase) / period)."""
+    """What is added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi
+    (t + phase) / period).
+    """
 
     parent: str
     child: str
@@ -86,7 +90,8 @@ class LinearLaw:
         drift: How coefficients move.
 
     Raises:
-        ValueError: if a coefficient runs against the order, a variance is not positive, or a uniform variable has parents.
+        ValueError: if a coefficient runs against the order, a variance is not positive, or a uniform variable
+            has parents.
     """
 
     names: tuple[str, ...]
@@ -105,7 +110,9 @@ class LinearLaw:
         rooted = [name for name in self.uniform if self.weights.get(name)]
         if rooted:
             raise ValueError(f"{rooted} are uniform and may have no causes")
-        if self.covariance.shape != (len(self.names),) * 2 or int(torch.linalg.cholesky_ex(self.covariance).info):
+        if self.covariance.shape != (len(self.names),) * 2 or int(
+            torch.linalg.cholesky_ex(self.covariance).info
+        ):
             raise ValueError(f"expected a positive definite covariance of {len(self.names)} variables")
         object.__setattr__(self, "weights", {child: dict(parents) for child, parents in self.weights.items()})
 
@@ -117,7 +124,9 @@ class LinearLaw:
             for parent, weight in parents.items():
                 found[place[child], place[parent]] = weight
         for each in self.drift:
-            found[place[each.child], place[each.parent]] += float(each.at(torch.tensor(float(round_), dtype=torch.float64)))
+            found[place[each.child], place[each.parent]] += float(
+                each.at(torch.tensor(float(round_), dtype=torch.float64))
+            )
         return found
 
     def noises(self, normals: Tensor) -> Tensor:
@@ -142,7 +151,9 @@ class LinearLaw:
             columns[name] = value
         return torch.stack([columns[name] for name in self.names], -1)
 
-    def response(self, context: Sequence[str], altered: Sequence[str], outcomes: Sequence[str], round_: float = 0.0) -> Response:
+    def response(
+        self, context: Sequence[str], altered: Sequence[str], outcomes: Sequence[str], round_: float = 0.0
+    ) -> Response:
         """Y = A x + B z + c_0 + C e at a round."""
         place = {name: index for index, name in enumerate(self.names)}
         seen, cut, wanted = ([place[name] for name in names] for names in (context, altered, outcomes))
@@ -150,7 +161,9 @@ class LinearLaw:
         weights[[*seen, *cut]] = 0.0
         reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[wanted]
         free = torch.tensor([index not in {*seen, *cut} for index in range(len(self.names))])
-        intercepts = torch.tensor([self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64)
+        intercepts = torch.tensor(
+            [self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64
+        )
         noise = reach * free
         return Response(reach[:, seen], reach[:, cut], noise @ intercepts, noise)
 
@@ -175,7 +188,14 @@ class LinearWorld(RehearsalWorld):
     """
 
     def __init__(
-        self, task: RehearsalTask, law: LinearLaw, rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0, disc: Disc | None = None
+        self,
+        task: RehearsalTask,
+        law: LinearLaw,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+        disc: Disc | None = None,
     ) -> None:
         super().__init__(task, rows, contexts, seed, validation, disc)
         if set(law.names) != set(task.graph.names):
@@ -183,14 +203,25 @@ class LinearWorld(RehearsalWorld):
         seen = positions(law.names, task.context)
         rest = [place for place in range(len(law.names)) if place not in seen]
         if bool((law.covariance[seen][:, rest] != 0).any()):
-            raise ValueError("the noise of context variables must be independent of the rest: seeing it would say something of the rest's noise")
+            raise ValueError(
+                "the noise of context variables must be independent of the rest: seeing it would say "
+                "something of the rest's noise"
+            )
         self.law = law
         weights = {child: dict(parents) for child, parents in law.weights.items()}
         uniform = {name: list(bounds) for name, bounds in law.uniform.items()}
         variances = dict(zip(law.names, law.covariance.diagonal().tolist(), strict=True))
         pairs = [(one, other) for place, one in enumerate(law.names) for other in law.names[place + 1 :]]
-        shared = {f"{one}, {other}": float(law.covariance[law.names.index(one), law.names.index(other)]) for one, other in pairs}
-        equations = {"weights": weights, "intercepts": dict(law.intercepts), "uniform": uniform, "drift": [asdict(each) for each in law.drift]}
+        shared = {
+            f"{one}, {other}": float(law.covariance[law.names.index(one), law.names.index(other)])
+            for one, other in pairs
+        }
+        equations = {
+            "weights": weights,
+            "intercepts": dict(law.intercepts),
+            "uniform": uniform,
+            "drift": [asdict(each) for each in law.drift],
+        }
         noise = {"variances": {name: value for name, value in variances.items() if name not in law.uniform}}
         covariances = {"covariances": {pair: value for pair, value in shared.items() if value}}
         self.facts = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
@@ -209,7 +240,9 @@ class LinearWorld(RehearsalWorld):
         """Rows after an alteration at round N + 1."""
         normals = torch.from_numpy(self.stream(3).standard_normal((count, len(self.law.names))))
         fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
-        rows = self.law.solve(self.law.noises(normals), fixed, torch.full((count,), self.rows + 1.0, dtype=torch.float64))
+        rows = self.law.solve(
+            self.law.noises(normals), fixed, torch.full((count,), self.rows + 1.0, dtype=torch.float64)
+        )
         altered = torch.zeros_like(rows, dtype=torch.bool)
         altered[:, positions(self.law.names, names)] = True
         return Table(self.law.names, rows, altered)
@@ -219,7 +252,9 @@ class LinearWorld(RehearsalWorld):
         response = self.response(names)
         mean = contexts @ response.context.mT + values @ response.action.mT + response.constant
         shifts, weights = self._shifts(response)
-        total = probability_in(self.wanted, mean.unsqueeze(-2) + shifts, self._normal_noise(response)) @ weights
+        total = (
+            probability_in(self.wanted, mean.unsqueeze(-2) + shifts, self._normal_noise(response)) @ weights
+        )
         return total.clamp(0.0, 1.0)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -231,9 +266,14 @@ class LinearWorld(RehearsalWorld):
         shifts, weights = self._shifts(response)
         base = (contexts @ response.context.mT + response.constant + weights @ shifts)[:, 0]
         slope = response.action[0]
-        start, end = torch.where(slope >= 0, box.lower, box.upper), torch.where(slope >= 0, box.upper, box.lower)
+        start, end = (
+            torch.where(slope >= 0, box.lower, box.upper),
+            torch.where(slope >= 0, box.upper, box.lower),
+        )
         low, high = interval(self.task.region)
-        aim = (low + high) / 2 if max(-low, high) < math.inf else (math.inf if high == math.inf else -math.inf)
+        aim = (
+            (low + high) / 2 if max(-low, high) < math.inf else (math.inf if high == math.inf else -math.inf)
+        )
         reach = (slope * (end - start)).sum()
         share = ((aim - base - (slope * start).sum()) / reach.clamp_min(1e-300)).clamp(0.0, 1.0)
         values = start + share.unsqueeze(-1) * (end - start)
@@ -250,7 +290,10 @@ class LinearWorld(RehearsalWorld):
 
     def _shifts(self, response: Response) -> tuple[Tensor, Tensor]:
         """What uniform roots that are not seen add to the outcomes: nodes (n, |Y|) and weights (n,)."""
-        shifts, shares = torch.zeros(1, len(response.noise), dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+        shifts, shares = (
+            torch.zeros(1, len(response.noise), dtype=torch.float64),
+            torch.ones(1, dtype=torch.float64),
+        )
         for name, (low, high) in self.law.uniform.items():
             reach = response.noise[:, self.law.names.index(name)]
             if bool((reach != 0).any()):

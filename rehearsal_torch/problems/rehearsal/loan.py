@@ -1,12 +1,15 @@
 """A bank's interest rate, BankExp.
 
-    X1, X2 ~ U(0, 1) (credit score, debt-to-income ratio; seen),      U1 ~ Beta(2, 2) (stability of the borrower's sector),
+    X1, X2 ~ U(0, 1) (credit score, debt-to-income ratio; seen),
+    U1 ~ Beta(2, 2) (stability of the borrower's sector),
     A2 = U1 + .5 X1 + .5 X2 - .5 + N(0, .2) (interest rate),
-    Y1 = sigmoid(2 U1^1.1 - 1.5 A2 + .2 X2 + .4) + N(0, .05) (repayment),   Y2 = .8 A2 + .5 U1 + N(0, .05) (return).
+    Y1 = sigmoid(2 U1^1.1 - 1.5 A2 + .2 X2 + .4) + N(0, .05) (repayment),
+    Y2 = .8 A2 + .5 U1 + N(0, .05) (return).
 
-The rate may be set within [0, 1]; wanted are Y1 >= .6 and Y2 >= .3. The sector's stability raises both the usual rate and the
-repayment: rates that go with repayment in the past are not the rates that bring it about. Read as standard deviations, the
-noise gives the paper's no-action and best values; as variances the best would be .57. Rates of the past leave [0, 1] at times.
+The rate may be set within [0, 1]; wanted are Y1 >= .6 and Y2 >= .3. The sector's stability raises both the
+usual rate and the repayment: rates that go with repayment in the past are not the rates that bring it about.
+Read as standard deviations, the noise gives the paper's no-action and best values; as variances the best
+would be .57. Rates of the past leave [0, 1] at times.
 
 Source: Du et al. (2026), Fig. 1 and App. E.2 (the loan amount A1 is left out there too).
 """
@@ -18,11 +21,24 @@ from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Normal, SymmetricBeta, Uniform, deviation
+from rehearsal_torch.problems.rehearsal.additive_noise_world import (
+    CurvedWorld,
+    Normal,
+    SymmetricBeta,
+    Uniform,
+    deviation,
+)
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
-PARENTS = {"X1": (), "X2": (), "U1": (), "A2": ("X1", "X2", "U1"), "Y1": ("X2", "U1", "A2"), "Y2": ("U1", "A2")}
+PARENTS = {
+    "X1": (),
+    "X2": (),
+    "U1": (),
+    "A2": ("X1", "X2", "U1"),
+    "Y1": ("X2", "U1", "A2"),
+    "Y2": ("U1", "A2"),
+}
 
 
 class Loan(CurvedWorld):
@@ -36,10 +52,21 @@ class Loan(CurvedWorld):
         validation: Share of the N rows that is kept from `observations`.
     """
 
-    def __init__(self, noise: str = "std", rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0) -> None:
+    def __init__(
+        self, noise: str = "std", rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0
+    ) -> None:
         self.noise = noise
-        task = RehearsalTask(RehearsalGraph.of(PARENTS), ("X1", "X2"), Box.of({"A2": (0.0, 1.0)}), Polytope.of({"Y1": (0.6, None), "Y2": (0.3, None)}))
-        rate, outcome, share = Normal(deviation(0.2, noise)), Normal(deviation(0.05, noise)), Uniform(0.0, 1.0)
+        task = RehearsalTask(
+            RehearsalGraph.of(PARENTS),
+            ("X1", "X2"),
+            Box.of({"A2": (0.0, 1.0)}),
+            Polytope.of({"Y1": (0.6, None), "Y2": (0.3, None)}),
+        )
+        rate, outcome, share = (
+            Normal(deviation(0.2, noise)),
+            Normal(deviation(0.05, noise)),
+            Uniform(0.0, 1.0),
+        )
         laws = {"X1": share, "X2": share, "U1": SymmetricBeta(), "A2": rate, "Y1": outcome, "Y2": outcome}
         super().__init__(task, laws, rows, contexts, seed, validation)
 

@@ -1,33 +1,37 @@
 """Market: profit and customers that must not fall, under drift or not.
 
-Raw cost and own price may be set within [-3, 3], each by itself or both. Wanted are profit >= -.3, customers >= -.3, and a sum of
-at least .05. With drift, three coefficients move by sines of the round.
+Raw cost and own price may be set within [-3, 3], each by itself or both. Wanted are profit >= -.3, customers
+>= -.3, and a sum of at least .05. With drift, three coefficients move by sines of the round.
 
 Source: Du et al. (2024), Sec. 5 and released code; the equations: see `linear_market`.
 
 A company's prices: the equations that Manage and Market share.
 
     competitors' raw cost = 10 cost factor,   raw cost = 10 economic index,
-    competitors' price = .5 raw cost + 1.3 competitors' raw cost,   own price = 2 raw cost + .4 competitors' raw cost,
+    competitors' price = .5 raw cost + 1.3 competitors' raw cost,
+    own price = 2 raw cost + .4 competitors' raw cost,
     profit = -raw cost + .9 own price,        customers = 1.6 raw cost - .9 own price,
 
-each with normal noise; the cost factor and the economic index are seen, raw cost and own price may be set. Both prices move
-together (a bi-directional edge). The released codes list the variables in two orders but give variances by position, so that
-the same figures fall on different variables:
+each with normal noise; the cost factor and the economic index are seen, raw cost and own price may be set.
+Both prices move together (a bi-directional edge). The released codes list the variables in two orders but
+give variances by position, so that the same figures fall on different variables:
 
     order       raw cost   own price   competitors' price   covariance .016 between
     icml        .03        .06         .06                  raw cost and own price
     neurips24   .06        .06         .03                  competitors' and own price
 
-In the first, the covariance stands where the graph has no bi-directional edge: a little confounding that no method is told of.
+In the first, the covariance stands where the graph has no bi-directional edge: a little confounding that no
+method is told of.
 
-Source: Du et al. (2024), Sec. 5 and released code (neurips24); Qin et al. (2025b), Sec. 5 and released code (icml).
+Source: Du et al. (2024), Sec. 5 and released code (neurips24); Qin et al. (2025b), Sec. 5 and released code
+(icml).
 
 Manage: profit and customers inside a circle.
 
-Raw cost and own price may be set within [-6, 6], both together unless said otherwise; profit and customers are to come to lie within
-1 of (1.2, 1.5). Methods are told a polygon with corners on that circle, since they take convex polytopes; what they reach is scored
-on the circle itself. Its centre would need an own price of 6.33, beyond the box.
+Raw cost and own price may be set within [-6, 6], both together unless said otherwise; profit and customers
+are to come to lie within 1 of (1.2, 1.5). Methods are told a polygon with corners on that circle, since they
+take convex polytopes; what they reach is scored on the circle itself. Its centre would need an own price of
+6.33, beyond the box.
 
 Source: Qin et al. (2025b), Sec. 5; the equations: see `linear_market`.
 """
@@ -55,8 +59,22 @@ WEIGHTS = {
 }
 CONTEXT = ("cost_factor", "economic_index")
 ORDERS = {
-    "icml": ("cost_factor", "economic_index", "competitor_raw_cost", "raw_cost", "self_pricing", "competitor_pricing"),
-    "neurips24": ("cost_factor", "economic_index", "competitor_raw_cost", "competitor_pricing", "self_pricing", "raw_cost"),
+    "icml": (
+        "cost_factor",
+        "economic_index",
+        "competitor_raw_cost",
+        "raw_cost",
+        "self_pricing",
+        "competitor_pricing",
+    ),
+    "neurips24": (
+        "cost_factor",
+        "economic_index",
+        "competitor_raw_cost",
+        "competitor_pricing",
+        "self_pricing",
+        "raw_cost",
+    ),
 }
 VARIANCES = (0.04, 0.04, 0.06, 0.03, 0.06, 0.06)
 SHARED = 0.016  # The covariance of positions 3 and 4, counted from 0.
@@ -122,7 +140,10 @@ class Manage(LinearWorld):
 
     def source(self) -> str:
         """The paper and the order."""
-        return f"Qin et al. (2025b), Manage, variances in the order of the {self.order} code; desired: within {WANTED.radius} of {WANTED.centre}"
+        return (
+            f"Qin et al. (2025b), Manage, variances in the order of the {self.order} code; desired: within "
+            f"{WANTED.radius} of {WANTED.centre}"
+        )
 
 
 DRIFT = (
@@ -159,10 +180,17 @@ class Market(LinearWorld):
         box = Box.of({"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)})
         sets = tuple(tuple(names) for names in candidates or (("raw_cost",), ("self_pricing",), box.names))
         normals = torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
-        region = Polytope(("total_profit", "custom_number"), normals, torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64))
+        region = Polytope(
+            ("total_profit", "custom_number"), normals, torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
+        )
         task = RehearsalTask(market_graph(), CONTEXT, box, region, sets)
-        super().__init__(task, market_law(order, (0.01, 0.04), DRIFT if drift else ()), rows, contexts, seed, validation)
+        super().__init__(
+            task, market_law(order, (0.01, 0.04), DRIFT if drift else ()), rows, contexts, seed, validation
+        )
 
     def source(self) -> str:
         """The paper, the order and whether it drifts."""
-        return f"Du et al. (2024), Market, variances in the order of the {self.order} code, {'with' if self.drift else 'without'} drift"
+        return (
+            f"Du et al. (2024), Market, variances in the order of the {self.order} code, "
+            f"{'with' if self.drift else 'without'} drift"
+        )

@@ -3,8 +3,9 @@
     X ~ U(-1, 1),   U ~ Exp(1),   A1 = .8 X + .2 U + N(0, .5),   A2 = .5 sin U + N(0, .5),
     Y = 1.5 - (A1 - X)^2 - (A2 - ln(U + 1))^2 + .2 sin(A1 A2) + N(0, .1).
 
-A1 and A2 may be set within [-1, 1]; Y is to fall into [1.5, 2]. Since U is not seen, no action reaches more than about .26 on average
-under these equations, less than the paper's table has (.43); an oracle that saw U would reach .45.
+A1 and A2 may be set within [-1, 1]; Y is to fall into [1.5, 2]. Since U is not seen, no action reaches more
+than about .26 on average under these equations, less than the paper's table has (.43); an oracle that saw U
+would reach .45.
 
 Source: Du et al. (2026), App. E.2.
 """
@@ -16,7 +17,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Exponential, Normal, Uniform, deviation
+from rehearsal_torch.problems.rehearsal.additive_noise_world import (
+    CurvedWorld,
+    Exponential,
+    Normal,
+    Uniform,
+    deviation,
+)
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -49,7 +56,13 @@ class NonSyn1(CurvedWorld):
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(RehearsalGraph.of(PARENTS), ("X",), box, Polytope.of({"Y": (1.5, 2.0)}), sets)
         action = Normal(deviation(0.5, noise))
-        laws = {"X": Uniform(-1.0, 1.0), "U": Exponential(), "A1": action, "A2": action, "Y": Normal(deviation(0.1, noise))}
+        laws = {
+            "X": Uniform(-1.0, 1.0),
+            "U": Exponential(),
+            "A1": action,
+            "A2": action,
+            "Y": Normal(deviation(0.1, noise)),
+        }
         super().__init__(task, laws, rows, contexts, seed, validation)
 
     def source(self) -> str:
@@ -64,5 +77,10 @@ class NonSyn1(CurvedWorld):
             return 0.5 * torch.sin(values["U"])
         if name == "Y":
             one, other = values["A1"], values["A2"]
-            return 1.5 - (one - values["X"]).square() - (other - torch.log1p(values["U"])).square() + 0.2 * torch.sin(one * other)
+            return (
+                1.5
+                - (one - values["X"]).square()
+                - (other - torch.log1p(values["U"])).square()
+                + 0.2 * torch.sin(one * other)
+            )
         return 0.0

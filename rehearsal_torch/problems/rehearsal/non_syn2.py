@@ -5,11 +5,12 @@
     U1 = -X1 + 2 X2 + 3 A1 - .2 X1^2 + .4 X2^2 + .6 A1^2 + .1 (X1 X2 + X1 A1 + X2 A1) + N(0, .1),
     U2 = -X1 + 4 U1 - .2 X1^2 + .8 U1^2 + .1 X1 U1 + N(0, .1),
     A2 = -X1 - .5 X2 + .3 U1 - .2 X1^2 - .1 X2^2 + .06 U1^2 + .1 (X1 X2 + X1 U1 + X2 U1) + N(0, .1),
-    Y1 = .5 + (.2 (X1 + X1^2) - 5 (U1 + U1^2) - (U2 + U2^2) + 5 (A2 + A2^2)) / 60 + .5 sum_{i<j} p_i p_j + N(0, .1),
+    Y1 = .5 + (.2 (X1 + X1^2) - 5 (U1 + U1^2) - (U2 + U2^2) + 5 (A2 + A2^2)) / 60 + .5 sum_{i<j} p_i p_j +
+    N(0, .1),
 
-the sum over pairs of Y1's parents X1, U1, U2, A2, outside the bracket as printed. A1 and A2 may be set within [-1, 1]; Y1 is to fall into
-[.9, 1.5]. U1 lies between the actions: it carries A1's influence and confounds A2's, so that no single adjustment is
-valid for both and the sequential formula is needed.
+the sum over pairs of Y1's parents X1, U1, U2, A2, outside the bracket as printed. A1 and A2 may be set within
+[-1, 1]; Y1 is to fall into [.9, 1.5]. U1 lies between the actions: it carries A1's influence and confounds
+A2's, so that no single adjustment is valid for both and the sequential formula is needed.
 
 Source: Du et al. (2026), App. E.2 and Fig. 8.
 """
@@ -24,7 +25,15 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld,
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
-PARENTS = {"X1": (), "X2": (), "A1": ("X1", "X2"), "U1": ("X1", "X2", "A1"), "U2": ("X1", "U1"), "A2": ("X1", "X2", "U1"), "Y1": ("X1", "U1", "U2", "A2")}
+PARENTS = {
+    "X1": (),
+    "X2": (),
+    "A1": ("X1", "X2"),
+    "U1": ("X1", "X2", "A1"),
+    "U2": ("X1", "U1"),
+    "A2": ("X1", "X2", "U1"),
+    "Y1": ("X1", "U1", "U2", "A2"),
+}
 
 
 class NonSyn2(CurvedWorld):
@@ -51,8 +60,13 @@ class NonSyn2(CurvedWorld):
         self.noise = noise
         box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
-        task = RehearsalTask(RehearsalGraph.of(PARENTS), ("X1", "X2"), box, Polytope.of({"Y1": (0.9, 1.5)}), sets)
-        laws = {name: Uniform(0.0, 1.0) if name in task.context else Normal(deviation(0.1, noise)) for name in PARENTS}
+        task = RehearsalTask(
+            RehearsalGraph.of(PARENTS), ("X1", "X2"), box, Polytope.of({"Y1": (0.9, 1.5)}), sets
+        )
+        laws = {
+            name: Uniform(0.0, 1.0) if name in task.context else Normal(deviation(0.1, noise))
+            for name in PARENTS
+        }
         super().__init__(task, laws, rows, contexts, seed, validation)
 
     def source(self) -> str:
@@ -68,13 +82,31 @@ class NonSyn2(CurvedWorld):
             return x - z + 0.2 * x * x - 0.2 * z * z + 0.1 * x * z
         if name == "U1":
             a = values["A1"]
-            return 2.0 * z - x + 3.0 * a - 0.2 * x * x + 0.4 * z * z + 0.6 * a * a + 0.1 * (x * z + x * a + z * a)
+            return (
+                2.0 * z
+                - x
+                + 3.0 * a
+                - 0.2 * x * x
+                + 0.4 * z * z
+                + 0.6 * a * a
+                + 0.1 * (x * z + x * a + z * a)
+            )
         u = values["U1"]
         if name == "U2":
             return 4.0 * u - x - 0.2 * x * x + 0.8 * u * u + 0.1 * x * u
         if name == "A2":
-            return 0.3 * u - x - 0.5 * z - 0.2 * x * x - 0.1 * z * z + 0.06 * u * u + 0.1 * (x * z + x * u + z * u)
+            return (
+                0.3 * u
+                - x
+                - 0.5 * z
+                - 0.2 * x * x
+                - 0.1 * z * z
+                + 0.06 * u * u
+                + 0.1 * (x * z + x * u + z * u)
+            )
         v, b = values["U2"], values["A2"]
         # The sum over pairs, with as few products as possible.
         pairs = x * (u + v + b) + u * (v + b) + v * b
-        return 0.5 + (0.2 * (x + x * x) - 5.0 * (u + u * u) - (v + v * v) + 5.0 * (b + b * b)) / 60 + 0.5 * pairs
+        return (
+            0.5 + (0.2 * (x + x * x) - 5.0 * (u + u * u) - (v + v * v) + 5.0 * (b + b * b)) / 60 + 0.5 * pairs
+        )

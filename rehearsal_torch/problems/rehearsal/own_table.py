@@ -1,9 +1,10 @@
 """A table of one's own: rows of the past, and cases to decide for.
 
-The rows show what came about when nobody rehearsed. They are the observations; the cases are rows of a second file, of
-which only the context is needed, or rows of the table that were kept aside. Nobody knows what another action would have
-brought, so a decision cannot be scored. Where the case is a row that was kept aside, one thing can be: whether the
-probability of a desired outcome with nothing altered, which methods state as well, agrees with the outcome on record.
+The rows show what came about when nobody rehearsed. They are the observations; the cases are rows of a second
+file, of which only the context is needed, or rows of the table that were kept aside. Nobody knows what
+another action would have brought, so a decision cannot be scored. Where the case is a row that was kept
+aside, one thing can be: whether the probability of a desired outcome with nothing altered, which methods
+state as well, agrees with the outcome on record.
 
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
@@ -24,7 +25,9 @@ from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.problem import RehearsalProblem
 
-CAUTION = "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
+CAUTION = (
+    "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
+)
 SHARE = 0.2
 RULES = ("random", "last")
 
@@ -35,14 +38,18 @@ class RehearsalTable(RehearsalProblem):
     Args:
         path: The rows of the past, .csv or .csv.gz; columns that the task does not name are not read.
         task: Who plays which part: a YAML file, or its content.
-        contexts: A second file, a case a row, with the context's columns; None decides for the rows that are kept aside.
-        identity: A column of the file with the cases that says what each is called; None takes the row's line in the file.
-        validation: Share of the rows that are kept aside, 0 ... 1; None keeps a fifth, ten rows at least, or none where `contexts` has the cases.
+        contexts: A second file, a case a row, with the context's columns; None decides for the rows that are
+            kept aside.
+        identity: A column of the file with the cases that says what each is called; None takes the row's line
+            in the file.
+        validation: Share of the rows that are kept aside, 0 ... 1; None keeps a fifth, ten rows at least, or
+            none where `contexts` has the cases.
         kept: Which rows those are: "random", or the "last" of the file.
         seed: Decides which rows those are.
 
     Raises:
-        TableError: if a file cannot be read, or a column is missing, no number, incomplete or constant; all faults are listed.
+        TableError: if a file cannot be read, or a column is missing, no number, incomplete or constant; all
+            faults are listed.
         TaskError: if the task cannot be used; all faults are listed.
         ValueError: if another argument is out of range, or there is nothing to decide for.
     """
@@ -76,29 +83,52 @@ class RehearsalTable(RehearsalProblem):
             raise TableError(listed(str(path), faults))
         aside = _aside(len(frame), validation, kept, seed, contexts is not None)
         past = sorted(set(range(len(frame))) - set(aside))
-        self.past = Table.observed(names, number_columns(frame, names, f"{path}, rows to learn from", LEAST_ROWS, varying=True, keep=past))
+        self.past = Table.observed(
+            names,
+            number_columns(frame, names, f"{path}, rows to learn from", LEAST_ROWS, varying=True, keep=past),
+        )
         self.aside: Table | None = None
         if aside:
-            self.aside = Table.observed(names, number_columns(frame, names, f"{path}, rows kept aside", LEAST_ROWS, varying=True, keep=aside))
-        cases, origin = (frame.iloc[aside], str(path)) if contexts is None else (table_file(contexts, "dataset.contexts"), str(contexts))
+            self.aside = Table.observed(
+                names,
+                number_columns(
+                    frame, names, f"{path}, rows kept aside", LEAST_ROWS, varying=True, keep=aside
+                ),
+            )
+        cases, origin = (
+            (frame.iloc[aside], str(path))
+            if contexts is None
+            else (table_file(contexts, "dataset.contexts"), str(contexts))
+        )
         if not len(cases):
-            raise ValueError(f"{origin}: no case to decide for: name a file with dataset.contexts=FILE, or keep rows aside with dataset.validation=0.2")
+            raise ValueError(
+                f"{origin}: no case to decide for: name a file with dataset.contexts=FILE, or keep rows "
+                "aside with dataset.validation=0.2"
+            )
         self.recorded = contexts is None
         self.given = number_columns(cases, self.task.context, origin)
         if identity is not None and identity not in cases.columns:
-            raise ValueError(f"identity: {origin} has no column {identity!r}; it has {', '.join(map(str, cases.columns[:30]))}")
+            raise ValueError(
+                f"identity: {origin} has no column {identity!r}; it has "
+                f"{', '.join(map(str, cases.columns[:30]))}"
+            )
         called = cases.index + 2 if identity is None else cases[identity]
         self.identities = [str(each) for each in called]
         if len(set(self.identities)) < len(self.identities):
             twice = next(each for each in self.identities if self.identities.count(each) > 1)
-            raise ValueError(f"identity: {twice!r} stands in column {identity!r} of {origin} more than once: number the cases, or leave identity out")
+            raise ValueError(
+                f"identity: {twice!r} stands in column {identity!r} of {origin} more than once: number the "
+                "cases, or leave identity out"
+            )
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
         return self.past
 
     def held_out(self) -> Table:
-        """The rows that are kept aside. Where none are, the rows to learn from, since there are no others: trained parts then have no honest early stopping."""
+        """The rows that are kept aside. Where none are, the rows to learn from, since there are no others:
+        trained parts then have no honest early stopping.
+        """
         return self.past if self.aside is None else self.aside
 
     def count(self) -> int:
@@ -109,34 +139,52 @@ class RehearsalTable(RehearsalProblem):
         """Case number `index`."""
         if not 0 <= index < self.count():
             raise IndexError(f"expected a situation in 0 ... {self.count() - 1}; got {index}")
-        return Foresight(self.identities[index], dict(zip(self.task.context, self.given[index], strict=True)), self.task.box.bounds())
+        return Foresight(
+            self.identities[index],
+            dict(zip(self.task.context, self.given[index], strict=True)),
+            self.task.box.bounds(),
+        )
 
     def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
-        """For a row that was kept aside: whether its outcome was ``desired_untouched``, what was ``foretold_untouched``, and the squared difference.
+        """For a row that was kept aside: whether its outcome was ``desired_untouched``, what was
+        ``foretold_untouched``, and the squared difference.
 
-        Nothing for a case of a second file, and nothing of the alteration: nobody knows what it would have brought.
+        Nothing for a case of a second file, and nothing of the alteration: nobody knows what it would have
+            brought.
         """
         if not self.recorded or self.aside is None or decision.baseline is None:
             return {}
         before = decision.baseline.point
         row = self.aside.columns(self.task.outcomes)[self.identities.index(situation.identity)]
         desired = float(self.task.region.contains(row))
-        return {"desired_untouched": desired, "foretold_untouched": before, "brier_untouched": (before - desired) ** 2}
+        return {
+            "desired_untouched": desired,
+            "foretold_untouched": before,
+            "brier_untouched": (before - desired) ** 2,
+        }
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the share of desired outcomes, cautions and the fingerprint."""
         table = self.past
         desired = float(self.task.region.contains(table.columns(self.task.outcomes)).double().mean())
-        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(table.names, table.values.T, strict=True)}
+        ranges = {
+            name: [float(column.min()), float(column.max())]
+            for name, column in zip(table.names, table.values.T, strict=True)
+        }
         cautions = {"caution": CAUTION}
         if desired in (0.0, 1.0):
-            cautions["caution: outcomes"] = f"{'no' if desired == 0 else 'every'} row has a desired outcome: what makes the difference is not seen"
+            cautions["caution: outcomes"] = (
+                f"{'no' if desired == 0 else 'every'} row has a desired outcome: what makes the difference "
+                "is not seen"
+            )
         for number, sentence in enumerate(untrue_graph(table, self.task), 1):
             cautions[f"caution: graph {number}"] = sentence
         for name, (lower, upper) in self.task.box.bounds().items():
             low, high = ranges[name]
             if lower > high or upper < low:
-                cautions[f"caution: {name}"] = f"may be set to {lower:g} ... {upper:g}, where no row lies ({low:g} ... {high:g})"
+                cautions[f"caution: {name}"] = (
+                    f"may be set to {lower:g} ... {upper:g}, where no row lies ({low:g} ... {high:g})"
+                )
         return {
             "source": self.source,
             "rows": len(table),
@@ -157,8 +205,13 @@ def _aside(rows: int, validation: float | None, kept: str, seed: int, elsewhere:
         count = max(int(SHARE * rows), LEAST_ROWS)
     if count and (count < LEAST_ROWS or rows - count < LEAST_ROWS):
         raise ValueError(
-            f"{rows} rows: {count} kept aside and {rows - count} to learn from; expected at least {LEAST_ROWS} of each: "
+            f"{rows} rows: {count} kept aside and {rows - count} to learn from; expected at least "
+            f"{LEAST_ROWS} of each: "
             "name the cases in a second file with dataset.contexts=FILE and dataset.validation=0, or add rows"
         )
-    order = np.arange(rows) if kept == "last" else np.random.default_rng(np.random.SeedSequence((seed, rows))).permutation(rows)
+    order = (
+        np.arange(rows)
+        if kept == "last"
+        else np.random.default_rng(np.random.SeedSequence((seed, rows))).permutation(rows)
+    )
     return sorted(int(place) for place in order[rows - count :])

@@ -1,19 +1,21 @@
 """Ride-hailing: a route that an app recommends, and the traffic on it.
 
     recommend  = weather - users + e_1                          may be set within [-2, 2]
-    congestion = -weather + 2 users + 3 recommend + e_2         both follow each other: e_1 and e_2 share noise
+    congestion = -weather + 2 users + 3 recommend + e_2
+    both follow each other: e_1 and e_2 share noise
     time       = -weather + 4 congestion + e_3
     discount   = -weather - .5 users + .3 congestion + e_4      may be set within [-2, 2]
     rating     = .5 + (.2 weather - 3 congestion - time + .2 discount) / 60 + e_5
 
-Weather and the number of users are seen, uniform on [-1, 1]; the rating is to come out in [.8, 1]. Every e has the standard
-deviation .08. Recommendation and congestion form a clique: both have a further noise of variance .008 in common. Without
-altering anything one sees a slope of 3.56 from recommendation to congestion; setting the recommendation moves congestion by 3.
+Weather and the number of users are seen, uniform on [-1, 1]; the rating is to come out in [.8, 1]. Every e
+has the standard deviation .08. Recommendation and congestion form a clique: both have a further noise of
+variance .008 in common. Without altering anything one sees a slope of 3.56 from recommendation to congestion;
+setting the recommendation moves congestion by 3.
 
 Three graphs are told: recommend -> congestion, congestion -> recommend, and the clique.
 
-`released` puts the common noise where the released code has it: it is added to both columns after everything else was
-computed, and to the one that is not altered, so that it reaches nothing that follows.
+`released` puts the common noise where the released code has it: it is added to both columns after everything
+else was computed, and to the one that is not altered, so that it reaches nothing that follows.
 
 Source: Qin et al. (2023), Sec. 6, App. E.1 and released code.
 """
@@ -94,7 +96,10 @@ class RideHailing(LinearWorld):
 
     def source(self) -> str:
         """The paper, and whose noise."""
-        return f"Qin et al. (2023), App. E.1; the clique's noise {'added afterwards, as in the released code' if self.released else 'is structural'}"
+        return (
+            "Qin et al. (2023), App. E.1; the clique's noise "
+            f"{'added afterwards, as in the released code' if self.released else 'is structural'}"
+        )
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """See `LinearWorld.draw`."""
@@ -102,7 +107,9 @@ class RideHailing(LinearWorld):
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """See `LinearWorld.rehearse`."""
-        return self._blurred(super().rehearse(context, names, values, count), self.stream(4).standard_normal(count))
+        return self._blurred(
+            super().rehearse(context, names, values, count), self.stream(4).standard_normal(count)
+        )
 
     def _blurred(self, table: Table, normals: np.ndarray) -> Table:
         if not self.released:

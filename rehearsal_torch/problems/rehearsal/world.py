@@ -1,9 +1,9 @@
 """Rehearsal worlds: simulators whose true probability of a desired future is known.
 
-A world draws observations from its own law, shows contexts, and knows P(Y in S | x, alteration): exactly or by
-quadrature where it can, else by simulation with common random numbers (the same noise for every action, so that
-differences between actions are not noise). Hence it knows the oracle, the largest such probability over the candidate
-sets, and what happens when nothing is done.
+A world draws observations from its own law, shows contexts, and knows P(Y in S | x, alteration): exactly or
+by quadrature where it can, else by simulation with common random numbers (the same noise for every action, so
+that differences between actions are not noise). Hence it knows the oracle, the largest such probability over
+the candidate sets, and what happens when nothing is done.
 
 Source: Du et al. (2026), Sec. 4.1 (protocol); the oracles are ours.
 """
@@ -34,8 +34,10 @@ class RehearsalWorld(World, RehearsalProblem):
         rows: N, observations in all.
         contexts: How many situations there are.
         seed: Decides observations and contexts; different seeds have different contexts.
-        validation: Share of the N rows that is kept from `observations` for early stopping, 0 ... 1; with 0, `held_out` draws other rows.
-        wanted: What counts as desired where the task's polytope stands in for it; None for the polytope itself.
+        validation: Share of the N rows that is kept from `observations` for early stopping, 0 ... 1; with 0,
+            `held_out` draws other rows.
+        wanted: What counts as desired where the task's polytope stands in for it; None for the polytope
+            itself.
 
     Attributes:
         facts: What the card says beside sizes, roles and ranges.
@@ -44,12 +46,26 @@ class RehearsalWorld(World, RehearsalProblem):
         ValueError: if there are too few rows or contexts, or the share is none.
     """
 
-    def __init__(self, task: RehearsalTask, rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0, wanted: Disc | None = None) -> None:
+    def __init__(
+        self,
+        task: RehearsalTask,
+        rows: int = 1000,
+        contexts: int = 20,
+        seed: int = 0,
+        validation: float = 0.0,
+        wanted: Disc | None = None,
+    ) -> None:
         if rows < 10 or contexts < 1:
             raise ValueError(f"expected at least 10 rows and 1 context; got {rows} and {contexts}")
         if not 0 <= validation < 1:
             raise ValueError(f"expected a validation share in [0, 1); got {validation}")
-        self.task, self.rows, self.contexts, self.seed, self.validation = task, rows, contexts, seed, validation
+        self.task, self.rows, self.contexts, self.seed, self.validation = (
+            task,
+            rows,
+            contexts,
+            seed,
+            validation,
+        )
         self.wanted: Polytope | Disc = task.region if wanted is None else wanted
         self.facts: dict[str, Any] = {}
         self._known: dict[tuple[float, ...], tuple[float, float]] = {}
@@ -64,7 +80,8 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """What follows an alteration in one context: `count` rows with fixed noise (the same at every call), altered cells marked.
+        """What follows an alteration in one context: `count` rows with fixed noise (the same at every call),
+        altered cells marked.
 
         Args:
             context: (|X|,), in the task's order.
@@ -75,11 +92,15 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); names may be empty, k = 0."""
+        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); names may be
+        empty, k = 0.
+        """
 
     @abstractmethod
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), to within .003."""
+        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), to within
+        .003.
+        """
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """Random numbers that depend on the world's seed, what they are for, and an index."""
@@ -129,7 +150,8 @@ class RehearsalWorld(World, RehearsalProblem):
         return self._references(_foresight(situation))[1]
 
     def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
-        """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the oracle's gain was reached.
+        """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the
+        oracle's gain was reached.
 
         The oracle may do nothing. The share is not a number where there is next to nothing to gain.
 
@@ -141,17 +163,31 @@ class RehearsalWorld(World, RehearsalProblem):
         nothing, best = self._references(_foresight(situation))
         reached = nothing
         if decision.alteration is not None:
-            reached = float(self.probability(context, decision.alteration.names, decision.alteration.values.reshape(1, -1).to(context)))
+            reached = float(
+                self.probability(
+                    context, decision.alteration.names, decision.alteration.values.reshape(1, -1).to(context)
+                )
+            )
         gain = best - nothing
-        return {"probability": reached, "no_action": nothing, "oracle": best, "share": (reached - nothing) / gain if gain > 1e-3 else float("nan")}
+        return {
+            "probability": reached,
+            "no_action": nothing,
+            "oracle": best,
+            "share": (reached - nothing) / gain if gain > 1e-3 else float("nan"),
+        }
 
     def _references(self, situation: Foresight) -> tuple[float, float]:
-        """What nothing and the oracle reach; computed once a context, since every method is asked about the same ones."""
+        """What nothing and the oracle reach; computed once a context, since every method is asked about the
+        same ones.
+        """
         context = self.given([situation])
         key = tuple(context[0].tolist())
         if key not in self._known:
             nothing = float(self.probability(context, (), context.new_empty(1, 0)))
-            self._known[key] = nothing, max(nothing, *(float(self.optimal(context, names)[1]) for names in self.task.candidates))
+            self._known[key] = (
+                nothing,
+                max(nothing, *(float(self.optimal(context, names)[1]) for names in self.task.candidates)),
+            )
         return self._known[key]
 
     def respond(self, situation: Situation, decision: Decision) -> Table:
@@ -161,7 +197,9 @@ class RehearsalWorld(World, RehearsalProblem):
             ValueError: if the decision sets what may not be set, or sets it outside its bounds.
         """
         names = () if decision.alteration is None else decision.alteration.names
-        values = torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
+        values = (
+            torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
+        )
         foresight = _foresight(situation)
         foresight.check(decision.alteration)
         several = self.rehearse(self.given([foresight])[0], names, values, 1 + int(foresight.identity) % 4096)
@@ -171,7 +209,10 @@ class RehearsalWorld(World, RehearsalProblem):
         """Sizes, roles, ranges and the fingerprint of the observations."""
         table = self.observations()
         desired = self.desired(table.columns(self.task.outcomes)).double().mean()
-        ranges = {name: [float(column.min()), float(column.max())] for name, column in zip(table.names, table.values.T, strict=True)}
+        ranges = {
+            name: [float(column.min()), float(column.max())]
+            for name, column in zip(table.names, table.values.T, strict=True)
+        }
         return {
             "world": type(self).__name__,
             "rows": len(table),

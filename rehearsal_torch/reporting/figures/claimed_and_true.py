@@ -1,7 +1,7 @@
 """What the model claims against what the truth gives.
 
-Where the data are simulated, the true mechanism says what each recommended sequence would have come to. A point on
-the line is a claim that holds; a point below it was promised more than it brings.
+Where the data are simulated, the true mechanism says what each recommended sequence would have come to. A
+point on the line is a claim that holds; a point below it was promised more than it brings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,20 @@ def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figur
     for index, (label, (claimed, true)) in enumerate(groups.items()):
         x, y = 100 * np.asarray(claimed), 100 * np.asarray(true)
         shown = f"{label}: mean claimed {x.mean():.2f}%, true {y.mean():.2f}%"
-        axes.plot(x, y, MARKERS[index % len(MARKERS)], color=COLOURS[index % len(COLOURS)], markersize=4, alpha=0.7, label=shown)
+        axes.plot(
+            x,
+            y,
+            MARKERS[index % len(MARKERS)],
+            color=COLOURS[index % len(COLOURS)],
+            markersize=4,
+            alpha=0.7,
+            label=shown,
+        )
     diagonal(axes, "claim = truth")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set(xlabel="Improvement claimed by the learnt model (%)", ylabel="Improvement under the true mechanism (%)")
+    axes.set(
+        xlabel="Improvement claimed by the learnt model (%)",
+        ylabel="Improvement under the true mechanism (%)",
+    )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
     return figure

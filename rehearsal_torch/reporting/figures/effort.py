@@ -1,7 +1,7 @@
 """Search effort: the share of episodes that were solved within so many nodes, or seconds.
 
-Steps rise at episodes whose answer is proven; a line that ends below 100% belongs to a search that left episodes
-unproven (its time or node limit ended it, or it gives no proof).
+Steps rise at episodes whose answer is proven; a line that ends below 100% belongs to a search that left
+episodes unproven (its time or node limit ended it, or it gives no proof).
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,11 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     figure, [line] = panels(1, 2, width=4.6)
     for axes, (key, label) in zip(line, _PANELS, strict=True):
         for index, (name, decided) in enumerate(groups.items()):
-            spent = [one.get(key) if key == "seconds" else effort(one, key) for one in decided if effort(one, "proven")]
+            spent = [
+                one.get(key) if key == "seconds" else effort(one, key)
+                for one in decided
+                if effort(one, "proven")
+            ]
             done = sorted(max(float(each), 1e-4) for each in spent if each is not None)
             share = 100 * len(done) / len(decided)
             _steps(axes, done, len(decided), f"{name} ({share:.0f}% proven)", index)
@@ -36,4 +40,12 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
 def _steps(axes: Axes, done: Sequence[float], count: int, label: str, index: int) -> None:
     heights = [100 * (rank + 1) / count for rank in range(len(done))]
     colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-    axes.plot(done, heights, drawstyle="steps-post", color=colour, linestyle=dash, marker="o" if len(done) == 1 else None, label=label)
+    axes.plot(
+        done,
+        heights,
+        drawstyle="steps-post",
+        color=colour,
+        linestyle=dash,
+        marker="o" if len(done) == 1 else None,
+        label=label,
+    )

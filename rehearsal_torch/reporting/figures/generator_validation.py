@@ -35,9 +35,21 @@ def marginals(names: Sequence[str], real: Array, generated: Array, bounds: Mappi
         # The outermost half per cent would leave the rest no room.
         lower, upper = np.quantile(np.concatenate(both), [0.0, 0.995])
         kinds = np.unique(real[:, place])
-        edges = np.append(kinds, kinds[-1] + 1) - 0.5 if len(kinds) < _BINS // 2 else np.linspace(lower, upper, _BINS + 1)
+        edges = (
+            np.append(kinds, kinds[-1] + 1) - 0.5
+            if len(kinds) < _BINS // 2
+            else np.linspace(lower, upper, _BINS + 1)
+        )
         axes.hist(both[0], edges.tolist(), density=True, color=BLUE, alpha=0.5, label="participants")
-        axes.hist(both[1], edges.tolist(), density=True, histtype="step", color=ORANGE, linewidth=1.8, label="generated")
+        axes.hist(
+            both[1],
+            edges.tolist(),
+            density=True,
+            histtype="step",
+            color=ORANGE,
+            linewidth=1.8,
+            label="generated",
+        )
         if name in bounds:
             axes.axvline(bounds[name], color="black", linestyle="--", label="desired below")
         axes.set(title=name, yticks=[])
@@ -47,11 +59,15 @@ def marginals(names: Sequence[str], real: Array, generated: Array, bounds: Mappi
 
 
 def correlations(names: Sequence[str], real: Array, generated: Array) -> Figure:
-    """Three heat maps, each (d, d): participants, generated, and generated less participants; to be called while drawing."""
+    """Three heat maps, each (d, d): participants, generated, and generated less participants; to be called
+    while drawing.
+    """
     figure, [line] = panels(1, 3, width=5.4, height=4.8)
     error = np.abs(generated - real).mean()
     titles = ("participants", "generated", f"generated less participants (mean absolute error {error:.4f})")
-    for place, (axes, title, matrix) in enumerate(zip(line, titles, (real, generated, generated - real), strict=True)):
+    for place, (axes, title, matrix) in enumerate(
+        zip(line, titles, (real, generated, generated - real), strict=True)
+    ):
         image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
         axes.set(title=title, xticks=range(len(names)), yticks=range(len(names)))
         axes.set_xticklabels(names, rotation=90, fontsize=8)

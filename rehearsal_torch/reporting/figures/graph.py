@@ -1,8 +1,8 @@
 """Rehearsal graphs, drawn: context, intermediate variables and outcomes from left to right.
 
-Directed edges are black, bi-directional ones are coloured, dashed and have two heads. What may be altered has a thick frame. Given altered
-variables, the alteration graph is drawn: they are filled, and no arrow goes into them. Given probabilities of edges, lines are the
-thicker the more probable they are.
+Directed edges are black, bi-directional ones are coloured, dashed and have two heads. What may be altered has
+a thick frame. Given altered variables, the alteration graph is drawn: they are filled, and no arrow goes into
+them. Given probabilities of edges, lines are the thicker the more probable they are.
 
 Source: Qin et al. (2023), Fig. 2 and 6, for what is shown; edges are drawn one by one instead of into plates.
 """
@@ -54,7 +54,9 @@ def draw_graph(
         ValueError: if a part names an unknown variable.
     """
     with drawing():
-        return save(graph_figure(graph, context, alterable, outcomes, altered, probabilities), FilePath(folder), name)
+        return save(
+            graph_figure(graph, context, alterable, outcomes, altered, probabilities), FilePath(folder), name
+        )
 
 
 def graph_figure(
@@ -82,8 +84,18 @@ def graph_figure(
             first, second = (one, other) if line == "->" else (min(one, other), max(one, other))
             share = 1.0 if probabilities is None else probabilities.get((first, line, second), 0.0)
             # The hidden cause of a bow is drawn beside its arrow.
-            bow = {"posA": spots.centres[one], "posB": spots.centres[other], "connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
-            path = _within(placed, spots, one, other) if placed.column[one] >= placed.column[other] else _across(placed, spots, one, other, ends[one, other])
+            bow = {
+                "posA": spots.centres[one],
+                "posB": spots.centres[other],
+                "connectionstyle": "arc3,rad=0.35",
+                "shrinkA": 12,
+                "shrinkB": 12,
+            }
+            path = (
+                _within(placed, spots, one, other)
+                if placed.column[one] >= placed.column[other]
+                else _across(placed, spots, one, other, ends[one, other])
+            )
             axes.add_patch(
                 FancyArrowPatch(
                     **(bow if line == "<->" and (one, other) in shown.bows else {"path": path}),
@@ -98,13 +110,22 @@ def graph_figure(
                 )
             )
     for variable in graph.names:
-        _box(axes, variable, spots.centres[variable], spots.widths[variable], thick=variable in alterable, filled=variable in altered)
+        _box(
+            axes,
+            variable,
+            spots.centres[variable],
+            spots.widths[variable],
+            thick=variable in alterable,
+            filled=variable in altered,
+        )
     return figure
 
 
 @dataclass(frozen=True)
 class _Spots:
-    """Places in inches: boxes' centres and widths, the columns' left and right ends, and the figure's size."""
+    """Places in inches: boxes' centres and widths, the columns' left and right ends, and the figure's
+    size.
+    """
 
     centres: dict[str, tuple[float, float]]
     widths: dict[str, float]
@@ -131,14 +152,26 @@ def _spots(placed: Layout) -> _Spots:
 
 
 def _ends(placed: Layout, shown: RehearsalGraph) -> dict[tuple[str, str], float]:
-    """How far from its target's middle each edge ends, in inches: edges that come from different places end apart, in the order in which they come."""
+    """How far from its target's middle each edge ends, in inches: edges that come from different places end
+    apart, in the order in which they come.
+    """
     found = {}
     for target in shown.names:
-        sources = [one for one, other in shown.edges if other == target and placed.column[one] < placed.column[target]]
+        sources = [
+            one
+            for one, other in shown.edges
+            if other == target and placed.column[one] < placed.column[target]
+        ]
         before = placed.column[target] - 1
-        sources.sort(key=lambda name: placed.height[name] if placed.column[name] == before else placed.passing[name, before])
+        sources.sort(
+            key=lambda name: (
+                placed.height[name] if placed.column[name] == before else placed.passing[name, before]
+            )
+        )
         step = min(0.08, 0.22 / max(len(sources) - 1, 1))
-        found.update({(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)})
+        found.update(
+            {(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)}
+        )
     return found
 
 
@@ -146,7 +179,10 @@ def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> 
     """A smooth path to the right, level where it passes a column."""
     (x, y), points, codes = spots.centres[one], [], [Path.MOVETO]
     points.append((x + spots.widths[one] / 2, y))
-    goals = [(*spots.columns[place], spots.level(placed.passing[one, place])) for place in range(placed.column[one] + 1, placed.column[other])]
+    goals = [
+        (*spots.columns[place], spots.level(placed.passing[one, place]))
+        for place in range(placed.column[one] + 1, placed.column[other])
+    ]
     x, y = spots.centres[other]
     goals.append((x - spots.widths[other] / 2, x - spots.widths[other] / 2, y + end))
     for left, right, level in goals:
@@ -161,9 +197,14 @@ def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> 
 
 
 def _within(placed: Layout, spots: _Spots, one: str, other: str) -> Path:
-    """A path between boxes of one column, or back to an earlier one: straight between neighbours, else round the boxes between."""
+    """A path between boxes of one column, or back to an earlier one: straight between neighbours, else round
+    the boxes between.
+    """
     (x, y), (right, level) = spots.centres[one], spots.centres[other]
-    if placed.column[one] == placed.column[other] and abs(abs(placed.height[one] - placed.height[other]) - 1) < 1e-6:
+    if (
+        placed.column[one] == placed.column[other]
+        and abs(abs(placed.height[one] - placed.height[other]) - 1) < 1e-6
+    ):
         half = HEIGHT / 2 if level > y else -HEIGHT / 2
         return Path([(x, y + half), (right, level - half)], [Path.MOVETO, Path.LINETO])
     start, end = (x + spots.widths[one] / 2, y), (right + spots.widths[other] / 2, level)
@@ -176,9 +217,26 @@ def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
     for label, first, last in placed.tiers:
         if label:
             left, right = spots.columns[first][0] - 0.25, spots.columns[last][1] + 0.25
-            axes.add_patch(Rectangle((left, 0.08), right - left, spots.high - 0.16, facecolor="#F2F2F2", edgecolor="none", zorder=0))
+            axes.add_patch(
+                Rectangle(
+                    (left, 0.08),
+                    right - left,
+                    spots.high - 0.16,
+                    facecolor="#F2F2F2",
+                    edgecolor="none",
+                    zorder=0,
+                )
+            )
             title = TITLES[label] if right - left > 1.4 else label
-            axes.text((left + right) / 2, spots.high - TITLE / 2 - 0.05, title, ha="center", va="center", fontsize=10, color="#555555")
+            axes.text(
+                (left + right) / 2,
+                spots.high - TITLE / 2 - 0.05,
+                title,
+                ha="center",
+                va="center",
+                fontsize=10,
+                color="#555555",
+            )
 
 
 def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool, filled: bool) -> None:

@@ -1,10 +1,10 @@
 """Where the variables and edges of a rehearsal graph stand when it is drawn.
 
-Time runs from left to right: the context X, the intermediate variables Z, the outcomes Y. Each tier has as many columns as
-its longest chain of directed edges has cliques, and the members of a clique share a column, one below the other. An edge
-that passes a column has a place of its own there, which it shares with the other edges from the same variable, so that no
-edge runs behind a box. Within a column everything is sorted by the mean height of what it is joined to, back and forth a
-few times, so that edges cross less.
+Time runs from left to right: the context X, the intermediate variables Z, the outcomes Y. Each tier has as
+many columns as its longest chain of directed edges has cliques, and the members of a clique share a column,
+one below the other. An edge that passes a column has a place of its own there, which it shares with the other
+edges from the same variable, so that no edge runs behind a box. Within a column everything is sorted by the
+mean height of what it is joined to, back and forth a few times, so that edges cross less.
 
 Source: Sugiyama, Tagawa and Toda (1981) (layers, places of passing edges, barycentres).
 """
@@ -64,10 +64,15 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
         depth: dict[Clique, int] = {}
         for clique, parents in ((each, graph.parents(each)) for each in graph.cliques):
             if part_of[clique] == part:
-                depth[clique] = max((depth[clique_of[name]] + 1 for name in parents if clique_of[name] in depth), default=0)
+                depth[clique] = max(
+                    (depth[clique_of[name]] + 1 for name in parents if clique_of[name] in depth), default=0
+                )
         if depth:
             first = len(columns)
-            columns += [[("clique", clique) for clique in depth if depth[clique] == place] for place in range(max(depth.values()) + 1)]
+            columns += [
+                [("clique", clique) for clique in depth if depth[clique] == place]
+                for place in range(max(depth.values()) + 1)
+            ]
             column |= {name: first + place for clique, place in depth.items() for name in clique}
             tiers.append((part if parts else "", first, len(columns) - 1))
     near: dict[tuple[Entry, int], list[tuple[Entry, int]]] = {}
@@ -82,7 +87,9 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
             near.setdefault(one, []).append(other)
             near.setdefault(other, []).append(one)
     heights = _sorted(columns, near)
-    passing = {(entry[1][0], place): height for (entry, place), height in heights.items() if entry[0] == "passing"}
+    passing = {
+        (entry[1][0], place): height for (entry, place), height in heights.items() if entry[0] == "passing"
+    }
     height: dict[str, float] = {}
     for clique in graph.cliques:
         middle = heights[("clique", clique), column[clique[0]]]
@@ -99,9 +106,15 @@ def _size(entry: Entry) -> float:
     return PASSING if entry[0] == "passing" else float(len(entry[1]))
 
 
-def _sorted(columns: list[list[Entry]], near: Mapping[tuple[Entry, int], Sequence[tuple[Entry, int]]]) -> dict[tuple[Entry, int], float]:
+def _sorted(
+    columns: list[list[Entry]], near: Mapping[tuple[Entry, int], Sequence[tuple[Entry, int]]]
+) -> dict[tuple[Entry, int], float]:
     """Entry and column to the height of its middle, once the columns are sorted."""
-    heights = {(entry, place): height for place, column in enumerate(columns) for entry, height in _stacked(column).items()}
+    heights = {
+        (entry, place): height
+        for place, column in enumerate(columns)
+        for entry, height in _stacked(column).items()
+    }
     for sweep in range(_SWEEPS):
         for place in range(len(columns)) if sweep % 2 == 0 else reversed(range(len(columns))):
             wanted = {}

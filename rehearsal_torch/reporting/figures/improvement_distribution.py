@@ -1,7 +1,7 @@
 """How much better episodes could have gone: the distribution of the improvement over patients.
 
-The counterfactual improvement of an episode is the relative gain of its outcome, (o' - o) / |o|; for cumulative SOFA
-it is the relative decrease.
+The counterfactual improvement of an episode is the relative gain of its outcome, (o' - o) / |o|; for
+cumulative SOFA it is the relative decrease.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and Fig. 3b.
 """
@@ -22,15 +22,29 @@ def draw(groups: Mapping[str, Sequence[float]]) -> Figure:
         groups: Label to improvements, fractions (n,); one group is filled, several are outlined.
     """
     figure, [[axes]] = panels()
-    shown = {label: 100 * np.asarray(values, dtype=np.float64) for label, values in groups.items() if len(values)}
+    shown = {
+        label: 100 * np.asarray(values, dtype=np.float64) for label, values in groups.items() if len(values)
+    }
     edges = np.histogram_bin_edges(np.concatenate(list(shown.values())), bins=24).tolist()
     for index, (label, percent) in enumerate(shown.items()):
         colour, median = COLOURS[index % len(COLOURS)], float(np.median(percent))
         if len(shown) == 1:
             axes.hist(percent, edges, color=colour, alpha=0.75, edgecolor="white")
         else:
-            axes.hist(percent, edges, histtype="step", color=colour, linewidth=1.6, linestyle=DASHES[index % len(DASHES)])
-        axes.axvline(median, color=colour if len(shown) > 1 else "black", linestyle="--", label=f"{label}: median {median:.2f}% (n = {len(percent)})")
+            axes.hist(
+                percent,
+                edges,
+                histtype="step",
+                color=colour,
+                linewidth=1.6,
+                linestyle=DASHES[index % len(DASHES)],
+            )
+        axes.axvline(
+            median,
+            color=colour if len(shown) > 1 else "black",
+            linestyle="--",
+            label=f"{label}: median {median:.2f}% (n = {len(percent)})",
+        )
     axes.set(xlabel="Counterfactual improvement (%)", ylabel="Patients")
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")

@@ -1,6 +1,7 @@
 """What was learnt of a graph, in a folder that people and programs read.
 
-    graphs.yaml     the options, the class of the whole table with its graphs, and the probabilities of the graphs
+    graphs.yaml     the options, the class of the whole table with its graphs, and the probabilities of the
+                    graphs
     edges.csv       one,line,other,probability: the probability of every edge
     graph.yaml      the most probable graph, as a task file takes it; also graph.dagitty and graph.graphml
     figures/        that graph, lines as thick as edges are probable, as PNG and SVG
@@ -20,7 +21,13 @@ from rehearsal_torch.graphs.learning import Learnt
 from rehearsal_torch.reporting.figures.graph import draw_graph
 
 
-def write_learnt(out: Path, options: Mapping[str, str], learnt: Learnt, posterior: GraphPosterior, parts: Mapping[str, Sequence[str]]) -> list[str]:
+def write_learnt(
+    out: Path,
+    options: Mapping[str, str],
+    learnt: Learnt,
+    posterior: GraphPosterior,
+    parts: Mapping[str, Sequence[str]],
+) -> list[str]:
     """Writes and draws.
 
     Args:
@@ -48,12 +55,17 @@ def write_learnt(out: Path, options: Mapping[str, str], learnt: Learnt, posterio
             "failures": dict(posterior.failures),
             "graphs": [
                 {"probability": weight, "votes": votes, **graph.to_plain()}
-                for graph, weight, votes in zip(posterior.graphs, posterior.weights, posterior.votes, strict=True)
+                for graph, weight, votes in zip(
+                    posterior.graphs, posterior.weights, posterior.votes, strict=True
+                )
             ],
         },
     }
     for name, plain in (("graphs.yaml", content), ("graph.yaml", {"graph": best.to_plain()})):
-        (out / name).write_text(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True), encoding="utf-8")
+        (out / name).write_text(
+            yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True),
+            encoding="utf-8",
+        )
     with (out / "edges.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(("one", "line", "other", "probability"))
@@ -62,4 +74,11 @@ def write_learnt(out: Path, options: Mapping[str, str], learnt: Learnt, posterio
     (out / "graph.dagitty").write_text(to_dagitty(best, context, alterable, outcomes), encoding="utf-8")
     write_graph(best, out / "graph.graphml")
     figures = draw_graph(best, out / "figures", "graph", context, alterable, outcomes, probabilities=edges)
-    return ["graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", *(f"figures/{file.name}" for file in figures)]
+    return [
+        "graphs.yaml",
+        "edges.csv",
+        "graph.yaml",
+        "graph.dagitty",
+        "graph.graphml",
+        *(f"figures/{file.name}" for file in figures),
+    ]

@@ -1,7 +1,7 @@
 """What the Lipschitz constraint costs: held-out log-likelihood over a grid of constants.
 
-Each cell is the percentage by which the mean held-out log-likelihood l of a constrained model lies below that of the
-unconstrained one, l_0: 100 (l_0 - l) / |l_0|.
+Each cell is the percentage by which the mean held-out log-likelihood l of a constrained model lies below that
+of the unconstrained one, l_0: 100 (l_0 - l) / |l_0|.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 """
@@ -28,10 +28,21 @@ def draw(decrease: Mapping[tuple[float, float], float]) -> Figure:
     for row, column in np.argwhere(np.isfinite(values)):
         number = values[row, column]
         colour = "white" if number > middle else "black"
-        axes.text(column, row, f"{number:.1f}" if abs(number) < 100 else f"{number:.0f}", ha="center", va="center", fontsize=8, color=colour)
+        axes.text(
+            column,
+            row,
+            f"{number:.1f}" if abs(number) < 100 else f"{number:.0f}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color=colour,
+        )
     axes.set_xticks(range(len(across)), [f"{x:g}" for x in across])
     axes.set_yticks(range(len(up)), [f"{y:g}" for y in up])
     axes.grid(visible=False)
-    axes.set(xlabel="Lipschitz constant of the location, $L_h$", ylabel="Lipschitz constant of the scale, $L_\\phi$")
+    axes.set(
+        xlabel="Lipschitz constant of the location, $L_h$",
+        ylabel="Lipschitz constant of the scale, $L_\\phi$",
+    )
     figure.colorbar(image, label="Decrease of held-out log-likelihood (%)")
     return figure

@@ -1,6 +1,7 @@
 """Rounds that learn from each other, round by round: successes, true probability, information, bounds.
 
-A line is the mean over repeats, its band one standard deviation to either side. Where there is a single repeat there is no band.
+A line is the mean over repeats, its band one standard deviation to either side. Where there is a single
+repeat there is no band.
 
 Source: Qin et al. (2023), Fig. 4.
 """
@@ -26,15 +27,27 @@ def draw(worlds: Mapping[str, Groups], bounded: Mapping[str, str] | None = None)
     """
     figure, grid = panels(len(worlds), 4, width=4.0, height=3.2)
     # A label looks the same in every world.
-    places = {label: place for place, label in enumerate(dict.fromkeys(label for groups in worlds.values() for label in groups))}
+    places = {
+        label: place
+        for place, label in enumerate(dict.fromkeys(label for groups in worlds.values() for label in groups))
+    }
     for line, (world, groups) in zip(grid, worlds.items(), strict=True):
         _world(line, world, groups, (bounded or {}).get(world), places)
-    handles = {label: handle for line in grid for axes in line[:2] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=max(len(handles), 1))
+    handles = {
+        label: handle
+        for line in grid
+        for axes in line[:2]
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=max(len(handles), 1)
+    )
     return figure
 
 
-def by_round(rows: Sequence[Row], key: str, *, summed: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def by_round(
+    rows: Sequence[Row], key: str, *, summed: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and standard deviation over repeats, round by round, as far as all repeats go.
 
     Args:
@@ -49,11 +62,21 @@ def by_round(rows: Sequence[Row], key: str, *, summed: bool = False) -> tuple[np
     length = min(len(repeat) for repeat in repeats)
     values = np.array([[row[key] for row in repeat[:length]] for repeat in repeats], dtype=float)
     values = values.cumsum(-1) if summed else values
-    return np.arange(1, length + 1), values.mean(0), values.std(0, ddof=1) if len(values) > 1 else np.zeros(length)
+    return (
+        np.arange(1, length + 1),
+        values.mean(0),
+        values.std(0, ddof=1) if len(values) > 1 else np.zeros(length),
+    )
 
 
-def _world(line: Sequence[Axes], world: str, groups: Groups, bounded: str | None, places: Mapping[str, int]) -> None:
-    panels_ = (("success", "Successes so far", True), ("p_true", "True probability of success", False), ("information", "Information (nats)", False))
+def _world(
+    line: Sequence[Axes], world: str, groups: Groups, bounded: str | None, places: Mapping[str, int]
+) -> None:
+    panels_ = (
+        ("success", "Successes so far", True),
+        ("p_true", "True probability of success", False),
+        ("information", "Information (nats)", False),
+    )
     for axes, (key, label, summed) in zip(line, panels_, strict=False):
         for name, rows in groups.items():
             rounds, means, deviations = by_round(rows, key, summed=summed)
@@ -61,7 +84,9 @@ def _world(line: Sequence[Axes], world: str, groups: Groups, bounded: str | None
                 continue
             colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
             axes.plot(rounds, means, color=colour, linestyle=dash, label=name)
-            axes.fill_between(rounds, means - deviations, means + deviations, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(
+                rounds, means - deviations, means + deviations, color=colour, alpha=0.15, linewidth=0
+            )
         axes.set(xlabel="Round", ylabel=label, title=world.replace("_", " "))
     every = [row for rows in groups.values() for row in rows]
     rounds, best, _ = by_round(next(iter(groups.values())), "oracle")

@@ -18,11 +18,25 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
     """
     figure, [[axes]] = panels(width=4.8, height=4.2)
     for index, (label, decided) in enumerate(groups.items()):
-        observed, found = ([words.sign * one["trajectory"][key] for one in decided] for key in ("observed", "value"))
-        axes.plot(observed, found, MARKERS[index % len(MARKERS)], color=COLOURS[index % len(COLOURS)], markersize=4, alpha=0.7, label=label)
+        observed, found = (
+            [words.sign * one["trajectory"][key] for one in decided] for key in ("observed", "value")
+        )
+        axes.plot(
+            observed,
+            found,
+            MARKERS[index % len(MARKERS)],
+            color=COLOURS[index % len(COLOURS)],
+            markersize=4,
+            alpha=0.7,
+            label=label,
+        )
     diagonal(axes, "no change")
     side = "below" if words.sign < 0 else "above"
-    axes.set(xlabel=f"{words.total}, observed", ylabel=f"{words.total}, counterfactual", title=f"Better {side} the line")
+    axes.set(
+        xlabel=f"{words.total}, observed",
+        ylabel=f"{words.total}, counterfactual",
+        title=f"Better {side} the line",
+    )
     axes.legend()
     return figure
 

@@ -1,7 +1,7 @@
 """One patient: what was observed, and what the changed actions would have made of it.
 
-The observed course is solid, the counterfactual one dashed. At each changed step an arrow for each dose that differs
-points upwards (a higher dose) or downwards (a lower one).
+The observed course is solid, the counterfactual one dashed. At each changed step an arrow for each dose that
+differs points upwards (a higher dose) or downwards (a lower one).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 3c.
 """
@@ -18,15 +18,24 @@ _COLOURS = (VERMILION, BLUE, PURPLE)
 def changed(decided: Decided) -> list[tuple[int, int, bool]]:
     """(time, dose number, raised) for every dose that differs from the observed one."""
     found: list[tuple[int, int, bool]] = []
-    for time, (new, old) in enumerate(zip(decided["trajectory"]["doses"], decided["trajectory"]["observed_doses"], strict=True)):
-        found.extend((time, index, after > before) for index, (after, before) in enumerate(zip(new, old, strict=True)) if after != before)
+    for time, (new, old) in enumerate(
+        zip(decided["trajectory"]["doses"], decided["trajectory"]["observed_doses"], strict=True)
+    ):
+        found.extend(
+            (time, index, after > before)
+            for index, (after, before) in enumerate(zip(new, old, strict=True))
+            if after != before
+        )
     return found
 
 
 def draw(decided: Decided, words: Wording) -> Figure:
     """The observed and the counterfactual course of one sequence decision."""
     figure, [[axes]] = panels(width=6.2, height=4.0)
-    observed, replayed = ([words.sign * value for value in decided["trajectory"][key]] for key in ("observed_rewards", "rewards"))
+    observed, replayed = (
+        [words.sign * value for value in decided["trajectory"][key]]
+        for key in ("observed_rewards", "rewards")
+    )
     times = range(len(observed))
     axes.plot(times, observed, "-o", color=BLACK, markersize=4, label="observed")
     axes.plot(times, replayed, "--s", color=BLUE, markersize=4, label="counterfactual")
@@ -36,17 +45,40 @@ def draw(decided: Decided, words: Wording) -> Figure:
     for time, index, raised in changed(decided):
         row = stacked[time] = stacked.get(time, 0) + 1
         base, colour = low - height * 0.17 * row, _COLOURS[index % len(_COLOURS)]
-        tail, head = (base - 0.06 * height, base + 0.06 * height) if raised else (base + 0.06 * height, base - 0.06 * height)
-        axes.annotate("", (time, head), (time, tail), arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.6})
-        axes.annotate(words.dose(index).letter, (time, base), (6, 0), textcoords="offset points", color=colour, va="center", weight="bold")
+        tail, head = (
+            (base - 0.06 * height, base + 0.06 * height)
+            if raised
+            else (base + 0.06 * height, base - 0.06 * height)
+        )
+        axes.annotate(
+            "",
+            (time, head),
+            (time, tail),
+            arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.6},
+        )
+        axes.annotate(
+            words.dose(index).letter,
+            (time, base),
+            (6, 0),
+            textcoords="offset points",
+            color=colour,
+            va="center",
+            weight="bold",
+        )
     axes.set_ylim(low - height * (0.1 + 0.17 * max(stacked.values(), default=0)), high + height * 0.1)
     for index in sorted({index for _, index, _ in changed(decided)}):
         dose = words.dose(index)
         axes.plot([], [], " ", label=f"{dose.letter}: {dose.name} changed (arrow up: more)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    name, percent = decided.get("identity", decided.get("index", "")), 100 * decided["trajectory"]["improvement"]
+    name, percent = (
+        decided.get("identity", decided.get("index", "")),
+        100 * decided["trajectory"]["improvement"],
+    )
     axes.set(
-        xlabel=words.time, ylabel=words.level, title=f"Patient {name}: {percent:.1f}% better with at most {decided['trajectory']['changes']} changed actions"
+        xlabel=words.time,
+        ylabel=words.level,
+        title=f"Patient {name}: {percent:.1f}% better with at most {decided['trajectory']['changes']} "
+        "changed actions",
     )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

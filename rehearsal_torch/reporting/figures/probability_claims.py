@@ -1,7 +1,7 @@
 """Claimed against true probability: is a method as good as it says?
 
-A point a decision; the horizontal bar is the interval claimed. Points below the line were promised more than they bring. The
-interval holds where its bar meets the line.
+A point a decision; the horizontal bar is the interval claimed. Points below the line were promised more than
+they bring. The interval holds where its bar meets the line.
 
 Source: calibration of probability forecasts, Dawid (1982).
 """
@@ -28,15 +28,27 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
     for axes in places[len(groups) :]:
         axes.set_visible(False)
     for index, (axes, (name, rows)) in enumerate(zip(places, groups.items(), strict=False)):
-        claimed, true, lower, upper = np.array([[row[key] for key in ("estimate", "auf", "lower", "upper")] for row in rows], dtype=float).reshape(-1, 4).T
+        claimed, true, lower, upper = (
+            np.array(
+                [[row[key] for key in ("estimate", "auf", "lower", "upper")] for row in rows], dtype=float
+            )
+            .reshape(-1, 4)
+            .T
+        )
         told, bounded = ~np.isnan(claimed + true), ~np.isnan(lower + upper + true + claimed)
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         # An interval may leave out the estimate: the bar is drawn where it is, not about the point.
         axes.hlines(true[bounded], lower[bounded], upper[bounded], color=colour, alpha=0.35, linewidth=1.2)
         axes.plot(claimed[told], true[told], marker, color=colour, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])
-        says = f"{name}\nclaimed {claimed[told].mean():.3f}, true {true[told].mean():.3f}" if told.any() else f"{name}\nno claims"
-        axes.set(xlabel="Claimed probability", ylabel="True probability", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        says = (
+            f"{name}\nclaimed {claimed[told].mean():.3f}, true {true[told].mean():.3f}"
+            if told.any()
+            else f"{name}\nno claims"
+        )
+        axes.set(
+            xlabel="Claimed probability", ylabel="True probability", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02)
+        )
         axes.set_title(says + (f"; interval holds for {100 * held.mean():.0f}%" if bounded.any() else ""))
         diagonal(axes, "claim = truth")
     return figure

@@ -1,7 +1,7 @@
 """How well the noise of a causal system was recovered: recovered against true noise, node by node.
 
-Where a world knows the noise u behind its rows, the recovered noise is compared with the part of it that data can tell, f_c(u),
-standardised and up to sign: on the rows that the model was fitted to, and on others.
+Where a world knows the noise u behind its rows, the recovered noise is compared with the part of it that data
+can tell, f_c(u), standardised and up to sign: on the rows that the model was fitted to, and on others.
 
 Source: Ren et al. (2025), Thm. 4.1.
 """
@@ -17,7 +17,13 @@ from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, panels
 
 Rows = Sequence[Mapping[str, str]]
 POINT = "noise"
-MEASURES = (("correlation", "correlation"), ("mean", "mean"), ("deviation", "sd"), ("dependence", "HSIC with inputs"), ("distance", "W1 to the truth"))
+MEASURES = (
+    ("correlation", "correlation"),
+    ("mean", "mean"),
+    ("deviation", "sd"),
+    ("dependence", "HSIC with inputs"),
+    ("distance", "W1 to the truth"),
+)
 COLUMNS = 2
 
 
@@ -27,19 +33,32 @@ def table(rows: Rows) -> list[str]:
     Args:
         rows: Rows of ``truth.csv``: node, part (fitted or held out), quantity, value, true.
     """
-    measured = {(row["node"], row["part"], row["quantity"]): number(row["value"]) for row in rows if row.get("quantity") in dict(MEASURES)}
+    measured = {
+        (row["node"], row["part"], row["quantity"]): number(row["value"])
+        for row in rows
+        if row.get("quantity") in dict(MEASURES)
+    }
     if not measured:
         return []
     shown = Table(title="Recovered noise beside the true one", title_justify="left", title_style="")
     for place, head in enumerate(("node", "rows", *(label for _, label in MEASURES))):
         shown.add_column(head, justify="left" if place < COLUMNS else "right")
     for node, part in dict.fromkeys((node, part) for node, part, _ in measured):
-        shown.add_row(node, part, *(f"{measured[node, part, name]:.3f}" if (node, part, name) in measured else "-" for name, _ in MEASURES))
+        shown.add_row(
+            node,
+            part,
+            *(
+                f"{measured[node, part, name]:.3f}" if (node, part, name) in measured else "-"
+                for name, _ in MEASURES
+            ),
+        )
     return [printed(shown)]
 
 
 def figures(rows: Rows) -> dict[str, Figure]:
-    """Recovered against true noise, a panel a node; nothing where a run has no points. To be called within `drawing`."""
+    """Recovered against true noise, a panel a node; nothing where a run has no points. To be called within
+    `drawing`.
+    """
     points = [row for row in rows if row.get("quantity") == POINT]
     nodes = list(dict.fromkeys(row["node"] for row in points))
     if not nodes:
@@ -48,8 +67,19 @@ def figures(rows: Rows) -> dict[str, Figure]:
     every = [axes for line in grid for axes in line]
     for axes, node in zip(every, nodes, strict=False):
         for part, colour in (("fitted", BLUE), ("held out", VERMILION)):
-            some = [(number(row["true"]), number(row["value"])) for row in points if row["node"] == node and row["part"] == part]
-            axes.plot([true for true, _ in some], [value for _, value in some], ".", color=colour, markersize=4, label=part)
+            some = [
+                (number(row["true"]), number(row["value"]))
+                for row in points
+                if row["node"] == node and row["part"] == part
+            ]
+            axes.plot(
+                [true for true, _ in some],
+                [value for _, value in some],
+                ".",
+                color=colour,
+                markersize=4,
+                label=part,
+            )
         axes.axline((0, 0), slope=1, color=BLACK, linewidth=0.8)
         axes.set(xlabel="True noise (standardised)", ylabel="Recovered noise", title=node)
     for axes in every[len(nodes) :]:

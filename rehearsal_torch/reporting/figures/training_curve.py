@@ -12,7 +12,11 @@ TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 
 def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
     """The parts with training losses among the metrics, named by what stands before the loss's name."""
-    return [name.removesuffix(TRAIN).rstrip("/") for name in metrics if name == TRAIN or name.endswith(f"/{TRAIN}")]
+    return [
+        name.removesuffix(TRAIN).rstrip("/")
+        for name in metrics
+        if name == TRAIN or name.endswith(f"/{TRAIN}")
+    ]
 
 
 def draw(metrics: Mapping[str, Sequence[tuple[float, float]]], part: str) -> Figure:
@@ -24,15 +28,30 @@ def draw(metrics: Mapping[str, Sequence[tuple[float, float]]], part: str) -> Fig
     """
     figure, [[axes]] = panels()
     lead = f"{part}/" if part else ""
-    for name, label, colour, dash in ((TRAIN, "training patients", BLUE, "-"), (HELD_OUT, "held-out patients", VERMILION, "--")):
+    for name, label, colour, dash in (
+        (TRAIN, "training patients", BLUE, "-"),
+        (HELD_OUT, "held-out patients", VERMILION, "--"),
+    ):
         points = list(metrics.get(lead + name, ()))
         if points:
-            axes.plot([step + 1 for step, _ in points], [value for _, value in points], dash, color=colour, label=label)
+            axes.plot(
+                [step + 1 for step, _ in points],
+                [value for _, value in points],
+                dash,
+                color=colour,
+                label=label,
+            )
     held_out = list(metrics.get(lead + HELD_OUT, ()))
     if held_out:
         step, value = min(held_out, key=lambda point: point[1])
-        axes.plot([step + 1], [value], "o", color=VERMILION, label=f"best: {value:.3f} (epoch {step + 1:.0f})")
-    axes.set(xlabel="Epoch", ylabel="Negative log-likelihood\n(nats per transition)", title=f"Training: {part or 'the model'}")
+        axes.plot(
+            [step + 1], [value], "o", color=VERMILION, label=f"best: {value:.3f} (epoch {step + 1:.0f})"
+        )
+    axes.set(
+        xlabel="Epoch",
+        ylabel="Negative log-likelihood\n(nats per transition)",
+        title=f"Training: {part or 'the model'}",
+    )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
     return figure

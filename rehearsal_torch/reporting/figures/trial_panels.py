@@ -1,7 +1,8 @@
 """Trials round by round: the best so far, the average, and the regret of what is recommended.
 
-A line is the mean over seeds, its band one standard error to either side; the horizontal line is the exact optimum. The regret stands
-on a logarithmic scale, floored at a thousandth of the optimum's distance from the start design.
+A line is the mean over seeds, its band one standard error to either side; the horizontal line is the exact
+optimum. The regret stands on a logarithmic scale, floored at a thousandth of the optimum's distance from the
+start design.
 
 Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 (best expected reward by round); the regret is ours.
 """
@@ -27,15 +28,28 @@ def draw(problems: Mapping[str, Groups]) -> Figure:
     """
     figure, grid = panels(len(problems), 3, width=4.4, height=3.1)
     # A method looks the same on every problem.
-    places = {method: place for place, method in enumerate(dict.fromkeys(method for groups in problems.values() for method in groups))}
+    places = {
+        method: place
+        for place, method in enumerate(
+            dict.fromkeys(method for groups in problems.values() for method in groups)
+        )
+    }
     for line, (problem, groups) in zip(grid, problems.items(), strict=True):
         _problem(line, problem, groups, places)
-    handles = {label: handle for line in grid for handle, label in zip(*line[0].get_legend_handles_labels(), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=min(max(len(handles), 1), 8))
+    handles = {
+        label: handle
+        for line in grid
+        for handle, label in zip(*line[0].get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=min(max(len(handles), 1), 8)
+    )
     return figure
 
 
-def by_round(rows: Sequence[Row], key: str, *, running: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def by_round(
+    rows: Sequence[Row], key: str, *, running: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and standard error over seeds, round by round, as far as all seeds go.
 
     Args:

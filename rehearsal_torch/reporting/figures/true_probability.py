@@ -1,7 +1,8 @@
-"""What a decision brings, context by context: the true probability of a desired outcome, between nothing and the best.
+"""What a decision brings, context by context: the true probability of a desired outcome, between nothing and
+the best.
 
-Contexts are ordered by what is possible in them. Filled points altered something, open ones did not; where they fall onto the
-crosses, deciding brought nothing.
+Contexts are ordered by what is possible in them. Filled points altered something, open ones did not; where
+they fall onto the crosses, deciding brought nothing.
 
 Source: Du et al. (2026), Tab. 1 (AUF probability, no action); the oracle is the world's.
 """
@@ -26,18 +27,42 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     for index, (axes, (name, decided)) in enumerate(zip(line, groups.items(), strict=True)):
         ordered = sorted(decided, key=lambda one: (one["score"]["oracle"], one["score"]["no_action"]))
         place = np.arange(1, len(ordered) + 1)
-        true, best, nothing = (np.array([one["score"][key] for one in ordered], dtype=float) for key in ("probability", "oracle", "no_action"))
+        true, best, nothing = (
+            np.array([one["score"][key] for one in ordered], dtype=float)
+            for key in ("probability", "oracle", "no_action")
+        )
         acted = np.array([one.get("alteration") is not None for one in ordered])
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         axes.vlines(place, nothing, best, color="#BBBBBB", linewidth=1.0)
         axes.plot(place, best, "_", color=BLACK, markersize=9, markeredgewidth=1.6, label="best possible")
         axes.plot(place, nothing, "x", color=BLACK, markersize=5, label="nothing altered")
-        axes.plot(place[acted], true[acted], marker, color=colour, markersize=5, linestyle="", label="as decided")
+        axes.plot(
+            place[acted], true[acted], marker, color=colour, markersize=5, linestyle="", label="as decided"
+        )
         if not acted.all():
-            axes.plot(place[~acted], true[~acted], marker, markerfacecolor="white", markeredgecolor=colour, markersize=6, linestyle="", label="declined")
-        axes.set(xlabel="Context, ordered by what is possible", ylabel="True probability of a desired outcome", ylim=(-0.02, 1.02))
+            axes.plot(
+                place[~acted],
+                true[~acted],
+                marker,
+                markerfacecolor="white",
+                markeredgecolor=colour,
+                markersize=6,
+                linestyle="",
+                label="declined",
+            )
+        axes.set(
+            xlabel="Context, ordered by what is possible",
+            ylabel="True probability of a desired outcome",
+            ylim=(-0.02, 1.02),
+        )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_title(f"{name}: mean {true.mean():.3f}, best {best.mean():.3f}, no action {nothing.mean():.3f}")
-    handles = {label: handle for axes in line for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        axes.set_title(
+            f"{name}: mean {true.mean():.3f}, best {best.mean():.3f}, no action {nothing.mean():.3f}"
+        )
+    handles = {
+        label: handle
+        for axes in line
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles))
     return figure

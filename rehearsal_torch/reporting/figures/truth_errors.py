@@ -1,8 +1,9 @@
-"""What the truth says of a learnt model: errors of counterfactual states, and what recommended sequences really bring.
+"""What the truth says of a learnt model: errors of counterfactual states, and what recommended sequences
+really bring.
 
-The root-mean-square error of each feature's counterfactual course is shown as a share of the error of a prediction with
-fresh noise, that is, of the same model without abduction; beside it, the error one makes by taking the observed course
-for the counterfactual one, as if the treatment did nothing.
+The root-mean-square error of each feature's counterfactual course is shown as a share of the error of a
+prediction with fresh noise, that is, of the same model without abduction; beside it, the error one makes by
+taking the observed course for the counterfactual one, as if the treatment did nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,19 @@ from rehearsal_torch.reporting.style import BLUE, VERMILION, panels
 
 Rows = Sequence[Mapping[str, str]]
 _REFERENCE = "fresh noise"
-_SHOWN = (("learnt", BLUE, "o", "learnt model"), ("observed course", VERMILION, "s", "observed course, unchanged"))
+_SHOWN = (
+    ("learnt", BLUE, "o", "learnt model"),
+    ("observed course", VERMILION, "s", "observed course, unchanged"),
+)
 
 
 def means(rows: Rows) -> dict[tuple[str, str, str, str], Interval]:
     """(sequence, quantity, feature, estimator) to the mean over patients."""
     found: dict[tuple[str, str, str, str], list[float]] = {}
     for row in rows:
-        found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(number(row["value"]))
+        found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(
+            number(row["value"])
+        )
     return {key: mean_interval(values) for key, values in found.items()}
 
 
@@ -54,7 +60,13 @@ def markdown(rows: Rows) -> list[str]:
     return lines + [f"| {' | '.join(key)} | {mean} | {mean.count} |" for key, mean in means(rows).items()]
 
 
-def _share(told: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str) -> float:
+def _share(
+    told: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str
+) -> float:
     """In percent; NaN without a reference."""
     own, reference = (told.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
-    return 100 * own.mean / reference.mean if own is not None and reference is not None and reference.mean > 0 else np.nan
+    return (
+        100 * own.mean / reference.mean
+        if own is not None and reference is not None and reference.mean > 0
+        else np.nan
+    )

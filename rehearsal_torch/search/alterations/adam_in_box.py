@@ -4,15 +4,16 @@ An action z in [l, h] is written as
 
     z = (h + l) / 2 + (h - l) / 2 tanh(lambda),
 
-so that lambda is free, and Adam makes an objective with fixed noise large in lambda. Among the steps that improve the
-objective the one whose draws fall into the region most often is kept: objective and probability differ. The steps get
-shorter along a half cosine.
+so that lambda is free, and Adam makes an objective with fixed noise large in lambda. Among the steps that
+improve the objective the one whose draws fall into the region most often is kept: objective and probability
+differ. The steps get shorter along a half cosine.
 
-First many points of the box are looked at, and Adam starts from the best of them, with some of the draws; then it goes on
-from the best that it found with all draws, for those sets that come near the best set. All situations share each step; one
-whose objective has stopped improving leaves the batch.
+First many points of the box are looked at, and Adam starts from the best of them, with some of the draws;
+then it goes on from the best that it found with all draws, for those sets that come near the best set. All
+situations share each step; one whose objective has stopped improving leaves the batch.
 
-Source: Qin et al. (2025), Alg. 1 (their rates are 0.01 to 1 by data set, and there is one start near the middle).
+Source: Qin et al. (2025), Alg. 1 (their rates are 0.01 to 1 by data set, and there is one start near the
+middle).
 """
 
 import math
@@ -38,7 +39,8 @@ class TanhDescent(ManySearch[CentreDistances]):
         starts: From how many points each situation starts.
         looked: How many points are looked at to find them.
         glance: With how many draws, there and in the first descent.
-        near: A set whose share of desired draws is smaller than that of the best by more than this is not followed further.
+        near: A set whose share of desired draws is smaller than that of the best by more than this is not
+            followed further.
         together: How many situations at once.
 
     Raises:
@@ -57,7 +59,10 @@ class TanhDescent(ManySearch[CentreDistances]):
         together: int = 16,
     ) -> None:
         if min(rate, near) <= 0 or min(steps, patience, starts, glance, together) < 1 or looked < starts:
-            given = f"rate={rate}, steps={steps}, patience={patience}, starts={starts}, looked={looked}, glance={glance}, near={near}, together={together}"
+            given = (
+                f"rate={rate}, steps={steps}, patience={patience}, starts={starts}, looked={looked}, "
+                f"glance={glance}, near={near}, together={together}"
+            )
             raise ValueError(f"expected positive numbers and looked >= starts; got {given}")
         self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
         self.begin, self.looked, self.glance, self.together = starts, looked, glance, together
@@ -67,13 +72,17 @@ class TanhDescent(ManySearch[CentreDistances]):
         began = time.perf_counter()
         sets = objective.distances()
         actions = [self.coarse(one) for one in sets]
-        values = ranked(torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=True)]))
+        values = ranked(
+            torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=True)])
+        )
         best = values.amax(0)
         for place, one in enumerate(sets):
             promising = torch.nonzero(values[place] >= best - self.near).squeeze(-1)
             if not len(promising):
                 continue
-            finer = self.descend(one, actions[place].unsqueeze(0), None, promising, self.rate / 4, max(self.steps // 2, 1))[0]
+            finer = self.descend(
+                one, actions[place].unsqueeze(0), None, promising, self.rate / 4, max(self.steps // 2, 1)
+            )[0]
             reached = ranked(one.share(finer, CHOOSE))
             better = reached >= values[place]
             actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
@@ -92,7 +101,15 @@ class TanhDescent(ManySearch[CentreDistances]):
         winner = ranked(objective.share(found, CHOOSE)).argmax(0)
         return found[winner, everywhere]
 
-    def descend(self, objective: CentreDistance, starts: Tensor, draws: int | None, which: Tensor, rate: float, steps: int) -> Tensor:
+    def descend(
+        self,
+        objective: CentreDistance,
+        starts: Tensor,
+        draws: int | None,
+        which: Tensor,
+        rate: float,
+        steps: int,
+    ) -> Tensor:
         """Adam from starts (R, B, k) to the best action of each, (R, B, k).
 
         Args:
@@ -108,7 +125,10 @@ class TanhDescent(ManySearch[CentreDistances]):
         unit = torch.where(half > 0, half, torch.ones_like(half))
         free = torch.atanh(((starts - middle) / unit).clamp(-0.995, 0.995))
         mean, square = torch.zeros_like(free), torch.zeros_like(free)
-        best_value, best_share = free.new_full(free.shape[:-1], -math.inf), free.new_full(free.shape[:-1], -1.0)
+        best_value, best_share = (
+            free.new_full(free.shape[:-1], -math.inf),
+            free.new_full(free.shape[:-1], -1.0),
+        )
         answer, waited = starts.clone(), torch.zeros_like(best_value)
         left = which
         for step in range(steps):
@@ -126,7 +146,11 @@ class TanhDescent(ManySearch[CentreDistances]):
             mean[:, left] = 0.9 * mean[:, left] + 0.1 * slope
             square[:, left] = 0.999 * square[:, left] + 0.001 * slope.square()
             length = rate * (1 + math.cos(math.pi * step / steps)) / 2
-            move = mean[:, left] / (1 - 0.9 ** (step + 1)) / ((square[:, left] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12)
+            move = (
+                mean[:, left]
+                / (1 - 0.9 ** (step + 1))
+                / ((square[:, left] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12)
+            )
             free[:, left] = at.detach() + length * move
             left = left[(waited[:, left] < self.patience).any(0)]
             if not len(left):

@@ -1,8 +1,8 @@
 """The cheapest alteration that qualifies.
 
-For each candidate set and situation one convex quadratic program is solved, the box inside it; the set with the least cost
-wins. Where no set qualifies, the alteration with the most probable success is taken instead (or nothing is altered), which
-says so.
+For each candidate set and situation one convex quadratic program is solved, the box inside it; the set with
+the least cost wins. Where no set qualifies, the alteration with the most probable success is taken instead
+(or nothing is altered), which says so.
 
 Source: Du et al. (2024), Alg. 1 (which leaves such rounds alone).
 """
@@ -33,18 +33,26 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
     def many(self, objective: ChanceCosts) -> list[Decision]:
         """The cheapest set and action for each situation.
 
-        A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the trace says ``qualifies: false``.
+        A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the
+        trace says ``qualifies: false``.
         """
         began = time.perf_counter()
         sets = objective.costs()
         found = [one.cheapest() for one in sets]
         actions = [each.points for each in found]
         none = torch.full_like(actions[0][:, 0], -torch.inf)
-        values = torch.stack([torch.where(each.feasible, -one.cost(each.points), none) for one, each in zip(sets, found, strict=True)])
+        values = torch.stack(
+            [
+                torch.where(each.feasible, -one.cost(each.points), none)
+                for one, each in zip(sets, found, strict=True)
+            ]
+        )
         stuck = (values == -torch.inf).all(0)
         if self.otherwise is not None and bool(stuck.any()):
             for row, one in enumerate(sets):
                 best = self.otherwise.best(one.success)
                 actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
                 values[row] = torch.where(stuck, self.otherwise.worth(one.success, best), values[row])
-        return chosen(objective, actions, ranked(values), "cheapest_alteration", began, declines=self.declines)
+        return chosen(
+            objective, actions, ranked(values), "cheapest_alteration", began, declines=self.declines
+        )

@@ -2,15 +2,15 @@
 
     maximise I(G, Theta; Z, Y | D, x, z)     subject to     P(Y in S | D, x, z) >= tau,
 
-over every candidate set of variables. The constraint first: each set is left with a pool of points that qualify (`qualifying`). Bayesian
-optimisation finds the most informative of each, all sets in one batch.
+over every candidate set of variables. The constraint first: each set is left with a pool of points that
+qualify (`qualifying`). Bayesian optimisation finds the most informative of each, all sets in one batch.
 
-Information is largest where an alteration goes furthest, and so where it just reaches tau. Once there is next to nothing to learn that is
-a poor bargain, so that among points whose information falls short of the best by at most `indifference` the most probable is taken;
-0 is the problem as the paper states it.
+Information is largest where an alteration goes furthest, and so where it just reaches tau. Once there is next
+to nothing to learn that is a poor bargain, so that among points whose information falls short of the best by
+at most `indifference` the most probable is taken; 0 is the problem as the paper states it.
 
-Where no set has a point, nothing is recommended, unless the search is told otherwise: to drop the constraint, as the paper's experiments do, or to
-take what is most probable.
+Where no set has a point, nothing is recommended, unless the search is told otherwise: to drop the constraint,
+as the paper's experiments do, or to take what is most probable.
 
 Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusing: Sec. 4.2. The indifference is ours.
 """
@@ -39,7 +39,8 @@ class Informative(ManySearch[SuccessProbabilities]):
 
     Args:
         tau: The probability that is asked for, by both samples of scenarios.
-        fallback: What to do where nothing reaches it: `refuse`, `drop` the constraint, or take the `most_probable`.
+        fallback: What to do where nothing reaches it: `refuse`, `drop` the constraint, or take the
+            `most_probable`.
         indifference: How much information is given up for a more probable success, in nats.
         acquisition: How points of a pool are chosen: `log_ei`, `ucb`, or `every` to evaluate all.
         kappa: The width of the confidence bound of `ucb`.
@@ -50,7 +51,8 @@ class Informative(ManySearch[SuccessProbabilities]):
         scenarios: How many scenarios each of them holds.
         nodes: At most how many nodes of a program's tree are looked at.
         seconds: At most how long a program runs.
-        budget: What an alteration may cost, as {limit, costs, reference} (see `AlterationBudget`); None for anything.
+        budget: What an alteration may cost, as {limit, costs, reference} (see `AlterationBudget`); None for
+            anything.
         together: How many situations the loop hands over at once; a certificate needs 1.
         declines: See `Search`; False for the paper's own behaviour.
 
@@ -79,11 +81,31 @@ class Informative(ManySearch[SuccessProbabilities]):
         if not 0 < tau <= 1:
             raise ValueError(f"expected 0 < tau <= 1; got {tau}: it is a probability")
         if fallback not in FALLBACKS or acquisition not in ACQUISITIONS:
-            raise ValueError(f"expected a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}; got {fallback!r} and {acquisition!r}")
-        if min(pool, probes, scenarios, nodes, together) < 1 or min(iterations, programs) < 0 or seconds <= 0 or min(kappa, indifference) < 0:
-            given = f"pool={pool}, probes={probes}, iterations={iterations}, programs={programs}, scenarios={scenarios}, nodes={nodes}"
-            raise ValueError(f"expected positive numbers; got {given}, seconds={seconds}, kappa={kappa}, indifference={indifference}, together={together}")
-        self.tau, self.fallback, self.indifference, self.acquisition, self.kappa = tau, fallback, indifference, acquisition, kappa
+            raise ValueError(
+                f"expected a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}; got "
+                f"{fallback!r} and {acquisition!r}"
+            )
+        if (
+            min(pool, probes, scenarios, nodes, together) < 1
+            or min(iterations, programs) < 0
+            or seconds <= 0
+            or min(kappa, indifference) < 0
+        ):
+            given = (
+                f"pool={pool}, probes={probes}, iterations={iterations}, programs={programs}, "
+                f"scenarios={scenarios}, nodes={nodes}"
+            )
+            raise ValueError(
+                f"expected positive numbers; got {given}, seconds={seconds}, kappa={kappa}, "
+                f"indifference={indifference}, together={together}"
+            )
+        self.tau, self.fallback, self.indifference, self.acquisition, self.kappa = (
+            tau,
+            fallback,
+            indifference,
+            acquisition,
+            kappa,
+        )
         self.probes, self.iterations, self.together, self.declines = probes, iterations, together, declines
         cost = None if budget is None else AlterationBudget.of(budget)
         self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes, seconds))
@@ -98,7 +120,11 @@ class Informative(ManySearch[SuccessProbabilities]):
         facts: list[dict[str, Any]] = []
         for index in range(count):
             found = [self.qualifying.points(one, index) for one in sets]
-            reach = {"+".join(one.names): round(float(each.share), 4) for one, each in zip(sets, found, strict=True) if each.share >= 0}
+            reach = {
+                "+".join(one.names): round(float(each.share), 4)
+                for one, each in zip(sets, found, strict=True)
+                if each.share >= 0
+            }
             told: dict[str, Any] = {
                 "tau": self.tau,
                 "most_probable": reach,
@@ -112,48 +138,86 @@ class Informative(ManySearch[SuccessProbabilities]):
         return chosen(objective, actions, ranked(values), "informative", began, facts, self.declines)
 
     def _fallen_back(self, sets: list[SuccessProbability], index: int, told: dict[str, Any]) -> list[Tensor]:
-        """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it would have set."""
+        """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it
+        would have set.
+        """
         found = [self.qualifying.best(one, index) for one in sets]
         place = max(range(len(sets)), key=lambda which: found[which].share)
         if found[place].share < 0:
             told["refused"] = "the budget allows none of the candidate alterations: raise it"
             return [each.points for each in found]
-        sentence = f"nothing found reaches tau={self.tau:g}; the most probable, {'+'.join(sets[place].names)}, reaches {found[place].share:.3f}"
+        sentence = (
+            f"nothing found reaches tau={self.tau:g}; the most probable, {'+'.join(sets[place].names)}, "
+            f"reaches {found[place].share:.3f}"
+        )
         if self.fallback == "drop":
             told["dropped"] = f"{sentence}: the constraint is dropped"
             return [self.qualifying.anywhere(one, index) for one in sets]
-        told["refused" if self.fallback == "refuse" else "dropped"] = f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
+        told["refused" if self.fallback == "refuse" else "dropped"] = (
+            f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
+        )
         return [each.points if which == place else each.points[:0] for which, each in enumerate(found)]
 
-    def _take(self, sets: list[SuccessProbability], pools: list[Tensor], index: int, actions: list[Tensor], values: Tensor, told: dict[str, Any]) -> None:
-        """Writes the best point of each pool into `actions` and what it teaches into `values`; a set that is out of the question keeps minus infinity."""
+    def _take(
+        self,
+        sets: list[SuccessProbability],
+        pools: list[Tensor],
+        index: int,
+        actions: list[Tensor],
+        values: Tensor,
+        told: dict[str, Any],
+    ) -> None:
+        """Writes the best point of each pool into `actions` and what it teaches into `values`; a set that is
+        out of the question keeps minus infinity.
+        """
         asked: list[tuple[int, Tensor, Tensor]] = []
         for width in sorted({len(one.names) for one in sets}):
-            places = [place for place, one in enumerate(sets) if len(one.names) == width and len(pools[place])]
+            places = [
+                place for place, one in enumerate(sets) if len(one.names) == width and len(pools[place])
+            ]
             if places:
-                asked += self._informed([sets[place] for place in places], [pools[place] for place in places], places, index)
+                asked += self._informed(
+                    [sets[place] for place in places], [pools[place] for place in places], places, index
+                )
         told["evaluations"] = sum(len(each) for _, _, each in asked)
         if not asked:
             return
         most = max(float(each.max()) for _, _, each in asked)
-        contenders = [(place, points[each >= most - self.indifference], each[each >= most - self.indifference]) for place, points, each in asked]
+        contenders = [
+            (place, points[each >= most - self.indifference], each[each >= most - self.indifference])
+            for place, points, each in asked
+        ]
         if self.indifference > 0:
             chances = [sets[place].share_of(index, points) for place, points, _ in contenders]
             likeliest = max(float(each.max()) for each in chances if len(each))
-            contenders = [(p, points[c >= likeliest], each[c >= likeliest]) for (p, points, each), c in zip(contenders, chances, strict=True)]
+            contenders = [
+                (p, points[c >= likeliest], each[c >= likeliest])
+                for (p, points, each), c in zip(contenders, chances, strict=True)
+            ]
         for place, points, each in contenders:
             if len(points):
                 actions[place][index] = points[each.argmax()]
                 values[place, index] = each.max()
 
-    def _informed(self, sets: list[SuccessProbability], pools: list[Tensor], places: list[int], index: int) -> list[tuple[int, Tensor, Tensor]]:
-        """For sets of equally many variables: their places, the points that were evaluated, and what those teach."""
+    def _informed(
+        self, sets: list[SuccessProbability], pools: list[Tensor], places: list[int], index: int
+    ) -> list[tuple[int, Tensor, Tensor]]:
+        """For sets of equally many variables: their places, the points that were evaluated, and what those
+        teach.
+        """
         most = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(most - len(pool), -1)]) for pool in pools])
         valid = torch.stack([torch.arange(most, device=padded.device) < len(pool) for pool in pools])
 
         def information(points: Tensor) -> Tensor:
-            return torch.stack([one.information.at(index, each) for one, each in zip(sets, points, strict=True)])
+            return torch.stack(
+                [one.information.at(index, each) for one, each in zip(sets, points, strict=True)]
+            )
 
-        found = explored(information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa)
-        return [(place, padded[row][found.places[row]], ranked(found.values[row])) for row, place in enumerate(places)]
+        found = explored(
+            information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa
+        )
+        return [
+            (place, padded[row][found.places[row]], ranked(found.values[row]))
+            for row, place in enumerate(places)
+        ]

@@ -1,25 +1,26 @@
 """Sweeps over intervals.
 
-With one variable free, scenario i is desired on an interval [l_i, r_i]: the meeting of the half-lines g z <= h of its rows
-with the box. The z that lies in most intervals is found exactly by walking over the 2 n sorted ends, counting up at each
-beginning and down at each end, in O(n log n). Between the two ends where the count is largest any z is as good; the middle
-is taken.
+With one variable free, scenario i is desired on an interval [l_i, r_i]: the meeting of the half-lines g z <=
+h of its rows with the box. The z that lies in most intervals is found exactly by walking over the 2 n sorted
+ends, counting up at each beginning and down at each end, in O(n log n). Between the two ends where the count
+is largest any z is as good; the middle is taken.
 
-Several variables are swept line by line, z + t v for t in the interval that the box leaves: along each axis, then along
-directions drawn at random, which follow ridges that run across the axes. A line sweep is exact, the whole is a local search
-from several starts: `mixed_integer` is exact where it has the time.
+Several variables are swept line by line, z + t v for t in the interval that the box leaves: along each axis,
+then along directions drawn at random, which follow ridges that run across the axes. A line sweep is exact,
+the whole is a local search from several starts: `mixed_integer` is exact where it has the time.
 
 All situations, starts and scenarios share one tensor.
 
-Source: Qin et al. (2023), Sec. 4.2 and their released code (union of intervals for one altered variable); the coordinate
-sweeps are ours.
+Source: Qin et al. (2023), Sec. 4.2 and their released code (union of intervals for one altered variable); the
+coordinate sweeps are ours.
 
 Where enough intervals overlap.
 
-Scenario i is desired on an interval [l_i, r_i] of the altered variable. The z that lie in at least m of n intervals form a union of
-closed intervals. Walking over the ends in order, beginnings before endings where they coincide, the count before the i-th left end is
-i - #{r < l_i}, and before the j-th right end #{l <= r_j} - j: a piece begins at the left ends that raise the count from m - 1 to m and
-ends at the right ends that lower it from m to m - 1. Both come out in order, as many of the one as of the other, from two sorts and two
+Scenario i is desired on an interval [l_i, r_i] of the altered variable. The z that lie in at least m of n
+intervals form a union of closed intervals. Walking over the ends in order, beginnings before endings where
+they coincide, the count before the i-th left end is i - #{r < l_i}, and before the j-th right end #{l <= r_j}
+- j: a piece begins at the left ends that raise the count from m - 1 to m and ends at the right ends that
+lower it from m to m - 1. Both come out in order, as many of the one as of the other, from two sorts and two
 merges: O(n log n).
 
 Source: Qin et al. (2023), App. B.1, Alg. 3, which walks one by one.
@@ -59,7 +60,9 @@ class Cover:
         return cls(np.sort(begins[real]), np.sort(ends[real]))
 
     def before(self) -> np.ndarray:
-        """In how many intervals the points just below each beginning lie; among equal beginnings one after the other, (n,)."""
+        """In how many intervals the points just below each beginning lie; among equal beginnings one after
+        the other, (n,).
+        """
         return np.arange(len(self.begins)) - np.searchsorted(self.ends, self.begins, side="left")
 
     def at_least(self, count: int) -> Tensor:
@@ -76,7 +79,9 @@ class Cover:
         return torch.from_numpy(np.stack([self.begins[opened], self.ends[closed]], -1))
 
     def deepest(self) -> tuple[float, int]:
-        """The middle of the first piece that lies in most intervals, and in how many; nan and 0 where all are empty."""
+        """The middle of the first piece that lies in most intervals, and in how many; nan and 0 where all are
+        empty.
+        """
         if not len(self.begins):
             return float("nan"), 0
         before = self.before()
@@ -87,13 +92,20 @@ class Cover:
 
 def meet(one: Tensor, other: Tensor) -> Tensor:
     """What two unions of disjoint intervals share: (p, 2), (q, 2) -> (s, 2)."""
-    both = torch.stack([torch.maximum(one[:, None, 0], other[None, :, 0]), torch.minimum(one[:, None, 1], other[None, :, 1])], -1).reshape(-1, 2)
+    both = torch.stack(
+        [
+            torch.maximum(one[:, None, 0], other[None, :, 0]),
+            torch.minimum(one[:, None, 1], other[None, :, 1]),
+        ],
+        -1,
+    ).reshape(-1, 2)
     kept = both[both[:, 0] <= both[:, 1]]
     return kept[kept[:, 0].argsort()]
 
 
 def spread(pieces: Tensor, count: int) -> Tensor:
-    """`count` points over a union of intervals, (p, 2) -> (count,): the ends first, then points all over it, each halving what is left.
+    """`count` points over a union of intervals, (p, 2) -> (count,): the ends first, then points all over it,
+    each halving what is left.
 
     Where there are more ends than points, the ends of the longest pieces; of no intervals no points.
     """
@@ -106,7 +118,14 @@ def spread(pieces: Tensor, count: int) -> Tensor:
     if not left:
         return ends
     total = length.cumsum(0)
-    at = torch.quasirandom.SobolEngine(1).fast_forward(1).draw(left, dtype=torch.float64).squeeze(-1).to(pieces) * total[-1]
+    at = (
+        torch.quasirandom.SobolEngine(1)
+        .fast_forward(1)
+        .draw(left, dtype=torch.float64)
+        .squeeze(-1)
+        .to(pieces)
+        * total[-1]
+    )
     which = torch.searchsorted(total, at).clamp_max(len(pieces) - 1)
     inside = torch.minimum(pieces[which, 1] - total[which] + at, pieces[which, 1])
     return torch.cat([ends, torch.maximum(inside, pieces[which, 0])])
@@ -130,7 +149,10 @@ class IntervalSweep(ManySearch[CountAlternatives]):
 
     def __init__(self, starts: int = 8, rounds: int = 10, glance: int = 500, together: int = 32) -> None:
         if min(starts, rounds, glance, together) < 1:
-            raise ValueError(f"expected positive numbers; got starts={starts}, rounds={rounds}, glance={glance}, together={together}")
+            raise ValueError(
+                f"expected positive numbers; got starts={starts}, rounds={rounds}, glance={glance}, "
+                f"together={together}"
+            )
         self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
 
     @torch.no_grad()
@@ -148,8 +170,12 @@ def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> T
     origin = objective.origin
     box = (objective.lower - origin, objective.upper - origin)
     if len(objective.names) == 1:
-        return objective.project(origin + line_sweeps(objective.seek, *box, objective.starts(1) - origin, 1)[0][0])
-    found = best_of(*line_sweeps(objective.seek.first(glance), *box, objective.starts(starts) - origin, rounds))
+        return objective.project(
+            origin + line_sweeps(objective.seek, *box, objective.starts(1) - origin, 1)[0][0]
+        )
+    found = best_of(
+        *line_sweeps(objective.seek.first(glance), *box, objective.starts(starts) - origin, rounds)
+    )
     return objective.project(origin + line_sweeps(objective.seek, *box, found.unsqueeze(0), rounds)[0][0])
 
 
@@ -158,8 +184,12 @@ def best_of(actions: Tensor, counts: Tensor) -> Tensor:
     return actions[counts.argmax(0), torch.arange(actions.shape[1], device=actions.device)]
 
 
-def line_sweeps(scenarios: Scenarios, lower: Tensor, upper: Tensor, starts: Tensor, rounds: int) -> tuple[Tensor, Tensor]:
-    """Sweeps lines through starts (R, B, k) in the box (B, k): actions (R, B, k), and how many scenarios are desired, (R, B)."""
+def line_sweeps(
+    scenarios: Scenarios, lower: Tensor, upper: Tensor, starts: Tensor, rounds: int
+) -> tuple[Tensor, Tensor]:
+    """Sweeps lines through starts (R, B, k) in the box (B, k): actions (R, B, k), and how many scenarios are
+    desired, (R, B).
+    """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
     axes, stream = torch.eye(width, dtype=starts.dtype), torch.Generator().manual_seed(0)
@@ -169,7 +199,10 @@ def line_sweeps(scenarios: Scenarios, lower: Tensor, upper: Tensor, starts: Tens
         across = torch.randn(2 * (width - 1), width, dtype=starts.dtype, generator=stream) * reach
         for direction in torch.cat([axes, across]).to(starts):
             first, last = _chord(actions, direction, lower, upper)
-            gains, room = scenarios.gains @ direction, scenarios.room - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions)
+            gains, room = (
+                scenarios.gains @ direction,
+                scenarios.room - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions),
+            )
             step, count = most_covered(*intervals(gains, room, first, last), first, last)
             none = count == 0
             if none.any():
@@ -186,18 +219,24 @@ def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> 
     """The t for which actions (R, B, k) + t direction stay in the box, (R, B) each."""
     moves = direction != 0
     one, other = ((end - actions)[..., moves] / direction[moves] for end in (lower, upper))
-    return torch.minimum(one, other).amax(-1).clamp_max(0.0), torch.maximum(one, other).amin(-1).clamp_min(0.0)
+    return torch.minimum(one, other).amax(-1).clamp_max(0.0), torch.maximum(one, other).amin(-1).clamp_min(
+        0.0
+    )
 
 
 def intervals(gains: Tensor, room: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each scenario is desired: gains (n, l), room (..., n, B, l), box (..., B) -> ends (..., n, B); empty where left > right."""
+    """Where each scenario is desired: gains (n, l), room (..., n, B, l), box (..., B) -> ends (..., n, B);
+    empty where left > right.
+    """
     slope = gains.unsqueeze(-2)
     flat = slope.abs() <= 1e-12 * slope.abs().amax()
     bound = room / torch.where(flat, torch.ones_like(slope), slope)
     right = torch.where((slope > 0) & ~flat, bound, torch.full_like(bound, torch.inf)).amin(-1)
     left = torch.where((slope < 0) & ~flat, bound, torch.full_like(bound, -torch.inf)).amax(-1)
     never = (flat & (room < 0)).any(-1)
-    return torch.where(never, torch.inf, torch.maximum(left, lower.unsqueeze(-2))), torch.where(never, -torch.inf, torch.minimum(right, upper.unsqueeze(-2)))
+    return torch.where(never, torch.inf, torch.maximum(left, lower.unsqueeze(-2))), torch.where(
+        never, -torch.inf, torch.minimum(right, upper.unsqueeze(-2))
+    )
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
@@ -206,7 +245,8 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
     Args:
         left: Left ends, (..., n, B).
         right: Right ends; an interval with left > right is empty.
-        lower: The box's lower ends, (..., B), for where all intervals are empty: then the box's middle is given.
+        lower: The box's lower ends, (..., B), for where all intervals are empty: then the box's middle is
+            given.
         upper: Its upper ends.
 
     Returns:
@@ -227,8 +267,15 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
 
 
 def _least_violation(gains: Tensor, room: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Where no scenario can be desired: of some points of the box the one that comes nearest on average, (..., B)."""
+    """Where no scenario can be desired: of some points of the box the one that comes nearest on average,
+    (..., B).
+    """
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
-    short = torch.stack([(gains.unsqueeze(-2) * point.unsqueeze(-2).unsqueeze(-1) - room).clamp_min(0).amax(-1).mean(-2) for point in points])
+    short = torch.stack(
+        [
+            (gains.unsqueeze(-2) * point.unsqueeze(-2).unsqueeze(-1) - room).clamp_min(0).amax(-1).mean(-2)
+            for point in points
+        ]
+    )
     return torch.stack(points).gather(0, short.argmin(0, keepdim=True)).squeeze(0)

@@ -1,23 +1,30 @@
 """Candidate alterations of several variables that are probable enough to succeed.
 
-The z with at least m of n scenarios desired form a set without structure, and to find one point of it is hard (Thm. 6). What is found here:
+The z with at least m of n scenarios desired form a set without structure, and to find one point of it is hard
+(Thm. 6). What is found here:
 
-1. the most probable z of a relaxation in which every row g' z - h of the scenarios is normal with the scenarios' mean and deviation at the
-   middle of the box, prod_r Phi((h_r - g_r' z) / s_r): its logarithm is concave, so that ascent finds its largest value; it is where
-   the sweeps and the programs begin;
-2. mixed-integer programs, one after the other over some hundred scenarios, half of those that the earlier ones satisfied dropped at random, so that
+1. the most probable z of a relaxation in which every row g' z - h of the scenarios is normal with the
+  scenarios' mean and deviation at the
+   middle of the box, prod_r Phi((h_r - g_r' z) / s_r): its logarithm is concave, so that ascent finds its
+   largest value; it is where the sweeps and the programs begin;
+2. mixed-integer programs, one after the other over some hundred scenarios, half of those that the earlier
+  ones satisfied dropped at random, so that
    each answers for others;
-3. through each of these that qualifies, lines along the axes and in directions drawn at random: on a line the qualifying points are
+3. through each of these that qualifies, lines along the axes and in directions drawn at random: on a line the
+  qualifying points are
    intervals, found exactly, and their ends and middles are candidates too.
 
-Every candidate is validated by scenarios that no program and no sweep has seen. There may be others; nothing found proves nothing.
+Every candidate is validated by scenarios that no program and no sweep has seen. There may be others; nothing
+found proves nothing.
 
-Source: Qin et al. (2023), Thm. 6 and App. B.2 (the program, dropping for diversity, validation); the relaxation and the lines are ours.
+Source: Qin et al. (2023), Thm. 6 and App. B.2 (the program, dropping for diversity, validation); the
+relaxation and the lines are ours.
 
 Budgets: what an alteration may cost at most.
 
-Setting the variables of a set to z costs sum_i w_i |z_i - r_i|, w_i the price of a unit and r_i the value at which nothing is spent. An
-alteration is affordable where that is at most the budget: a polytope, for one variable an interval.
+Setting the variables of a set to z costs sum_i w_i |z_i - r_i|, w_i the price of a unit and r_i the value at
+which nothing is spent. An alteration is affordable where that is at most the budget: a polytope, for one
+variable an interval.
 
 Source: Du et al. (2024), Sec. 3 (costs of alterations, there a sum of squares); the limit beside tau is ours.
 """
@@ -58,7 +65,10 @@ class AlterationBudget:
     def __post_init__(self) -> None:
         negative = [name for name, cost in self.costs.items() if cost < 0]
         if self.limit < 0 or negative:
-            raise ValueError(f"expected a limit and costs of at least 0; got limit={self.limit} and negative costs for {negative}")
+            raise ValueError(
+                f"expected a limit and costs of at least 0; got limit={self.limit} and negative costs for "
+                f"{negative}"
+            )
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
@@ -69,7 +79,9 @@ class AlterationBudget:
         """
         strange = sorted(set(plain) - {"limit", "costs", "reference"})
         if strange or "limit" not in plain:
-            raise ValueError(f"a budget has a limit, and optionally costs and a reference; got {sorted(plain)}")
+            raise ValueError(
+                f"a budget has a limit, and optionally costs and a reference; got {sorted(plain)}"
+            )
         return cls(float(plain["limit"]), dict(plain.get("costs") or {}), dict(plain.get("reference") or {}))
 
     def cost(self, names: Sequence[str], actions: Tensor) -> Tensor:
@@ -94,7 +106,14 @@ class AlterationBudget:
 
 
 def joint_candidates(
-    objective: CountObjective, index: int, tau: float, programs: int = 3, scenarios: int = 100, nodes: int = 200, seconds: float = 10.0, lines: int = 4
+    objective: CountObjective,
+    index: int,
+    tau: float,
+    programs: int = 3,
+    scenarios: int = 100,
+    nodes: int = 200,
+    seconds: float = 10.0,
+    lines: int = 4,
 ) -> Tensor:
     """Alterations that qualify in one situation, (m, k); m may be 0.
 
@@ -118,8 +137,18 @@ def joint_candidates(
     good = [each for each in found if qualifies(seek, choose, each[None], tau)[0]]
     width = len(lower)
     reach = (upper - lower).cpu()
-    directions = torch.cat([torch.eye(width, dtype=torch.float64), torch.randn(lines, width, dtype=torch.float64, generator=stream) * reach]).to(lower)
-    points = [point for each in good for direction in directions for point in along(seek, choose, lower, upper, each, direction, tau)]
+    directions = torch.cat(
+        [
+            torch.eye(width, dtype=torch.float64),
+            torch.randn(lines, width, dtype=torch.float64, generator=stream) * reach,
+        ]
+    ).to(lower)
+    points = [
+        point
+        for each in good
+        for direction in directions
+        for point in along(seek, choose, lower, upper, each, direction, tau)
+    ]
     whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)
     return origin + whole[qualifies(seek, choose, whole, tau)]
 
@@ -140,22 +169,36 @@ def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60)
         slack = (room - gains @ best) / spread
         hazard = torch.exp(-slack.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(slack))
         uphill = -(hazard / spread) @ gains * width
-        moved = torch.minimum(torch.maximum(best + length * width * uphill / uphill.norm().clamp_min(1e-300), lower), upper)
+        moved = torch.minimum(
+            torch.maximum(best + length * width * uphill / uphill.norm().clamp_min(1e-300), lower), upper
+        )
         other = torch.special.log_ndtr((room - gains @ moved) / spread).sum()
         best, value, length = (moved, other, length * 1.3) if other > value else (best, value, length / 2)
     return best
 
 
 def programmed(
-    scenarios: Scenarios, lower: Tensor, upper: Tensor, begin: Tensor, programs: int, count: int, nodes: int, seconds: float, stream: torch.Generator
+    scenarios: Scenarios,
+    lower: Tensor,
+    upper: Tensor,
+    begin: Tensor,
+    programs: int,
+    count: int,
+    nodes: int,
+    seconds: float,
+    stream: torch.Generator,
 ) -> list[Tensor]:
-    """Answers of programs that each give up some scenarios that an earlier one satisfied; at most `programs`."""
+    """Answers of programs that each give up some scenarios that an earlier one satisfied; at most
+    `programs`.
+    """
     rest, answers = torch.arange(len(scenarios.gains), device=scenarios.gains.device), []
     box = (lower.cpu().numpy(), upper.cpu().numpy())
     for _ in range(programs):
         part = scenarios.some(rest[:count])
         known = int(part.desired(begin[None]).sum())
-        solution = solve(part.gains.cpu().numpy(), part.room[:, 0].cpu().numpy(), *box, known, nodes, seconds, 0.01)
+        solution = solve(
+            part.gains.cpu().numpy(), part.room[:, 0].cpu().numpy(), *box, known, nodes, seconds, 0.01
+        )
         if solution.action is not None:
             answer = torch.from_numpy(np.asarray(solution.action)).to(begin)
             answers.append(torch.minimum(torch.maximum(answer, lower), upper))
@@ -165,14 +208,27 @@ def programmed(
     return answers
 
 
-def along(seek: Scenarios, choose: Scenarios, lower: Tensor, upper: Tensor, point: Tensor, direction: Tensor, tau: float) -> list[Tensor]:
+def along(
+    seek: Scenarios,
+    choose: Scenarios,
+    lower: Tensor,
+    upper: Tensor,
+    point: Tensor,
+    direction: Tensor,
+    tau: float,
+) -> list[Tensor]:
     """On the line through a point: ends and middles of the pieces that qualify, each (k,)."""
     moves = direction != 0
     one, other = ((end - point)[moves] / direction[moves] for end in (lower, upper))
-    first, last = torch.minimum(one, other).amax().clamp_max(0.0), torch.maximum(one, other).amin().clamp_min(0.0)
+    first, last = (
+        torch.minimum(one, other).amax().clamp_max(0.0),
+        torch.maximum(one, other).amin().clamp_min(0.0),
+    )
     unions = []
     for part in (seek, choose):
-        left, right = intervals(part.gains @ direction, part.room - (part.gains @ point).unsqueeze(-2), first[None], last[None])
+        left, right = intervals(
+            part.gains @ direction, part.room - (part.gains @ point).unsqueeze(-2), first[None], last[None]
+        )
         unions.append(Cover.of(left[:, 0], right[:, 0]).at_least(math.ceil(tau * len(left) - 1e-9)).to(point))
     both = meet(*unions)
     steps = torch.cat([both[:, 0], both[:, 1], both.mean(-1)])

@@ -2,16 +2,17 @@
 
     maximise sum_i e_i   subject to   g_ir' z <= h_ir + (1 - e_i) a_ir,    e_i in {0, 1},    l <= z <= u,
 
-over scenarios i and their rows r. Any a_ir that is large enough is right; the least one, max over the box of g_ir' z - h_ir,
-makes the relaxation tight. Rows that hold all over the box are left out, scenarios that hold nowhere as well.
+over scenarios i and their rows r. Any a_ir that is large enough is right; the least one, max over the box of
+g_ir' z - h_ir, makes the relaxation tight. Rows that hold all over the box are left out, scenarios that hold
+nowhere as well.
 
-A program of some hundred scenarios is what HiGHS solves in about a second. Its answer is therefore a start: the answer, and
-what `interval_sweep` finds by itself, are swept over all scenarios, and the best by all of them is kept. One variable needs
-no program, as the sweep is exact.
+A program of some hundred scenarios is what HiGHS solves in about a second. Its answer is therefore a start:
+the answer, and what `interval_sweep` finds by itself, are swept over all scenarios, and the best by all of
+them is kept. One variable needs no program, as the sweep is exact.
 
-The search of the tree is bounded by nodes, so that a result does not depend on how busy the machine is; the limit in seconds
-is for safety. A tree that is cut off keeps its best alteration; ``program_gap`` says how much better the program's optimum
-could have been.
+The search of the tree is bounded by nodes, so that a result does not depend on how busy the machine is; the
+limit in seconds is for safety. A tree that is cut off keeps its best alteration; ``program_gap`` says how
+much better the program's optimum could have been.
 
 Source: Qin et al. (2023), App. C (the program, with one constant for all rows); tight constants are textbook.
 """
@@ -79,7 +80,10 @@ class MixedInteger(ManySearch[CountAlternatives]):
         together: int = 32,
     ) -> None:
         if min(scenarios, nodes, starts, rounds, glance, together) < 1 or seconds <= 0 or gap < 0:
-            given = f"scenarios={scenarios}, nodes={nodes}, seconds={seconds}, gap={gap}, starts={starts}, rounds={rounds}, glance={glance}"
+            given = (
+                f"scenarios={scenarios}, nodes={nodes}, seconds={seconds}, gap={gap}, starts={starts}, "
+                f"rounds={rounds}, glance={glance}"
+            )
             raise ValueError(f"expected positive numbers; got {given}, together={together}")
         self.scenarios, self.nodes, self.seconds, self.gap = scenarios, nodes, seconds, gap
         self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
@@ -108,17 +112,35 @@ class MixedInteger(ManySearch[CountAlternatives]):
         box = (objective.lower - origin, objective.upper - origin)
         gains, lower, upper = some.gains.cpu().numpy(), box[0].cpu().numpy(), box[1].cpu().numpy()
         for index in range(len(alone)):
-            found = solve(gains, some.room[:, index].cpu().numpy(), lower[index], upper[index], int(known[index]), self.nodes, self.seconds, self.gap)
+            found = solve(
+                gains,
+                some.room[:, index].cpu().numpy(),
+                lower[index],
+                upper[index],
+                int(known[index]),
+                self.nodes,
+                self.seconds,
+                self.gap,
+            )
             if found.action is not None:
                 answers[index] = torch.from_numpy(found.action).to(answers)
             gap = (found.bound - max(found.count, known[index])) / max(found.bound, 1.0)
             facts.append({"program_gap": round(max(gap, 0.0), 4)})
         starts = torch.stack([alone, torch.minimum(torch.maximum(answers, box[0]), box[1])])
-        return objective.project(origin + best_of(*line_sweeps(objective.seek, *box, starts, self.rounds))), facts
+        return objective.project(
+            origin + best_of(*line_sweeps(objective.seek, *box, starts, self.rounds))
+        ), facts
 
 
 def solve(
-    gains: np.ndarray, room: np.ndarray, lower: np.ndarray, upper: np.ndarray, known: int = 0, nodes: int = 500, seconds: float = 10.0, gap: float = 0.0
+    gains: np.ndarray,
+    room: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    known: int = 0,
+    nodes: int = 500,
+    seconds: float = 10.0,
+    gap: float = 0.0,
 ) -> Solution:
     """Solves one program.
 
@@ -132,13 +154,15 @@ def solve(
         seconds: At most how long.
         gap: Relative gap at which to stop.
     """
-    # HiGHS has tolerances in units of its variables: a box that is not of the order of one is brought there first.
+    # HiGHS has tolerances in units of its variables: a box that is not of the order of one is brought there
+    # first.
     size = np.where((upper - lower < ORDINARY_BOX[0]) | (upper - lower > ORDINARY_BOX[1]), upper - lower, 1.0)
     size = np.where(size > 0, size, 1.0)
     gains, lower, upper = gains * size, lower / size, upper / size
     most = np.maximum(gains * lower, gains * upper).sum(-1) - room
     least = np.minimum(gains * lower, gains * upper).sum(-1) - room
-    # A scenario one of whose rows holds nowhere in the box can never be desired; one whose rows all hold everywhere always is.
+    # A scenario one of whose rows holds nowhere in the box can never be desired; one whose rows all hold
+    # everywhere always is.
     possible = (least <= 0).all(-1)
     always = possible & (most <= 0).all(-1)
     open_ones = np.flatnonzero(possible & ~always)
@@ -146,19 +170,32 @@ def solve(
     if not len(open_ones):
         return Solution((lower + upper) / 2 * size, free, float(free))
     which, row = np.nonzero(most[open_ones] > 0)
-    slack, slopes, limits = most[open_ones][which, row], gains[open_ones][which, row], room[open_ones][which, row]
+    slack, slopes, limits = (
+        most[open_ones][which, row],
+        gains[open_ones][which, row],
+        room[open_ones][which, row],
+    )
     # g' z + a e <= h + a, every row scaled to a largest entry of one: outcomes come in any unit.
     unit = np.maximum(np.abs(slopes).max(-1), slack)
     slack, slopes, limits = slack / unit, slopes / unit[:, None], limits / unit
     rows = np.arange(len(which))
     entries = np.concatenate([slopes.ravel(), slack])
-    place = (np.concatenate([np.repeat(rows, width), rows]), np.concatenate([np.tile(np.arange(width), len(rows)), width + which]))
+    place = (
+        np.concatenate([np.repeat(rows, width), rows]),
+        np.concatenate([np.tile(np.arange(width), len(rows)), width + which]),
+    )
     total = width + len(open_ones)
     cost = np.concatenate([np.zeros(width), -np.ones(len(open_ones))])
-    constraints = [LinearConstraint(coo_array((entries, place), shape=(len(rows), total)).tocsc(), -np.inf, limits + slack)]
+    constraints = [
+        LinearConstraint(
+            coo_array((entries, place), shape=(len(rows), total)).tocsc(), -np.inf, limits + slack
+        )
+    ]
     if known > free:
         constraints.append(LinearConstraint(-cost[None], known - free, np.inf))
-    bounds = Bounds(np.concatenate([lower, np.zeros(len(open_ones))]), np.concatenate([upper, np.ones(len(open_ones))]))
+    bounds = Bounds(
+        np.concatenate([lower, np.zeros(len(open_ones))]), np.concatenate([upper, np.ones(len(open_ones))])
+    )
     found = milp(
         cost,
         integrality=(cost < 0).astype(int),
@@ -167,7 +204,11 @@ def solve(
         options={"node_limit": nodes, "time_limit": seconds, "mip_rel_gap": gap},
     )
     # The bound: of the tree where it gives one, else of counting.
-    bound = free + (-found.mip_dual_bound if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound) else float(len(open_ones)))
+    bound = free + (
+        -found.mip_dual_bound
+        if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound)
+        else float(len(open_ones))
+    )
     if found.x is None:
         return Solution(None, 0, bound)
     return Solution(found.x[:width] * size, free + round(float(found.x[width:].sum())), bound)

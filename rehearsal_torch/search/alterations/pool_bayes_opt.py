@@ -1,16 +1,19 @@
 """Bayesian optimisation over finite pools, several functions in one batch.
 
-Sought is the largest value of each of b functions over a pool of m points of its own, with few evaluations. Each function has a Gaussian
-process with a Matern-5/2 kernel, all fitted in one batch; the point that is evaluated next has the largest upper confidence bound
+Sought is the largest value of each of b functions over a pool of m points of its own, with few evaluations.
+Each function has a Gaussian process with a Matern-5/2 kernel, all fitted in one batch; the point that is
+evaluated next has the largest upper confidence bound
 
     mu(z) + kappa sigma(z),
 
-as in the paper, or the largest expected improvement, whose logarithm is computed stably. On a finite pool the acquisition is compared
-at every point: nothing has to climb it, and points that do not qualify are simply not in the pool.
+as in the paper, or the largest expected improvement, whose logarithm is computed stably. On a finite pool the
+acquisition is compared at every point: nothing has to climb it, and points that do not qualify are simply not
+in the pool.
 
 Functions here are smooth and without noise: what looks like noise is interpolated.
 
-Source: Qin et al. (2023), App. C (UCB; kappa 2.576 in the released code); Ament et al. (2023), Unexpected improvements (log EI).
+Source: Qin et al. (2023), App. C (UCB; kappa 2.576 in the released code); Ament et al. (2023), Unexpected
+improvements (log EI).
 """
 
 import warnings
@@ -31,7 +34,8 @@ class Evaluated:
     """What is known of the points of each pool.
 
     Attributes:
-        places: Where the q points that were evaluated stand in their pools, (b, q), in the order in which they were asked; some may stand twice.
+        places: Where the q points that were evaluated stand in their pools, (b, q), in the order in which
+            they were asked; some may stand twice.
         values: (b, q).
     """
 
@@ -40,7 +44,13 @@ class Evaluated:
 
 
 def explored(
-    function: Callable[[Tensor], Tensor], pools: Tensor, valid: Tensor, probes: int, iterations: int, acquisition: Acquisition, kappa: float = 2.576
+    function: Callable[[Tensor], Tensor],
+    pools: Tensor,
+    valid: Tensor,
+    probes: int,
+    iterations: int,
+    acquisition: Acquisition,
+    kappa: float = 2.576,
 ) -> Evaluated:
     """Looks for the best point of each of b pools, each with at least one valid point.
 
@@ -67,7 +77,10 @@ def explored(
             worth, state = _worth(unit, asked, values, acquisition, kappa, state)
             worth = worth.masked_fill(~valid, -torch.inf).scatter(1, asked, -torch.inf)
             following = torch.where(worth.isfinite().any(1), worth.argmax(1), asked[:, 0]).unsqueeze(1)
-            asked, values = torch.cat([asked, following], 1), torch.cat([values, function(_at(pools, following))], 1)
+            asked, values = (
+                torch.cat([asked, following], 1),
+                torch.cat([values, function(_at(pools, following))], 1),
+            )
     return Evaluated(asked, values)
 
 
@@ -76,15 +89,27 @@ def _at(pools: Tensor, places: Tensor) -> Tensor:
 
 
 def _worth(
-    unit: Tensor, asked: Tensor, values: Tensor, acquisition: Acquisition, kappa: float, state: dict[str, Tensor] | None
+    unit: Tensor,
+    asked: Tensor,
+    values: Tensor,
+    acquisition: Acquisition,
+    kappa: float,
+    state: dict[str, Tensor] | None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The acquisition at every point of the pools, (b, m), and the kernel, learnt from the first points and kept from then on."""
+    """The acquisition at every point of the pools, (b, m), and the kernel, learnt from the first points and
+    kept from then on.
+    """
     # A value that is no number is the worst that is known.
-    values = values.where(values.isfinite(), values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)).nan_to_num(0.0, 0.0, 0.0)
+    values = values.where(
+        values.isfinite(), values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)
+    ).nan_to_num(0.0, 0.0, 0.0)
     spread = values.std(1, keepdim=True)
-    seen = ((values - values.mean(1, keepdim=True)) / torch.where(spread > 0, spread, torch.ones_like(spread))).unsqueeze(-1)
+    seen = (
+        (values - values.mean(1, keepdim=True)) / torch.where(spread > 0, spread, torch.ones_like(spread))
+    ).unsqueeze(-1)
     with warnings.catch_warnings():
-        # Imported where it is needed, as it takes seconds; one of its dependencies warns of its own old ways when imported.
+        # Imported where it is needed, as it takes seconds; one of its dependencies warns of its own old ways
+        # when imported.
         warnings.simplefilter("ignore", DeprecationWarning)
         from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
         from botorch.exceptions.warnings import BotorchWarning
@@ -96,12 +121,22 @@ def _worth(
     with warnings.catch_warnings(), torch.enable_grad():
         # Few steps are enough for a choice among points; that they did not converge is meant.
         warnings.simplefilter("ignore", BotorchWarning)
-        gp = SingleTaskGP(_at(unit, asked), seen, train_Yvar=torch.full_like(seen, NOISE), covar_module=kernel, outcome_transform=None)
+        gp = SingleTaskGP(
+            _at(unit, asked),
+            seen,
+            train_Yvar=torch.full_like(seen, NOISE),
+            covar_module=kernel,
+            outcome_transform=None,
+        )
         if state is None:
             fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(gp.likelihood, gp), options={"maxiter": 25})
         else:
             gp.covar_module.load_state_dict(state)
     gp.eval()
-    chosen = UpperConfidenceBound(gp, beta=kappa**2) if acquisition == "ucb" else LogExpectedImprovement(gp, best_f=seen.amax(1))
+    chosen = (
+        UpperConfidenceBound(gp, beta=kappa**2)
+        if acquisition == "ucb"
+        else LogExpectedImprovement(gp, best_f=seen.amax(1))
+    )
     with torch.no_grad():
         return chosen(unit.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()

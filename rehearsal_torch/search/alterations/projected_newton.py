@@ -1,25 +1,26 @@
 """Projected Newton steps on boxes, for many situations at once.
 
-To make a concave function large on a box [l, u], coordinates that stand at a bound and are pushed against it are *active*.
-The curvature of the others gives a Newton step p; the point moves along its projection,
+To make a concave function large on a box [l, u], coordinates that stand at a bound and are pushed against it
+are *active*. The curvature of the others gives a Newton step p; the point moves along its projection,
 
     z(a) = clip(z + a p),    a = 1, beta, beta^2, ...,
 
-until Armijo's condition holds: the gain is at least sigma {a g_F' p_F + g_A' (z_A(a) - z_A)}, F the free and A the active
-coordinates. With one outcome the optimum has a closed form instead (see `interval_centring`).
+until Armijo's condition holds: the gain is at least sigma {a g_F' p_F + g_A' (z_A(a) - z_A)}, F the free and
+A the active coordinates. With one outcome the optimum has a closed form instead (see `interval_centring`).
 
-All situations share each step; those that have settled leave the batch. The function is concave (see `success_law`), so
-that what is found is the best action, wherever it starts.
+All situations share each step; those that have settled leave the batch. The function is concave (see
+`success_law`), so that what is found is the best action, wherever it starts.
 
-Source: Bertsekas (1982); Qin et al. (2025b), Alg. 1 (whose Armijo sum runs over the active set in both terms, a printing error).
+Source: Bertsekas (1982); Qin et al. (2025b), Alg. 1 (whose Armijo sum runs over the active set in both terms,
+a printing error).
 
 One outcome: the best action in closed form.
 
-With one outcome y = m + e'z + noise and the interval [y_l, y_u], log P depends on the mean m + e'z alone, rises up to the
-interval's middle and falls after it. The best mean is the middle, clipped to what the box can reach; every action with
-that mean is as good. Taken is the one on the straight line from the corner with the least mean to the corner with the
-largest, so that every variable moves its share instead of the first ones moving all the way. An open side pulls the mean as
-far as it goes.
+With one outcome y = m + e'z + noise and the interval [y_l, y_u], log P depends on the mean m + e'z alone,
+rises up to the interval's middle and falls after it. The best mean is the middle, clipped to what the box can
+reach; every action with that mean is as good. Taken is the one on the straight line from the corner with the
+least mean to the corner with the largest, so that every variable moves its share instead of the first ones
+moving all the way. An open side pulls the mean as far as it goes.
 
 Source: Qin et al. (2025b), Alg. 2 (which fills one coordinate after the other; the optimum is the same).
 """
@@ -52,7 +53,11 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
     least, most = torch.where(effect > 0, lower, upper), torch.where(effect > 0, upper, lower)
     low, high = base + least @ effect, base + most @ effect
     span = high - low
-    share = torch.where(span > 0, (target - low) / torch.where(span > 0, span, torch.ones_like(span)), torch.full_like(span, 0.5)).clamp(0.0, 1.0)
+    share = torch.where(
+        span > 0,
+        (target - low) / torch.where(span > 0, span, torch.ones_like(span)),
+        torch.full_like(span, 0.5),
+    ).clamp(0.0, 1.0)
     return least + share.unsqueeze(-1) * (most - least)
 
 
@@ -65,7 +70,8 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         shrink: beta, in (0, 1).
         decrease: sigma, in (0, 1/2).
         together: How many situations at once.
-        predictive: Compares sets by the predictive probability of their best action; false compares the plug-in values, as the paper does.
+        predictive: Compares sets by the predictive probability of their best action; false compares the
+            plug-in values, as the paper does.
         declines: See `Search`; False for the paper's own behaviour.
 
     Raises:
@@ -83,8 +89,17 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         declines: bool = True,
     ) -> None:
         if steps < 1 or not tolerance > 0 or not 0 < shrink < 1 or not 0 < decrease < 0.5:
-            raise ValueError(f"expected steps >= 1, tolerance > 0, shrink in (0, 1), decrease in (0, .5); got {steps}, {tolerance}, {shrink}, {decrease}")
-        self.steps, self.tolerance, self.shrink, self.decrease, self.together = steps, tolerance, shrink, decrease, together
+            raise ValueError(
+                f"expected steps >= 1, tolerance > 0, shrink in (0, 1), decrease in (0, .5); got {steps}, "
+                f"{tolerance}, {shrink}, {decrease}"
+            )
+        self.steps, self.tolerance, self.shrink, self.decrease, self.together = (
+            steps,
+            tolerance,
+            shrink,
+            decrease,
+            together,
+        )
         self.predictive, self.declines = predictive, declines
 
     @torch.no_grad()
@@ -106,7 +121,9 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         law = objective.law
         if isinstance(law, RectangleLaw) and len(law.directions) == 1:
             base, effect = objective.base @ law.directions[0], law.directions[0] @ objective.effect
-            return centred(base, effect, objective.lower, objective.upper, _middle(law.lower[0], law.upper[0]))
+            return centred(
+                base, effect, objective.lower, objective.upper, _middle(law.lower[0], law.upper[0])
+            )
         return self.climb(objective, objective.starts(1)[0])
 
     @torch.no_grad()
@@ -121,7 +138,12 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
             # In shares of each variable's range, so that one tolerance and one ridge serve all.
             slope, curvature = found.slope * unit, -found.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2)
             pushed = clipped(z + slope * unit, lower, upper) - z
-            near = torch.minimum((pushed / unit).abs().amax(-1, keepdim=True), torch.full_like(unit[:, :1], 1e-3)) * unit
+            near = (
+                torch.minimum(
+                    (pushed / unit).abs().amax(-1, keepdim=True), torch.full_like(unit[:, :1], 1e-3)
+                )
+                * unit
+            )
             active = ((z <= lower + near) & (slope < 0)) | ((z >= upper - near) & (slope > 0))
             step = _newton(slope, curvature, active)
             moved = self._armijo(objective, left, z, found.value, slope, step, active, unit, lower, upper)
@@ -150,10 +172,14 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         free_gain = torch.where(active, torch.zeros_like(slope), slope * step).sum(-1)
         for _ in range(40):
             trial = clipped(z[rest] + size * step[rest] * unit[rest], lower[rest], upper[rest])
-            at_bound = torch.where(active[rest], slope[rest] * (trial - z[rest]) / unit[rest], torch.zeros_like(trial)).sum(-1)
+            at_bound = torch.where(
+                active[rest], slope[rest] * (trial - z[rest]) / unit[rest], torch.zeros_like(trial)
+            ).sum(-1)
             gain = objective.values(trial, which[rest]) - value[rest]
             # The last bits of log P may hide a gain: what is level within them is taken.
-            good = gain >= self.decrease * (size * free_gain[rest] + at_bound) - 1e-14 * (1 + value[rest].abs())
+            good = gain >= self.decrease * (size * free_gain[rest] + at_bound) - 1e-14 * (
+                1 + value[rest].abs()
+            )
             moved[rest[good]] = trial[good]
             rest = rest[~good]
             if not len(rest):
@@ -174,7 +200,9 @@ def _newton(slope: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     both = free.unsqueeze(-1) & free.unsqueeze(-2)
     # More actions than outcomes leave directions without curvature; a ridge keeps the step in the others.
     ridge = 1e-9 * diagonal.amax(-1, keepdim=True) + 1e-14
-    matrix = torch.where(both, curvature, torch.zeros_like(curvature)) + torch.diag_embed(torch.where(free, ridge.expand_as(diagonal), diagonal + ridge))
+    matrix = torch.where(both, curvature, torch.zeros_like(curvature)) + torch.diag_embed(
+        torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
+    )
     return torch.cholesky_solve(slope.unsqueeze(-1), torch.linalg.cholesky_ex(matrix).L).squeeze(-1)
 
 

@@ -1,9 +1,10 @@
 """Which alterations are probable enough to succeed.
 
-Of the scenarios of both samples, the one that is searched and the one that validates, at least a share tau must be desired. For one
-variable the points of which that is true are unions of closed intervals, found exactly on each sample and met (Alg. 1 and 3); from
-several variables come points that programs, sweeps and lines find (`joint_candidates`). Beside them stands the most probable point of
-each set, which says how far from tau a set stays.
+Of the scenarios of both samples, the one that is searched and the one that validates, at least a share tau
+must be desired. For one variable the points of which that is true are unions of closed intervals, found
+exactly on each sample and met (Alg. 1 and 3); from several variables come points that programs, sweeps and
+lines find (`joint_candidates`). Beside them stands the most probable point of each set, which says how far
+from tau a set stays.
 
 Source: Qin et al. (2023), Sec. 4.2, Alg. 1 and 3, App. B.2.
 """
@@ -42,8 +43,8 @@ class Points:
 
     Attributes:
         points: (m, k), the most probable first; m may be 0.
-        share: The share of validating scenarios that the most probable affordable point reaches, whether it qualifies or not; -1 where the
-            budget allows none.
+        share: The share of validating scenarios that the most probable affordable point reaches, whether it
+            qualifies or not; -1 where the budget allows none.
     """
 
     points: Tensor
@@ -71,24 +72,39 @@ class Qualifying:
         if len(one.names) == 1:
             covers = self._covers(one, index)
             pieces = meet(*(cover.at_least(self._least(count)) for cover, count in covers)).to(one.lower)
-            return self._first(one, index, one.origin[index] + spread(pieces, self.pool).unsqueeze(-1), self._deepest(one, index, covers[0][0]))
+            return self._first(
+                one,
+                index,
+                one.origin[index] + spread(pieces, self.pool).unsqueeze(-1),
+                self._deepest(one, index, covers[0][0]),
+            )
         how = self.programs
         found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, how.seconds)
         return self._first(one, index, self._affordable(one, found), self.best(one, index).points)
 
     def pieces(self, one: SuccessProbability, index: int) -> Tensor:
-        """The values of a set of one variable that qualify in one situation: disjoint closed intervals (p, 2)."""
-        return one.origin[index] + meet(*(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))).to(one.lower)
+        """The values of a set of one variable that qualify in one situation: disjoint closed intervals (p,
+        2).
+        """
+        return one.origin[index] + meet(
+            *(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))
+        ).to(one.lower)
 
     def best(self, one: SuccessProbability, index: int) -> Points:
-        """The most probable point that sweeps find in one set, affordable, in one situation, (1, k); (0, k) where there is none."""
+        """The most probable point that sweeps find in one set, affordable, in one situation, (1, k); (0, k)
+        where there is none.
+        """
         if len(one.names) == 1:
             found = self._deepest(one, index, self._covers(one, index)[0][0])
             found = found if len(found) else self.anywhere(one, index)[:1]
         else:
             whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500)[[index]])]
             found = torch.cat(whole)
-            found = found[one.share_of(index, found, validating=False).argsort(descending=True)[:1]] if len(found) else found
+            found = (
+                found[one.share_of(index, found, validating=False).argsort(descending=True)[:1]]
+                if len(found)
+                else found
+            )
         return Points(found, float(one.share_of(index, found).max()) if len(found) else -1.0)
 
     def anywhere(self, one: SuccessProbability, index: int) -> Tensor:
@@ -117,7 +133,9 @@ class Qualifying:
         return one.origin[index] + one.lower.new_tensor([[point]] if count else []).reshape(-1, 1)
 
     def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
-        """What one variable may be set to, counted from the origin, (1,) each; lower > upper where the budget leaves nothing."""
+        """What one variable may be set to, counted from the origin, (1,) each; lower > upper where the budget
+        leaves nothing.
+        """
         lower, upper, origin = one.lower[index], one.upper[index], one.origin[index]
         if self.budget is not None:
             first, last = self.budget.reach(one.names[0])
@@ -132,13 +150,20 @@ class Qualifying:
         if not len(best):
             return Points(points, float(one.share_of(index, points).max()) if len(points) else -1.0)
         reached = one.share_of(index, best)
-        fits = bool(reached[0] >= self.tau) and bool(one.share_of(index, best, validating=False)[0] >= self.tau)
-        kept = apart(points, best, self.pool - 1, one.upper[index] - one.lower[index]) if len(one.names) > 1 else points[: self.pool - 1]
+        fits = bool(reached[0] >= self.tau) and bool(
+            one.share_of(index, best, validating=False)[0] >= self.tau
+        )
+        kept = (
+            apart(points, best, self.pool - 1, one.upper[index] - one.lower[index])
+            if len(one.names) > 1
+            else points[: self.pool - 1]
+        )
         return Points(torch.cat([best, kept]) if fits else points[: self.pool], float(reached[0]))
 
 
 def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
-    """At most `count` of some points, each in turn the one that lies furthest from those before it, in units of the box.
+    """At most `count` of some points, each in turn the one that lies furthest from those before it, in units
+    of the box.
 
     Args:
         points: (m, k).

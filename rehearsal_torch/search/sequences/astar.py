@@ -1,14 +1,15 @@
 """A* over counterfactual action sequences.
 
-Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the reward still to
-come. A* expands the open node of largest f; once no open node's f exceeds the best complete sequence, that sequence is
-optimal. With the bounds of `lipschitz_bound`, h is consistent, and f never rises along a path.
+Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the reward
+still to come. A* expands the open node of largest f; once no open node's f exceeds the best complete
+sequence, that sequence is optimal. With the bounds of `lipschitz_bound`, h is consistent, and f never rises
+along a path.
 
-As published, anchors of all time steps are pooled, h looks one step ahead (Eq. 11), every path is followed to its end
-node by node. The defaults do less for the same answer: anchors belong to their time step; a node whose remaining path
-is fixed is a leaf, whose value one rollout gives; a child is bounded from the anchors at its own time (its own Eq. 11
-maximum is only taken, child by child, when it is expanded); nodes are expanded in batches; a greedy sequence prunes
-from the start.
+As published, anchors of all time steps are pooled, h looks one step ahead (Eq. 11), every path is followed to
+its end node by node. The defaults do less for the same answer: anchors belong to their time step; a node
+whose remaining path is fixed is a leaf, whose value one rollout gives; a child is bounded from the anchors at
+its own time (its own Eq. 11 maximum is only taken, child by child, when it is expanded); nodes are expanded
+in batches; a greedy sequence prunes from the start.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E).
 """
@@ -29,7 +30,12 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.baselines import climb, nothing_open
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
-from rehearsal_torch.search.sequences.lipschitz_bound import Anchors, LipschitzBound, MonteCarlo, value_constants
+from rehearsal_torch.search.sequences.lipschitz_bound import (
+    Anchors,
+    LipschitzBound,
+    MonteCarlo,
+    value_constants,
+)
 
 
 @final
@@ -43,8 +49,10 @@ class AStar(Search[CounterfactualReturn]):
         lookahead: Bound each child by Eq. 11 (as published), instead of by the anchors at its own time.
         batch: Most nodes expanded at once; 1 is strictly best first (as published).
         incumbent: Start from the greedy sequence, instead of from the observed one (as published).
-        constants: Gives sharper constants K_t (T - 1,) for an episode, valid wherever its search and anchors come, or None.
-        time_limit_s: Seconds after which the best sequence so far is returned with its gap; None for no limit.
+        constants: Gives sharper constants K_t (T - 1,) for an episode, valid wherever its search and anchors
+            come, or None.
+        time_limit_s: Seconds after which the best sequence so far is returned with its gap; None for no
+            limit.
         node_limit: The same for nodes expanded.
 
     Raises:
@@ -66,12 +74,22 @@ class AStar(Search[CounterfactualReturn]):
         if batch < 1:
             raise ValueError(f"expected a batch of at least 1 node; got {batch}")
         self.anchors = MonteCarlo() if anchors is None else anchors
-        self.pooled, self.exact, self.lookahead, self.batch, self.incumbent = pooled, exact, lookahead, batch, incumbent
+        self.pooled, self.exact, self.lookahead, self.batch, self.incumbent = (
+            pooled,
+            exact,
+            lookahead,
+            batch,
+            incumbent,
+        )
         self.constants, self.time_limit_s, self.node_limit = constants, time_limit_s, node_limit
 
     @classmethod
-    def published(cls, anchors: Anchors | None = None, time_limit_s: float | None = None, node_limit: int | None = None) -> "AStar":
-        """The algorithm as in the paper: pooled anchors, Eq. 11 for each child, one node at a time, no shortcuts."""
+    def published(
+        cls, anchors: Anchors | None = None, time_limit_s: float | None = None, node_limit: int | None = None
+    ) -> "AStar":
+        """The algorithm as in the paper: pooled anchors, Eq. 11 for each child, one node at a time, no
+        shortcuts.
+        """
         return cls(anchors, True, False, True, 1, False, None, time_limit_s, node_limit)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -84,7 +102,8 @@ class AStar(Search[CounterfactualReturn]):
 
     @torch.no_grad()
     def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
-        """The same, from a sequence that is known already, (H,) long: the answer is at least as good, and less has to be expanded.
+        """The same, from a sequence that is known already, (H,) long: the answer is at least as good, and
+        less has to be expanded.
 
         Raises:
             UnboundedError: if the course or the reward knows no Lipschitz constant.
@@ -92,12 +111,23 @@ class AStar(Search[CounterfactualReturn]):
         """
         made = int((known != objective.observed).sum())
         if made > objective.changes:
-            raise ValueError(f"expected a sequence with at most {objective.changes} changes; got one with {made}")
+            raise ValueError(
+                f"expected a sequence with at most {objective.changes} changes; got one with {made}"
+            )
         began, effort = clock.perf_counter(), Effort()
         deadline = None if self.time_limit_s is None else began + self.time_limit_s
         lipschitz = value_constants(objective, None if self.constants is None else self.constants(objective))
         if nothing_open(objective):
-            return sequence_decision(objective, objective.observed, effort, clock.perf_counter() - began, search="astar", gap=0.0, anchors=0, distances=0)
+            return sequence_decision(
+                objective,
+                objective.observed,
+                effort,
+                clock.perf_counter() - began,
+                search="astar",
+                gap=0.0,
+                anchors=0,
+                distances=0,
+            )
         process = CounterfactualProcess(objective, effort)
         start = climb(process) if self.incumbent else objective.observed
         if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
@@ -107,7 +137,10 @@ class AStar(Search[CounterfactualReturn]):
         if self.pooled:
             chosen = [torch.unique(torch.cat(chosen), dim=0)] * process.horizon
         else:
-            chosen = [torch.cat([process.course.states[time : time + 1], states]) for time, states in enumerate(chosen)]
+            chosen = [
+                torch.cat([process.course.states[time : time + 1], states])
+                for time, states in enumerate(chosen)
+            ]
         bound = LipschitzBound(process, chosen, lipschitz, self.exact, deadline)
         frontier = _Frontier(bound, start, self.lookahead)
         stopped = self._run(frontier, effort, deadline)
@@ -133,7 +166,9 @@ class AStar(Search[CounterfactualReturn]):
                 return f"stopped after node_limit={self.node_limit} expanded nodes"
             if deadline is not None and clock.perf_counter() > deadline:
                 return f"stopped after time_limit_s={self.time_limit_s}"
-            frontier.expand(self.batch if self.node_limit is None else min(self.batch, self.node_limit - effort.expanded))
+            frontier.expand(
+                self.batch if self.node_limit is None else min(self.batch, self.node_limit - effort.expanded)
+            )
         return ""
 
 
@@ -151,7 +186,17 @@ class _Block:
     def split(self, size: int) -> tuple["_Block", "_Block"]:
         """The first `size` nodes, and the rest."""
         parts = (slice(0, size), slice(size, None))
-        first, rest = (_Block(self.time, self.spent, self.f[part], self.states[part], self.totals[part], self.sequences[part]) for part in parts)
+        first, rest = (
+            _Block(
+                self.time,
+                self.spent,
+                self.f[part],
+                self.states[part],
+                self.totals[part],
+                self.sequences[part],
+            )
+            for part in parts
+        )
         return first, rest
 
 
@@ -163,14 +208,29 @@ class _Frontier:
         self.bound, self.process, self.lookahead = bound, process, lookahead
         objective = process.objective
         self.sequence = sequence
-        self.value = float(objective(sequence)) if bool((sequence != objective.observed).any()) else objective.outcome()
+        self.value = (
+            float(objective(sequence))
+            if bool((sequence != objective.observed).any())
+            else objective.outcome()
+        )
         # Optimal means: up to this much, a thousand times above the rounding of the bounds.
-        self.tolerance = objective.rounding(1e-9, 1.0 + float(objective.rewards(objective.course.states).abs().sum()))
+        self.tolerance = objective.rounding(
+            1e-9, 1.0 + float(objective.rewards(objective.course.states).abs().sum())
+        )
         self._heap: list[tuple[float, int, _Block]] = []
         self._order = count()
         start = process.start
         self.root = float(self._bounded(start, 0, 0))
-        self._push(_Block(0, 0, start.new_full((1,), self.root), start, start.new_zeros(1), objective.observed.to(torch.int16).unsqueeze(0)))
+        self._push(
+            _Block(
+                0,
+                0,
+                start.new_full((1,), self.root),
+                start,
+                start.new_zeros(1),
+                objective.observed.to(torch.int16).unsqueeze(0),
+            )
+        )
 
     def top(self) -> float:
         """The largest f of an open node; minus infinity if none is open."""
@@ -187,7 +247,9 @@ class _Frontier:
         process.effort.expanded += len(block.f)
         if time == process.horizon - 1:
             last, action = process.final(block.states, torch.full_like(block.totals, spent))
-            self._offer(block.totals + last, block.sequences, action if time < block.sequences.shape[-1] else None)
+            self._offer(
+                block.totals + last, block.sequences, action if time < block.sequences.shape[-1] else None
+            )
             return
         rewards, other = process.rewards(block.states), process.others[time]
         kept = block.totals + process.kept(rewards, time)
@@ -197,17 +259,24 @@ class _Frontier:
             totals = (block.totals.unsqueeze(-1) + process.changed(rewards, time)).flatten()
             sequences = block.sequences.repeat_interleave(len(other), 0)
             sequences[:, time] = other.to(sequences).repeat(len(block.f))
-            self._receive(time + 1, spent + 1, block.f.repeat_interleave(len(other)), states, totals, sequences)
+            self._receive(
+                time + 1, spent + 1, block.f.repeat_interleave(len(other)), states, totals, sequences
+            )
 
-    def _receive(self, time: int, spent: int, parents: Tensor, states: Tensor, totals: Tensor, sequences: Tensor) -> None:
-        """Takes in children: leaves are compared with the incumbent, others are bounded and put into the queue."""
+    def _receive(
+        self, time: int, spent: int, parents: Tensor, states: Tensor, totals: Tensor, sequences: Tensor
+    ) -> None:
+        """Takes in children: leaves are compared with the incumbent, others are bounded and put into the
+        queue.
+        """
         self.process.effort.generated += len(states)
         if self.bound.fixed(time, spent) and time == self.process.horizon - 1:
             last, action = self.process.final(states, torch.full_like(totals, spent))
             self._offer(totals + last, sequences, action if time < sequences.shape[-1] else None)
             return
         if self.bound.fixed(time, spent):
-            # A rollout costs more than the distances to the anchors: only leaves that these do not rule out are rolled out.
+            # A rollout costs more than the distances to the anchors: only leaves that these do not rule out
+            # are rolled out.
             able = totals + self.bound.interpolated(states, time, [spent])[:, 0] > self.value + self.tolerance
             if able.any():
                 self._offer(totals[able] + self.process.to_go(states[able], time), sequences[able], None)

@@ -1,8 +1,8 @@
 """Random changes: what picking at random would have come to.
 
-Each of `count` sequences changes min(k, open steps) time steps, chosen uniformly, to other actions, chosen uniformly;
-the best of them is the answer, even where doing what was done is better. With the default of one sequence this is the
-plain baseline, and its mean over episodes is usually a loss.
+Each of `count` sequences changes min(k, open steps) time steps, chosen uniformly, to other actions, chosen
+uniformly; the best of them is the answer, even where doing what was done is better. With the default of one
+sequence this is the plain baseline, and its mean over episodes is usually a loss.
 
 Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 
@@ -16,19 +16,20 @@ All H * A of them are rolled out in one growing batch: step t adds A states to t
 
 Greedy changes: the best single change, again and again.
 
-Starting from the observed actions, each round looks at every sequence that differs from the current one at one time
-step and from the observed one in at most k, and moves to the best of them while that is an improvement. A step that
-was changed in an earlier round may be changed once more, or put back, when that pays. Nothing is proven: the answer is
-a local optimum, though where actions hardly interact it is close to the best.
+Starting from the observed actions, each round looks at every sequence that differs from the current one at
+one time step and from the observed one in at most k, and moves to the best of them while that is an
+improvement. A step that was changed in an earlier round may be changed once more, or put back, when that
+pays. Nothing is proven: the answer is a local optimum, though where actions hardly interact it is close to
+the best.
 
 Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 
 Top k: the k best single changes, made together.
 
-Each single change is judged as if it were the only one; the k best at k different time steps, as far as they are
-improvements, are then made at once. That ignores how changes interact, and how the best action at one step depends on
-another change. (Taking the k best pairs of time and action without asking for different time steps would often spend
-several changes on one step, and is weaker still.)
+Each single change is judged as if it were the only one; the k best at k different time steps, as far as they
+are improvements, are then made at once. That ignores how changes interact, and how the best action at one
+step depends on another change. (Taking the k best pairs of time and action without asking for different time
+steps would often spend several changes on one step, and is weaker still.)
 
 Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
@@ -56,8 +57,8 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         sequence: a', (H,) long.
 
     Returns:
-        (H, A): the return with the action at time t replaced by a; -inf where that is neither the observed action
-        nor one that it may be changed to, and at steps that are not open to change.
+        (H, A): the return with the action at time t replaced by a; -inf where that is neither the observed
+        action nor one that it may be changed to, and at steps that are not open to change.
     """
     objective = process.objective
     course, H, A = process.course, len(sequence), objective.actions
@@ -91,11 +92,15 @@ class GreedyChanges(Search[CounterfactualReturn]):
         began, effort = clock.perf_counter(), Effort()
         sequence = climb(CounterfactualProcess(objective, effort))
         gap = 0.0 if nothing_open(objective) else None
-        return sequence_decision(objective, sequence, effort, clock.perf_counter() - began, search="greedy_changes", gap=gap)
+        return sequence_decision(
+            objective, sequence, effort, clock.perf_counter() - began, search="greedy_changes", gap=gap
+        )
 
 
 def climb(process: CounterfactualProcess) -> Tensor:
-    """The greedy sequence, (H,) long; each round expands the current sequence and generates its neighbours."""
+    """The greedy sequence, (H,) long; each round expands the current sequence and generates its
+    neighbours.
+    """
     objective = process.objective
     observed = objective.observed
     sequence, value = observed, objective.outcome()
@@ -125,7 +130,9 @@ def nothing_open(objective: CounterfactualReturn) -> bool:
 
 @final
 class TopK(Search[CounterfactualReturn]):
-    """Makes the k best single changes at k different time steps; keeps the observed actions where the sum of them is worse."""
+    """Makes the k best single changes at k different time steps; keeps the observed actions where the sum of
+    them is worse.
+    """
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """The changed sequence; its gap is unknown unless nothing may be changed."""
@@ -142,7 +149,9 @@ class TopK(Search[CounterfactualReturn]):
             together = sequence.clone()
             together[times] = action[times]
             sequence = together if float(objective(together)) > least else sequence
-        return sequence_decision(objective, sequence, effort, clock.perf_counter() - began, search="top_k", gap=gap)
+        return sequence_decision(
+            objective, sequence, effort, clock.perf_counter() - began, search="top_k", gap=gap
+        )
 
 
 @final
@@ -169,7 +178,15 @@ class RandomChanges(Search[CounterfactualReturn]):
         """The best draw; its gap is unknown unless nothing may be changed."""
         began, effort, observed = clock.perf_counter(), Effort(), objective.observed
         if nothing_open(objective):
-            return sequence_decision(objective, observed, effort, clock.perf_counter() - began, search="random_changes", gap=0.0, draws=self.count)
+            return sequence_decision(
+                objective,
+                observed,
+                effort,
+                clock.perf_counter() - began,
+                search="random_changes",
+                gap=0.0,
+                draws=self.count,
+            )
         draws = stream(self.seed, objective.situation.identity)
         free = objective.open
         order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
@@ -180,9 +197,22 @@ class RandomChanges(Search[CounterfactualReturn]):
         values = ranked(objective(sequences))
         drawn, reason = sequences[int(values.argmax())], ""
         if not bool(values.isfinite().any()):
-            drawn, reason = observed, f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done"
+            drawn, reason = (
+                observed,
+                f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done",
+            )
         spent = clock.perf_counter() - began
-        return sequence_decision(objective, drawn, effort, spent, search="random_changes", gap=None, reason=reason, declines=self.declines, draws=self.count)
+        return sequence_decision(
+            objective,
+            drawn,
+            effort,
+            spent,
+            search="random_changes",
+            gap=None,
+            reason=reason,
+            declines=self.declines,
+            draws=self.count,
+        )
 
 
 def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:
@@ -192,4 +222,8 @@ def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generat
         # Adding 1 ... A - 1 modulo A reaches each other action once, so the draw is uniform over them.
         shift = torch.randint(1, objective.actions, times.shape, generator=draws).to(times.device)
         return (objective.observed[times] + shift) % objective.actions
-    return torch.multinomial(choices.flatten(0, 1).to(torch.float64).cpu(), 1, generator=draws).view(times.shape).to(times.device)
+    return (
+        torch.multinomial(choices.flatten(0, 1).to(torch.float64).cpu(), 1, generator=draws)
+        .view(times.shape)
+        .to(times.device)
+    )

@@ -1,26 +1,30 @@
 """Branch and bound over change events, with a certified model of their joint gain.
 
-Sought is the set E of at most k events (t, a), one a time step, with the largest return. A node is a path on which some
-changes have been made, all before the node's open time steps; m more may follow. At a node,
+Sought is the set E of at most k events (t, a), one a time step, with the largest return. A node is a path on
+which some changes have been made, all before the node's open time steps; m more may follow. At a node,
 
 1. every single event is rolled out exactly; if m = 1, that closes the node;
 2. a certified model bounds what a set of them gains (`gain_bound`): gain(E) <= sum of D(e) + sum of W(e, f);
 3. the sets that look best in the model are rolled out, which gives the incumbent;
-4. events, then sets, whose bound does not exceed the incumbent are dropped (`event_sets`); with fewer events the model
-   is tighter, and is made again where that may help; if few sets are left, they are rolled out, best bound first;
-5. else the node branches on the first event of the sets that are left: each child is re-centred on its own path, where
+4. events, then sets, whose bound does not exceed the incumbent are dropped (`event_sets`); with fewer events
+  the model
+   is tighter, and is made again where that may help; if few sets are left, they are rolled out, best bound
+   first;
+5. else the node branches on the first event of the sets that are left: each child is re-centred on its own
+  path, where
    only the interaction of the changes still unknown has to be bounded.
 
-Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the incumbent.
+Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the
+incumbent.
 
-The model needs a reward that is linear in the states, and a course that bounds its curvature. Where one is missing, or the
-bound at the root is more than `looseness` times the largest gain or loss seen, A* searches instead, which needs Lipschitz constants;
-where those are missing too, greedy changes. The decision says so (`fallback`, and its reason). The root's work is kept: the
-fallback has what is left of the limits, A* begins with the root's best sequence, and the answer is the better of the two, under
-the lower of the two bounds.
+The model needs a reward that is linear in the states, and a course that bounds its curvature. Where one is
+missing, or the bound at the root is more than `looseness` times the largest gain or loss seen, A* searches
+instead, which needs Lipschitz constants; where those are missing too, greedy changes. The decision says so
+(`fallback`, and its reason). The root's work is kept: the fallback has what is left of the limits, A* begins
+with the root's best sequence, and the answer is the better of the two, under the lower of the two bounds.
 
-Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it by more
-than 1e-9 times max(1, |observed return|). An optimum is proven up to that, and its gap is then 0.
+Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it
+by more than 1e-9 times max(1, |observed return|). An optimum is proven up to that, and its gap is then 0.
 
 Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
@@ -52,9 +56,10 @@ class BranchAndBound(Search[CounterfactualReturn]):
         leaves: Most sets of one node that are rolled out rather than branched on.
         events: Most events at one node; memory grows with its square. Beyond it, the fallback searches.
         pool: Most open nodes kept; those of least bound are given up first, and the gap then covers them.
-        looseness: The largest bound at the root, in multiples of the largest gain of a set or loss of a single change seen, that is still searched.
-        time_limit_s: Seconds after which the best sequence so far is returned with its gap, None for no limit;
-            looked at between nodes, so that the root is always done.
+        looseness: The largest bound at the root, in multiples of the largest gain of a set or loss of a
+            single change seen, that is still searched.
+        time_limit_s: Seconds after which the best sequence so far is returned with its gap, None for no
+            limit; looked at between nodes, so that the root is always done.
         node_limit: The same for nodes expanded.
         fallback: What searches where the model says nothing; None for A* as it comes, under the same limits.
 
@@ -73,9 +78,21 @@ class BranchAndBound(Search[CounterfactualReturn]):
         fallback: Search[CounterfactualReturn] | None = None,
     ) -> None:
         if min(leaves, events, pool) < 1 or looseness < 1:
-            raise ValueError(f"expected leaves, events, pool and looseness of at least 1; got {leaves}, {events}, {pool}, {looseness}")
-        self.leaves, self.events, self.pool, self.looseness, self.time_limit_s, self.node_limit = leaves, events, pool, looseness, time_limit_s, node_limit
-        self.fallback = AStar(time_limit_s=time_limit_s, node_limit=node_limit) if fallback is None else fallback
+            raise ValueError(
+                f"expected leaves, events, pool and looseness of at least 1; got {leaves}, {events}, {pool}, "
+                f"{looseness}"
+            )
+        self.leaves, self.events, self.pool, self.looseness, self.time_limit_s, self.node_limit = (
+            leaves,
+            events,
+            pool,
+            looseness,
+            time_limit_s,
+            node_limit,
+        )
+        self.fallback = (
+            AStar(time_limit_s=time_limit_s, node_limit=node_limit) if fallback is None else fallback
+        )
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -85,7 +102,9 @@ class BranchAndBound(Search[CounterfactualReturn]):
         refused = self._refusal(objective)
         if refused:
             return self._fall_back(objective, refused, began, effort)
-        tree = EventTree(objective, effort, Limits(self.leaves, self.pool, self.looseness, deadline, self.node_limit))
+        tree = EventTree(
+            objective, effort, Limits(self.leaves, self.pool, self.looseness, deadline, self.node_limit)
+        )
         stopped = tree.run()
         if tree.loose:
             return self._fall_back(objective, tree.loose, began, effort, tree)
@@ -116,8 +135,17 @@ class BranchAndBound(Search[CounterfactualReturn]):
         count = int(objective.choices.sum())
         return f"{count} single changes are more than events={self.events}" if count > self.events else ""
 
-    def _fall_back(self, objective: CounterfactualReturn, why: str, began: float, effort: Effort, tree: EventTree | None = None) -> Decision:
-        """The fallback's decision, which says why it was asked, or what the tree knew where that is better."""
+    def _fall_back(
+        self,
+        objective: CounterfactualReturn,
+        why: str,
+        began: float,
+        effort: Effort,
+        tree: EventTree | None = None,
+    ) -> Decision:
+        """The fallback's decision, which says why it was asked, or what the tree knew where that is
+        better.
+        """
         known = objective.observed if tree is None else tree.sequence
         search = self._limited(clock.perf_counter() - began, effort.expanded)
         try:
@@ -133,21 +161,45 @@ class BranchAndBound(Search[CounterfactualReturn]):
         if tree is not None:
             bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
             if tree.observed + tree.best > decision.value + tree.tolerance:
-                decision = sequence_decision(objective, known, Effort(), 0.0, search=used, gap=None, reason=decision.reason)
-            gap = None if bound == torch.inf else bound - decision.value if bound > decision.value + tree.tolerance else 0.0
-            kept |= {} if tree.bound == torch.inf else {"root_bound": min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)}
-        reason = f"branch_and_bound fell back to {used}: {why}" + (f"; {decision.reason}" if decision.reason else "")
+                decision = sequence_decision(
+                    objective, known, Effort(), 0.0, search=used, gap=None, reason=decision.reason
+                )
+            gap = (
+                None
+                if bound == torch.inf
+                else bound - decision.value
+                if bound > decision.value + tree.tolerance
+                else 0.0
+            )
+            kept |= (
+                {}
+                if tree.bound == torch.inf
+                else {
+                    "root_bound": min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
+                }
+            )
+        reason = f"branch_and_bound fell back to {used}: {why}" + (
+            f"; {decision.reason}" if decision.reason else ""
+        )
         trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
         return replace(decision, trace=trace, reason=reason, seconds=clock.perf_counter() - began)
 
     def _limited(self, spent: float, expanded: int) -> Search[CounterfactualReturn]:
         """The fallback with what is left of the limits; a search of another kind as it is."""
-        if not isinstance(self.fallback, AStar | Exhaustive) or (self.time_limit_s is None and self.node_limit is None):
+        if not isinstance(self.fallback, AStar | Exhaustive) or (
+            self.time_limit_s is None and self.node_limit is None
+        ):
             return self.fallback
         limited = copy(self.fallback)
         if self.time_limit_s is not None:
             own = torch.inf if limited.time_limit_s is None else limited.time_limit_s
             limited.time_limit_s = max(0.0, min(own, self.time_limit_s - spent))
         if self.node_limit is not None and isinstance(limited, AStar):
-            limited.node_limit = max(0, min(self.node_limit - expanded, self.node_limit if limited.node_limit is None else limited.node_limit))
+            limited.node_limit = max(
+                0,
+                min(
+                    self.node_limit - expanded,
+                    self.node_limit if limited.node_limit is None else limited.node_limit,
+                ),
+            )
         return limited

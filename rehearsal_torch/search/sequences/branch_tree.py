@@ -40,7 +40,9 @@ class Limits:
 
 @dataclass(order=True)
 class _Node:
-    """A path with changes made, ordered by falling bound (`rank` is minus the bound, as a gain over the observed return)."""
+    """A path with changes made, ordered by falling bound (`rank` is minus the bound, as a gain over the
+    observed return).
+    """
 
     rank: float
     tie: int
@@ -65,18 +67,26 @@ class EventTree:
         assert isinstance(objective.reward, LinearReward)
         self.effort, self.limits, self.observed = effort, limits, objective.outcome()
         self.open, self.choices = objective.open.tolist(), objective.choices
-        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(objective.course.states)
+        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(
+            objective.course.states
+        )
         self.course, self.gradient = objective.course, gradient
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
         self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0
         self._ties, self._given_up = count(), -torch.inf
         left = min(objective.changes, len(self.open))
-        self._heap = [_Node(-torch.inf, next(self._ties), self.course.states, objective.observed, 0.0, left, -1)] if left else []
+        self._heap = (
+            [_Node(-torch.inf, next(self._ties), self.course.states, objective.observed, 0.0, left, -1)]
+            if left
+            else []
+        )
 
     @property
     def bound(self) -> float:
-        """The most that any set of changes can gain over the observed return; infinite where the root's model says nothing."""
+        """The most that any set of changes can gain over the observed return; infinite where the root's model
+        says nothing.
+        """
         return torch.inf if not self.modelled else max(self.best, self.root)
 
     def gap(self) -> float:
@@ -89,7 +99,11 @@ class EventTree:
         while self._heap and -self._heap[0].rank > self.best + self.tolerance:
             if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
                 return f"stopped after node_limit={self.limits.nodes} expanded nodes"
-            if self.limits.deadline is not None and clock.perf_counter() > self.limits.deadline and self.recentred:
+            if (
+                self.limits.deadline is not None
+                and clock.perf_counter() > self.limits.deadline
+                and self.recentred
+            ):
                 return "stopped after time_limit_s"
             self._expand(heapq.heappop(self._heap))
             if self.loose:
@@ -98,7 +112,9 @@ class EventTree:
 
     def _expand(self, node: _Node) -> None:
         times = [time for time in self.open if time > node.after]
-        events = change_events(self.course, self.gradient, node.path, node.kept, times, self.effort, self.choices)
+        events = change_events(
+            self.course, self.gradient, node.path, node.kept, times, self.effort, self.choices
+        )
         events = replace(events, gains=ranked(events.gains))
         left, first = min(node.left, len(times)), not self.recentred
         self.recentred += 1
@@ -125,7 +141,10 @@ class EventTree:
         self._roll_out(node, events, model.promising(BEAM))
         size = max(self.best, float(events.gains.abs().max()))
         if first and self.root > self.limits.looseness * size + self.tolerance:
-            self.loose = f"its bound of the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} times the largest gain or loss, {size:.6g}"
+            self.loose = (
+                f"its bound of the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} "
+                f"times the largest gain or loss, {size:.6g}"
+            )
             return
         events, model = self._sieve(node, events, model)
         found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
@@ -133,7 +152,9 @@ class EventTree:
         before = len(bound.gains)
         while not found.complete and len(events.gains) <= SHRUNK * before:
             before = len(events.gains)
-            events, model = self._sieve(node, events, SetModel(gain_bound(self.course, self.gradient, events, left), events.times))
+            events, model = self._sieve(
+                node, events, SetModel(gain_bound(self.course, self.gradient, events, left), events.times)
+            )
             found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
             self.effort.expanded += found.grown
         if not found.complete:
@@ -182,8 +203,15 @@ class EventTree:
             kept[time] = events.actions[place]
             rank = max(node.rank, -(node.gain + float(bounds[place])))
             gain = node.gain + float(events.gains[place])
-            heapq.heappush(self._heap, _Node(rank, next(self._ties), node.path + events.effects[place], kept, gain, node.left - 1, time))
+            heapq.heappush(
+                self._heap,
+                _Node(
+                    rank, next(self._ties), node.path + events.effects[place], kept, gain, node.left - 1, time
+                ),
+            )
         if len(self._heap) > self.limits.pool:
             kept_nodes = heapq.nsmallest(self.limits.pool, self._heap)
-            self._given_up = max(self._given_up, -min(set_.rank for set_ in self._heap if set_ > kept_nodes[-1]))
+            self._given_up = max(
+                self._given_up, -min(set_.rank for set_ in self._heap if set_ > kept_nodes[-1])
+            )
             self._heap = kept_nodes

@@ -1,13 +1,16 @@
 """Change events: the single changes of a path, and what each does by itself.
 
-Given a path of a course under actions o, the event e = (t, a) replaces o_t by a and keeps all later actions. Its states
+Given a path of a course under actions o, the event e = (t, a) replaces o_t by a and keeps all later actions.
+Its states
 
     x_{t+1} = F_t(c_t, a),    x_{q+1} = F_q(x_q, o_q),
 
-are rolled out for all events at once, in one batch that grows by A - 1 rows a time step: T^2 (A - 1) / 2 network
-evaluations. For a return that is linear in the states this gives the gain D(e) = sum_q r.(x_q - c_q) exactly.
+are rolled out for all events at once, in one batch that grows by A - 1 rows a time step: T^2 (A - 1) / 2
+network evaluations. For a return that is linear in the states this gives the gain D(e) = sum_q r.(x_q - c_q)
+exactly.
 
-Source: ours; the last step of the search of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, done for every t at once.
+Source: ours; the last step of the search of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, done for every t at
+once.
 """
 
 from dataclasses import dataclass
@@ -59,7 +62,9 @@ class ChangeEvents:
         return self._bounds[time], self._bounds[time + 1]
 
     def reach(self, time: int, count: int) -> Tensor:
-        """How far 0, 1 ... count events can displace the path at a time, as sums of their own displacements, (count + 1,)."""
+        """How far 0, 1 ... count events can displace the path at a time, as sums of their own displacements,
+        (count + 1,).
+        """
         largest = self.norms.new_zeros(len(self.path))
         largest.scatter_reduce_(0, self.times, self.norms[:, time], "amax")
         top = largest.topk(min(count, len(largest))).values.cumsum(0)
@@ -68,11 +73,24 @@ class ChangeEvents:
 
     def only(self, places: Tensor) -> "ChangeEvents":
         """Some of the events, (m,) long and rising."""
-        return ChangeEvents(self.path, self.kept, self.times[places], self.actions[places], self.effects[places], self.gains[places])
+        return ChangeEvents(
+            self.path,
+            self.kept,
+            self.times[places],
+            self.actions[places],
+            self.effects[places],
+            self.gains[places],
+        )
 
 
 def change_events(
-    course: Course, gradient: Tensor, path: Tensor, kept: Tensor, times: list[int], effort: Effort, choices: Tensor | None = None
+    course: Course,
+    gradient: Tensor,
+    path: Tensor,
+    kept: Tensor,
+    times: list[int],
+    effort: Effort,
+    choices: Tensor | None = None,
 ) -> ChangeEvents:
     """All events at some times.
 
@@ -90,7 +108,11 @@ def change_events(
     for time in range(times[0] if times else horizon - 1, horizon - 1):
         rows = [course.step(moving, time, kept[time])] if len(moving) else []
         if time in times:
-            others = every[every != kept[time]] if choices is None else every[(every != kept[time]) & choices[time]]
+            others = (
+                every[every != kept[time]]
+                if choices is None
+                else every[(every != kept[time]) & choices[time]]
+            )
             rows.append(course.branch(path[time : time + 1], time, others)[0])
             what.append(others)
             when.append(torch.full_like(others, time))
@@ -104,17 +126,22 @@ def change_events(
         effects[: len(rows_), time] = rows_ - path[time]
     gains = (effects @ gradient).sum(-1)
     empty = kept[:0]
-    return ChangeEvents(path, kept, torch.cat(when) if when else empty, torch.cat(what) if what else empty, effects, gains)
+    return ChangeEvents(
+        path, kept, torch.cat(when) if when else empty, torch.cat(what) if what else empty, effects, gains
+    )
 
 
-def roll_out(course: Course, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort) -> tuple[Tensor, Tensor]:
+def roll_out(
+    course: Course, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort
+) -> tuple[Tensor, Tensor]:
     """Exact gains of sets of events at different times.
 
     Args:
         course: The maps.
         gradient: r, (D,).
         events: The events.
-        sets: Places of each set's events in the order of time, -1 after the last, (N, m) long; N and m at least 1.
+        sets: Places of each set's events in the order of time, -1 after the last, (N, m) long; N and m at
+            least 1.
         effort: Where evaluations are counted.
 
     Returns:
@@ -133,7 +160,12 @@ def roll_out(course: Course, gradient: Tensor, events: ChangeEvents, sets: Tenso
         start, count = events.path[time], joined[time]
         moving = torch.cat([moving, start.expand(count - len(moving), -1)])
         actions = sequences[order[:count], time]
-        moving = torch.cat([course.step(rows, time, taken) for rows, taken in zip(moving.split(ROWS), actions.split(ROWS), strict=True)])
+        moving = torch.cat(
+            [
+                course.step(rows, time, taken)
+                for rows, taken in zip(moving.split(ROWS), actions.split(ROWS), strict=True)
+            ]
+        )
         effort.network_evaluations += count
         gains[order[:count]] += (moving - events.path[time + 1]) @ gradient
     return gains, sequences

@@ -1,17 +1,18 @@
 """The counterfactual decision process, in batches.
 
-Given an observed episode and a limit of k changes, a node (x, l, t) is a state x at time t on a path that has made l
-changes so far. Keeping the observed action leads to (F_t(x, a_t), l, t + 1); each of the other actions, where l < k
-and step t is open, leads to (F_t(x, a), l + 1, t + 1). Once no change is left or no open step ahead, the rest of the
-path is fixed, and its reward J_t(x) is found by one rollout under the observed actions.
+Given an observed episode and a limit of k changes, a node (x, l, t) is a state x at time t on a path that has
+made l changes so far. Keeping the observed action leads to (F_t(x, a_t), l, t + 1); each of the other
+actions, where l < k and step t is open, leads to (F_t(x, a), l + 1, t + 1). Once no change is left or no open
+step ahead, the rest of the path is fixed, and its reward J_t(x) is found by one rollout under the observed
+actions.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-8; the exact reward-to-go is ours.
 
 Answers of the searches over action sequences.
 
-Whatever searched, the answer is an action sequence, judged by the same objective in the same way: its return, the
-observed return, and how much work it took. The effective branching factor b of a search that expanded N nodes of
-an episode of T steps solves
+Whatever searched, the answer is an action sequence, judged by the same objective in the same way: its return,
+the observed return, and how much work it took. The effective branching factor b of a search that expanded N
+nodes of an episode of T steps solves
 
     N = 1 + b + b^2 + ... + b^T.
 
@@ -65,9 +66,11 @@ def sequence_decision(
         effort: What the search has spent.
         seconds: Wall-clock time of the search.
         search: The search's name.
-        gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None where nothing is known.
+        gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None
+            where nothing is known.
         reason: What the reader must know.
-        declines: Whether a sequence that is no better than the observed one by the model's own estimate is given up; otherwise it bears a warning.
+        declines: Whether a sequence that is no better than the observed one by the model's own estimate is
+            given up; otherwise it bears a warning.
         trace: Further plain values.
     """
     observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
@@ -76,7 +79,10 @@ def sequence_decision(
     value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
     finite = math.isfinite(value)
     if changed and not finite:
-        changed, reason = [], f"the best sequence found has the return {value}: the model has no number for it"
+        changed, reason = (
+            [],
+            f"the best sequence found has the return {value}: the model has no number for it",
+        )
     elif changed and not value > outcome:
         said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
         if declines:
@@ -98,7 +104,9 @@ def sequence_decision(
         status="recommended" if changed else "no_action" if finite else "refused",
         estimate=_return(value),
         baseline=_return(outcome),
-        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True)) if changed else {},
+        doses=dict(zip(names, map(tuple, objective.surrogate.doses(sequence[changed]).tolist()), strict=True))
+        if changed
+        else {},
         warnings=warnings,
         reason=reason or quiet,
         trace={**found, **trace},
@@ -134,17 +142,24 @@ class CounterfactualProcess:
     Args:
         objective: The episode, its reward and its limit of changes.
         effort: Where evaluations are counted.
-        dtype: Precision of states and rewards; float32 only where the course offers it, else the course's own.
+        dtype: Precision of states and rewards; float32 only where the course offers it, else the course's
+            own.
 
     Attributes:
-        baseline: What is left out of the reward of each step, in the reward's unit: 0, but in float32 that of the observed states where it is so large
-            that differences would be rounded away.
+        baseline: What is left out of the reward of each step, in the reward's unit: 0, but in float32 that of
+            the observed states where it is so large that differences would be rounded away.
     """
 
-    def __init__(self, objective: CounterfactualReturn, effort: Effort, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(
+        self, objective: CounterfactualReturn, effort: Effort, dtype: torch.dtype = torch.float64
+    ) -> None:
         self.objective, self.effort = objective, effort
         course = objective.course
-        self.course = course.to(dtype) if isinstance(course, LocationScaleCourse) and course.states.dtype != dtype else course
+        self.course = (
+            course.to(dtype)
+            if isinstance(course, LocationScaleCourse) and course.states.dtype != dtype
+            else course
+        )
         self.horizon, self.changes, self.acts = objective.horizon, objective.changes, objective.reward.acts
         self.others = [objective.alternatives(time) for time in range(len(objective.observed))]
         free = [time for time, other in enumerate(self.others) if len(other)]
@@ -213,7 +228,9 @@ class CounterfactualProcess:
         return total
 
     def _linear(self) -> tuple[Tensor, Tensor] | None:
-        """Slope (D, 1) and intercept (1,) of a reward that is affine in the course's coordinates: one product a state."""
+        """Slope (D, 1) and intercept (1,) of a reward that is affine in the course's coordinates: one product
+        a state.
+        """
         reward, surrogate = self.objective.reward, self.objective.surrogate
         if not isinstance(reward, LinearReward):
             return None

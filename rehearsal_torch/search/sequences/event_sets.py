@@ -1,15 +1,16 @@
 """Sets of events that may still be better than what is known.
 
-Given gains D(e) and pair bounds W(e, f) with gain(E) <= sum D + sum W for all sets of at most m events at different times
-(`gain_bound`), find all sets whose bound exceeds a threshold. Let A_P(f) = D(f) + sum over e in P of W(e, f). If j more
-events, later than all of P, are added to P, their mutual pairs are shared out by halves, so that
+Given gains D(e) and pair bounds W(e, f) with gain(E) <= sum D + sum W for all sets of at most m events at
+different times (`gain_bound`), find all sets whose bound exceeds a threshold. Let A_P(f) = D(f) + sum over e
+in P of W(e, f). If j more events, later than all of P, are added to P, their mutual pairs are shared out by
+halves, so that
 
     gain <= S(P) + sum over the j best time steps of max(0, max_{f there} (A_P(f) + H(f) / 2)),
 
 with H(f) the sum of the j - 1 largest of max(0, max W(f, f')) over the other open time steps. Two uses:
 
-- sieve: P = {e}, with the others at any other time; events that cannot be part of a better set are dropped, which lowers
-  the maxima for the rest, until nothing changes;
+- sieve: P = {e}, with the others at any other time; events that cannot be part of a better set are dropped,
+  which lowers the maxima for the rest, until nothing changes;
 - layers: sets grow event by event in the order of time, a whole layer in one batch.
 
 Source: ours; the knapsack-like relaxation is the standard one of branch and bound.
@@ -31,7 +32,8 @@ class EventSets:
         sets: Events of each set in the order of time, -1 where a set has fewer than m, (N, m) long.
         bounds: Upper bound of each set's gain, (N,).
         complete: Whether these are all sets above the threshold; if not, there are more than were allowed.
-        firsts: For each event, an upper bound over all sets of two or more whose first event it is, -inf where none is above the threshold, (n,).
+        firsts: For each event, an upper bound over all sets of two or more whose first event it is, -inf
+            where none is above the threshold, (n,).
         grown: How many sets were extended.
     """
 
@@ -51,7 +53,13 @@ class SetModel:
     """
 
     def __init__(self, bound: GainBound, times: Tensor) -> None:
-        self.bound, self.gains, self.pairs, self.changes, self.times = bound, bound.gains, bound.pairs, bound.changes, times
+        self.bound, self.gains, self.pairs, self.changes, self.times = (
+            bound,
+            bound.gains,
+            bound.pairs,
+            bound.changes,
+            times,
+        )
         slots, place = torch.unique(times, return_inverse=True)
         counts = torch.bincount(place, minlength=len(slots))
         start = counts.cumsum(0) - counts
@@ -62,7 +70,9 @@ class SetModel:
         self.mutual = self._slotwise(self.pairs).clamp_min_(0)
 
     def sieve(self, threshold: float) -> tuple[Tensor, Tensor]:
-        """The events that may be part of a set with a gain above the threshold, and each event's bound, (n',) long, (n,)."""
+        """The events that may be part of a set with a gain above the threshold, and each event's bound, (n',)
+        long, (n,).
+        """
         j = self.changes - 1
         half = self._half(j, self.mutual) if j > 1 else torch.zeros_like(self.gains)
         score = self.gains.unsqueeze(0) + self.pairs + half
@@ -94,14 +104,19 @@ class SetModel:
         return EventSets(torch.cat(found), torch.cat(bounds), True, firsts, extended)
 
     def promising(self, width: int) -> Tensor:
-        """At most `width` sets of m events that look best in the model without its rest, (N, m) long: a beam over the layers."""
+        """At most `width` sets of m events that look best in the model without its rest, (N, m) long: a beam
+        over the layers.
+        """
         sets = torch.zeros(1, 0, dtype=torch.long, device=self.times.device)
         totals, scores = self.gains.new_zeros(1), self.gains.unsqueeze(0)
         likely = self.pairs - self.bound.rest - self.bound.rest.mT
         for _ in range(min(self.changes, self.slots)):
             # Any order of growth finds a set; sorting afterwards merges what was found twice.
             best = (totals.unsqueeze(1) + scores).flatten().topk(min(4 * width, scores.numel()))
-            row, event = best.indices[best.values > -torch.inf].div(len(self.gains), rounding_mode="floor"), best.indices % len(self.gains)
+            row, event = (
+                best.indices[best.values > -torch.inf].div(len(self.gains), rounding_mode="floor"),
+                best.indices % len(self.gains),
+            )
             event = event[best.values > -torch.inf]
             sets = torch.cat([sets[row], event.unsqueeze(1)], 1).sort(1).values
             totals, scores = totals[row] + scores[row, event], scores[row] + likely[event]
@@ -110,17 +125,22 @@ class SetModel:
             sets, totals, scores = sets[keep], totals[first[keep]], scores[first[keep]]
         return torch.nn.functional.pad(sets, (0, self.changes - sets.shape[1]), value=-1)
 
-    def _grow(self, sets: Tensor, totals: Tensor, scores: Tensor, left: int, threshold: float, most: int) -> tuple[Tensor, Tensor, Tensor] | None:
+    def _grow(
+        self, sets: Tensor, totals: Tensor, scores: Tensor, left: int, threshold: float, most: int
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
         """Rows and events of all sets grown by one, with their bounds; None if there are more than `most`."""
         rows, events, ceilings, count = [], [], [], 0
         last = self.slot[sets[:, -1]] if sets.shape[1] else torch.full((len(sets),), -1, device=sets.device)
         later = self._later(left - 1)
-        for part in torch.arange(len(sets), device=sets.device).split(max(1, 1_000_000 // (1 + len(self.gains) * max(1, left)))):
+        for part in torch.arange(len(sets), device=sets.device).split(
+            max(1, 1_000_000 // (1 + len(self.gains) * max(1, left)))
+        ):
             open_ = self.slot > last[part].unsqueeze(1)
             score = scores[part].masked_fill(~open_, -torch.inf)
             ceiling = totals[part].unsqueeze(1) + score
             if left > 1:
-                # After f, left - 1 further events at later steps: each of those best steps is maximised on its own.
+                # After f, left - 1 further events at later steps: each of those best steps is maximised on
+                # its own.
                 ahead = self._slotwise(score + 0.5 * later[last[part] + 1]).clamp_min_(0)
                 ceiling = ceiling + 0.5 * later[last[part] + 1] + _best_after(ahead, left - 1)[:, self.slot]
             row, event = (ceiling > threshold).nonzero(as_tuple=True)
@@ -136,7 +156,9 @@ class SetModel:
         """H(f) of `others` further events at slots from s on, (slots + 1, n)."""
         if others < 1:
             return self.gains.new_zeros(self.slots + 1, len(self.gains))
-        return torch.stack([self._half(others + 1, self.mutual[:, slot:]) * 2 for slot in range(self.slots + 1)])
+        return torch.stack(
+            [self._half(others + 1, self.mutual[:, slot:]) * 2 for slot in range(self.slots + 1)]
+        )
 
     def _half(self, events: int, mutual: Tensor) -> Tensor:
         """H(f) / 2 where `events` are added in all, (n,)."""
@@ -166,5 +188,7 @@ def _best_after(values: Tensor, count: int) -> Tensor:
 def _distinct(sets: Tensor) -> tuple[Tensor, Tensor]:
     """The different rows, and where each stands first."""
     rows, place = torch.unique(sets, dim=0, return_inverse=True)
-    first = torch.full((len(rows),), len(sets), device=sets.device).scatter_reduce_(0, place, torch.arange(len(sets), device=sets.device), "amin")
+    first = torch.full((len(rows),), len(sets), device=sets.device).scatter_reduce_(
+        0, place, torch.arange(len(sets), device=sets.device), "amin"
+    )
     return rows, first

@@ -4,8 +4,9 @@ Given an episode of T steps, A actions and a limit of k changes, the search tree
 
     sum over t < T of sum over l <= k of C(t, l) (A - 1)^l
 
-nodes (fewer where steps are fixed). Each is evaluated once, in batches: nodes that may still change are expanded time
-step by time step in blocks of bounded size; once the last change is made, the rest of the path is one rollout.
+nodes (fewer where steps are fixed). Each is evaluated once, in batches: nodes that may still change are
+expanded time step by time step in blocks of bounded size; once the last change is made, the rest of the path
+is one rollout.
 
 Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4; the blocks are ours.
 """
@@ -31,11 +32,12 @@ class Exhaustive(Search[CounterfactualReturn]):
 
     Args:
         chunk: Most nodes expanded at once; memory grows with chunk * A * T.
-        precision: "float64", or "float32" for about twice the speed: the best candidates are then judged again in
-            float64, and the optimum is proven up to ten times the rounding seen on them. A course without a float32
-            form is searched in its own precision.
+        precision: "float64", or "float32" for about twice the speed: the best candidates are then judged
+            again in float64, and the optimum is proven up to ten times the rounding seen on them. A course
+            without a float32 form is searched in its own precision.
         node_limit: Largest tree that is searched at all.
-        time_limit_s: Seconds after which the best sequence so far is returned, without proof; None for no limit.
+        time_limit_s: Seconds after which the best sequence so far is returned, without proof; None for no
+            limit.
         finalists: How many candidates are judged again.
 
     Raises:
@@ -43,13 +45,27 @@ class Exhaustive(Search[CounterfactualReturn]):
     """
 
     def __init__(
-        self, chunk: int = 2048, precision: str = "float64", node_limit: int = 100_000_000, time_limit_s: float | None = None, finalists: int = 64
+        self,
+        chunk: int = 2048,
+        precision: str = "float64",
+        node_limit: int = 100_000_000,
+        time_limit_s: float | None = None,
+        finalists: int = 64,
     ) -> None:
         if precision not in PRECISIONS:
             raise ValueError(f"expected a precision of {', '.join(PRECISIONS)}; got {precision!r}")
         if min(chunk, node_limit, finalists) < 1:
-            raise ValueError(f"expected chunk, node_limit and finalists of at least 1; got {chunk}, {node_limit}, {finalists}")
-        self.chunk, self.precision, self.node_limit, self.time_limit_s, self.finalists = chunk, precision, node_limit, time_limit_s, finalists
+            raise ValueError(
+                f"expected chunk, node_limit and finalists of at least 1; got {chunk}, {node_limit}, "
+                f"{finalists}"
+            )
+        self.chunk, self.precision, self.node_limit, self.time_limit_s, self.finalists = (
+            chunk,
+            precision,
+            node_limit,
+            time_limit_s,
+            finalists,
+        )
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -63,22 +79,38 @@ class Exhaustive(Search[CounterfactualReturn]):
         nodes = sum(layers)
         if nodes > self.node_limit:
             raise ValueError(
-                f"expected a search tree of at most node_limit={self.node_limit:,} nodes; got {nodes:,} (T={objective.horizon}, "
-                f"A={objective.actions}, k={objective.changes}): raise node_limit, lower the changes, or use branch_and_bound or astar"
+                f"expected a search tree of at most node_limit={self.node_limit:,} nodes; got {nodes:,} "
+                f"(T={objective.horizon}, "
+                f"A={objective.actions}, k={objective.changes}): raise node_limit, lower the changes, or use "
+                "branch_and_bound or astar"
             )
         effort = Effort()
         process = CounterfactualProcess(objective, effort, PRECISIONS[self.precision])
         best = _Finalists(self.finalists, objective.observed)
         finished = self._enumerate(process, best, began)
         value, sequence, gap, rounding = best.judged(objective, process.baseline * process.horizon)
-        if not value > objective.outcome() + objective.rounding(1e-12, 1 + abs(value)):  # better by rounding alone is no improvement
+        if not value > objective.outcome() + objective.rounding(
+            1e-12, 1 + abs(value)
+        ):  # better by rounding alone is no improvement
             sequence = objective.observed
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
-        reason = "" if finished else f"stopped after time_limit_s={self.time_limit_s}; the sequences left out may be better"
+        reason = (
+            ""
+            if finished
+            else f"stopped after time_limit_s={self.time_limit_s}; the sequences left out may be better"
+        )
         spent = clock.perf_counter() - began
         return sequence_decision(
-            objective, sequence, effort, spent, search="exhaustive", gap=gap if finished else None, reason=reason, nodes=nodes, rounding=rounding
+            objective,
+            sequence,
+            effort,
+            spent,
+            search="exhaustive",
+            gap=gap if finished else None,
+            reason=reason,
+            nodes=nodes,
+            rounding=rounding,
         )
 
     def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", began: float) -> bool:
@@ -101,22 +133,37 @@ class Exhaustive(Search[CounterfactualReturn]):
                 best.offer((totals + process.to_go(states, time)).unsqueeze(-1), sequences)
                 continue
             rewards = process.rewards(states)
-            states_, totals_, spent_, sequences_ = [process.keep(states, time)], [totals + process.kept(rewards, time)], [spent], [sequences]
+            states_, totals_, spent_, sequences_ = (
+                [process.keep(states, time)],
+                [totals + process.kept(rewards, time)],
+                [spent],
+                [sequences],
+            )
             other = process.others[time]
             if len(other):
-                children, gained = process.branch(states, time), totals.unsqueeze(-1) + process.changed(rewards, time)
+                children, gained = (
+                    process.branch(states, time),
+                    totals.unsqueeze(-1) + process.changed(rewards, time),
+                )
                 full = spent == process.changes - 1
                 leaf, more = full.nonzero()[:, 0], (~full).nonzero()[:, 0]
                 if len(leaf):
-                    ahead = process.to_go(children[leaf].flatten(0, 1), time + 1).unflatten(0, (len(leaf), len(other)))
+                    ahead = process.to_go(children[leaf].flatten(0, 1), time + 1).unflatten(
+                        0, (len(leaf), len(other))
+                    )
                     best.offer(gained[leaf] + ahead, sequences[leaf], time, other.expand(len(leaf), -1))
                 if len(more):
                     states_.append(children[more].flatten(0, 1))
                     totals_.append(gained[more].flatten())
                     spent_.append((spent[more] + 1).repeat_interleave(len(other)))
-                    sequences_.append(_set(sequences[more].repeat_interleave(len(other), 0), time, other.repeat(len(more))))
+                    sequences_.append(
+                        _set(sequences[more].repeat_interleave(len(other), 0), time, other.repeat(len(more)))
+                    )
             merged = (torch.cat(states_), torch.cat(totals_), torch.cat(spent_), torch.cat(sequences_))
-            blocks.extend((time + 1, *parts) for parts in zip(*(tensor.split(self.chunk) for tensor in merged), strict=True))
+            blocks.extend(
+                (time + 1, *parts)
+                for parts in zip(*(tensor.split(self.chunk) for tensor in merged), strict=True)
+            )
         return True
 
 
@@ -128,8 +175,12 @@ class _Finalists:
         self.values: Tensor = torch.empty(0)
         self.sequences: Tensor = observed[:0]
 
-    def offer(self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None) -> None:
-        """Takes in candidates, (n, m): row i's sequence, (n, H), with the action at a time replaced by each of (n, m)."""
+    def offer(
+        self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None
+    ) -> None:
+        """Takes in candidates, (n, m): row i's sequence, (n, H), with the action at a time replaced by each
+        of (n, m).
+        """
         flat = ranked(values.flatten())
         if len(self.values) == self.count and flat.max() <= self.values[-1]:
             return
@@ -145,14 +196,22 @@ class _Finalists:
         self.values, self.sequences = merged[order], torch.cat([self.sequences, rows])[order]
 
     def judged(self, objective: CounterfactualReturn, baseline: float) -> tuple[float, Tensor, float, float]:
-        """Value, sequence, gap and largest rounding after judging every finalist by the objective itself; values are counted from a baseline."""
+        """Value, sequence, gap and largest rounding after judging every finalist by the objective itself;
+        values are counted from a baseline.
+        """
         exact, seen = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
         rounding = float((exact - seen).where(exact.isfinite() & seen.isfinite(), 0.0).abs().max())
         winner = int(exact.argmax())
-        # What is no finalist was at most the last finalist's value, as rounded; ten times the rounding seen covers it.
+        # What is no finalist was at most the last finalist's value, as rounded; ten times the rounding seen
+        # covers it.
         left_out = float(seen[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
         precise = self.values.dtype == torch.float64
-        return float(exact[winner]), self.sequences[winner], 0.0 if precise else max(0.0, left_out - float(exact[winner])), rounding
+        return (
+            float(exact[winner]),
+            self.sequences[winner],
+            0.0 if precise else max(0.0, left_out - float(exact[winner])),
+            rounding,
+        )
 
 
 def tree_size(objective: CounterfactualReturn) -> list[int]:
@@ -166,7 +225,9 @@ def tree_size(objective: CounterfactualReturn) -> list[int]:
 
 
 def _set(sequences: Tensor, time: int, actions: Tensor) -> Tensor:
-    """The sequences with other actions at one time, (n, H), t, (n,) -> (n, H); at t = H, where no action counts, as they are."""
+    """The sequences with other actions at one time, (n, H), t, (n,) -> (n, H); at t = H, where no action
+    counts, as they are.
+    """
     if time == sequences.shape[-1]:
         return sequences
     sequences = sequences.clone()

@@ -1,36 +1,42 @@
 """A certified quadratic model of what several changes are worth together.
 
-Given a path c_0 ... c_{T-1} of a course under its own actions o, and a return that is linear in the states, R(x) = r.x
-+ constant, an *event* e = (t, a) replaces o_t by a. Let delta_q(e) be the displacement x_q - c_q that e alone causes and
-D(e) its gain; both come from one exact rollout. Sought are numbers W(e, f), one a pair, such that for every set E of at
-most m events at different times
+Given a path c_0 ... c_{T-1} of a course under its own actions o, and a return that is linear in the states,
+R(x) = r.x + constant, an *event* e = (t, a) replaces o_t by a. Let delta_q(e) be the displacement x_q - c_q
+that e alone causes and D(e) its gain; both come from one exact rollout. Sought are numbers W(e, f), one a
+pair, such that for every set E of at most m events at different times
 
     gain(E) <= sum of D(e) over E  +  sum of W(e, f) over the pairs of E.
 
-Theory. With the adjoint p_{T-1} = r, p_q = r + DF_q' p_{q+1} along the path and the displacement X_q of E, summing
-r.X_q by parts gives, exactly,
+Theory. With the adjoint p_{T-1} = r, p_q = r + DF_q' p_{q+1} along the path and the displacement X_q of E,
+summing r.X_q by parts gives, exactly,
 
-    gain(E) = sum_q psi_q(X_q; a_q),    psi_q(y; a) = p_{q+1} . (F_q(c_q + y, a) - F_q(c_q, o_q) - DF_q(c_q, o_q) y),
+    gain(E) = sum_q psi_q(X_q; a_q),
+    psi_q(y; a) = p_{q+1} . (F_q(c_q + y, a) - F_q(c_q, o_q) - DF_q(c_q, o_q) y),
 
-where psi_q(0; o) = 0 and D psi_q(0; o) = 0: curvature is paid for step by step and nothing is multiplied along the path.
-Write psi(y; a) = psi(0; a) + G_a.y + y'C_a y / 2 + cubic, G_a = (DF_a - DF_o)'p, C_a = D^2(p.F_a), |cubic| <= twist |y|^3 / 6,
-and X_q = sum_e delta_q(e) + eps_q. Subtracting D(e) for each e leaves, for a pair e before f at time t,
+where psi_q(0; o) = 0 and D psi_q(0; o) = 0: curvature is paid for step by step and nothing is multiplied
+along the path. Write psi(y; a) = psi(0; a) + G_a.y + y'C_a y / 2 + cubic, G_a = (DF_a - DF_o)'p, C_a =
+D^2(p.F_a), |cubic| <= twist |y|^3 / 6, and X_q = sum_e delta_q(e) + eps_q. Subtracting D(e) for each e
+leaves, for a pair e before f at time t,
 
-    W(e, f) = G_f.delta_t(e) + delta_t(e)'(C_f - C_o) delta_t(e) / 2 + sum_{q > t} delta_q(e)' C_q delta_q(f) + rest,
+    W(e, f) = G_f.delta_t(e) + delta_t(e)'(C_f - C_o) delta_t(e) / 2 + sum_{q > t} delta_q(e)' C_q delta_q(f)
+    + rest,
 
-and the rest bounds what is of third order, with n_q(e) = |delta_q(e)|, R_q the most that m events displace at q, eta_q(e, f)
-the pair's share of |eps_q|, and Y_q = R_q + |eps_q|:
+and the rest bounds what is of third order, with n_q(e) = |delta_q(e)|, R_q the most that m events displace at
+q, eta_q(e, f) the pair's share of |eps_q|, and Y_q = R_q + |eps_q|:
 
-- mixed differences of psi_q(.; o): sum over l of twist |S||d|(|S| + |d|)/2 <= twist R_q/2 * sum of n_q(e) n_q(f) over pairs;
+- mixed differences of psi_q(.; o): sum over l of twist |S||d|(|S| + |d|)/2 <= twist R_q/2 * sum of n_q(e)
+  n_q(f) over pairs;
 - eps in psi_q(.; o), whose slope at y is at most |C_q||y| + twist |y|^2/2: eta (|C_q| Y + twist Y^2/2);
-- at f's own step: (twist_f + twist_o)/6 |y|^3, with y caused by at most m - 1 events, |y|^3 <= Y^2 sum n (n^3 if m = 2);
-- at the step of each of at most m - 2 later events g: |G_g| eta + |C_g - C_o|(n(e) n(f) + eta Y) + (twist_g + twist_o)/6 Y^2 eta,
-  of which the largest m - 2 steps count.
+- at f's own step: (twist_f + twist_o)/6 |y|^3, with y caused by at most m - 1 events, |y|^3 <= Y^2 sum n (n^3
+  if m = 2);
+- at the step of each of at most m - 2 later events g: |G_g| eta + |C_g - C_o|(n(e) n(f) + eta Y) + (twist_g +
+  twist_o)/6 Y^2 eta, of which the largest m - 2 steps count.
 
-eps obeys eps_{q+1} <= slope eps_q + bend_o * sum of n n over pairs, plus, at the step of an event f, |(DF_f - DF_o) delta(e)| +
-(bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are at most bend |S||d|. There the slope is that
-of f's action, at most `excess` times the kept action's; at most m - 2 changes follow a pair. All constants hold on the ball of
-radius Y_q around c_q, which holds every point used, and Y_q depends on earlier steps only.
+eps obeys eps_{q+1} <= slope eps_q + bend_o * sum of n n over pairs, plus, at the step of an event f, |(DF_f -
+DF_o) delta(e)| + (bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are at most
+bend |S||d|. There the slope is that of f's action, at most `excess` times the kept action's; at most m - 2
+changes follow a pair. All constants hold on the ball of radius Y_q around c_q, which holds every point used,
+and Y_q depends on earlier steps only.
 
 Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
@@ -67,7 +73,9 @@ class GainBound:
 
     def only(self, places: Tensor) -> "GainBound":
         """The model of some of the events, (n',) long and rising."""
-        return GainBound(self.gains[places], self.pairs[places][:, places], self.rest[places][:, places], self.changes)
+        return GainBound(
+            self.gains[places], self.pairs[places][:, places], self.rest[places][:, places], self.changes
+        )
 
 
 def gain_bound(course: CurvedCourse, gradient: Tensor, events: ChangeEvents, changes: int) -> GainBound:
@@ -109,10 +117,17 @@ class _Steps:
         most, before = float(reach[self.changes]), float(reach[self.changes - 1])
         radius = most + self.epsilon
         bounds = self.course.curvature(
-            events.path[time : time + 1], time, self.adjoint[time + 1].unsqueeze(0), torch.tensor([radius], dtype=moved.dtype, device=moved.device)
+            events.path[time : time + 1],
+            time,
+            self.adjoint[time + 1].unsqueeze(0),
+            torch.tensor([radius], dtype=moved.dtype, device=moved.device),
         )
         kept, taken = int(events.kept[time]), events.actions[start:stop]
-        bend, twist, hessian = float(bounds.bend[0, kept]), float(bounds.twist[0, kept]), bounds.hessian[0, kept]
+        bend, twist, hessian = (
+            float(bounds.bend[0, kept]),
+            float(bounds.twist[0, kept]),
+            bounds.hessian[0, kept],
+        )
         steepest = float(bounds.slope[0, torch.cat([taken, events.kept[time : time + 1]])].max())
         slope = max(float(bounds.slope[0, kept]), 0.9 * steepest)
         old, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
@@ -125,7 +140,9 @@ class _Steps:
             change = _Change(bounds, self.adjoint[time + 1], kept, taken)
             if self.after:
                 self._keep(old, change.steepness(radius) * eta + change.gap * both)
-            self.pairs[old, start:stop], self.rest[old, start:stop], fresh = change.with_earlier(moved, norms, before, before + self.epsilon, self.changes)
+            self.pairs[old, start:stop], self.rest[old, start:stop], fresh = change.with_earlier(
+                moved, norms, before, before + self.epsilon, self.changes
+            )
             epsilon += change.spread(before)
             self.eta[old, start:stop] = fresh
         self.eta[old, old] = self.eta[old, old] * slope + bend * both
@@ -133,7 +150,9 @@ class _Steps:
         self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
 
     def _mutual(self, stop: int) -> float:
-        """The most that the pairs of m events can displace beyond their own effects, by the first `stop` events' eta."""
+        """The most that the pairs of m events can displace beyond their own effects, by the first `stop`
+        events' eta.
+        """
         if not stop:
             return 0.0
         if self.changes < 4:
@@ -144,7 +163,9 @@ class _Steps:
         steps = torch.stack([rows[:, span].amax(1) for span in spans], 1)
         count = min(self.changes, len(times))
         # Each pair of time steps stands in the sum of both its ends, hence the half.
-        ends = (steps + steps.mT).topk(min(count - 1, len(times)), -1).values.sum(-1) if count > 1 else steps[0]
+        ends = (
+            (steps + steps.mT).topk(min(count - 1, len(times)), -1).values.sum(-1) if count > 1 else steps[0]
+        )
         return 0.5 * float(ends.topk(count).values.sum())
 
     def _keep(self, old: slice, fresh: Tensor) -> None:
@@ -176,7 +197,9 @@ class _Change:
         """How much the step adds to epsilon, at most."""
         return float((spectral_bound(self.jacobian) * before + 0.5 * self.bend * before**2).max())
 
-    def with_earlier(self, moved: Tensor, norms: Tensor, before: float, radius: float, changes: int) -> tuple[Tensor, Tensor, Tensor]:
+    def with_earlier(
+        self, moved: Tensor, norms: Tensor, before: float, radius: float, changes: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """W without rest, rest and eta of earlier events with these, (e, D), (e,) -> (e, h) each."""
         bow = torch.einsum("ed,hdc,ec->eh", moved, self.hessian, moved)
         cubic = norms**3 if changes == 2 else radius**2 * norms
@@ -189,5 +212,7 @@ def _adjoint(course: CurvedCourse, gradient: Tensor, events: ChangeEvents) -> Te
     """p, (T, D); zero before the first event's time, where it is not needed."""
     adjoint = gradient.expand(course.horizon, -1).clone()
     for time in range(course.horizon - 2, events.first, -1):
-        adjoint[time] += adjoint[time + 1] @ course.jacobians(events.path[time : time + 1], time)[0, events.kept[time]]
+        adjoint[time] += (
+            adjoint[time + 1] @ course.jacobians(events.path[time : time + 1], time)[0, events.kept[time]]
+        )
     return adjoint

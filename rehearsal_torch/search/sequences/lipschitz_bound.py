@@ -1,7 +1,7 @@
 """Lipschitz bounds on the value of a node.
 
-Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest reward from time t
-on with l changes made, is Lipschitz in x with
+Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest reward
+from time t on with l changes made, is Lipschitz in x with
 
     L_{T-1} = C,    L_t = C + K_t L_{t+1}.
 
@@ -9,24 +9,27 @@ Values that are known to be upper bounds at anchor states therefore bound every 
 
     V(x, l, t) <= min over anchors y of  W(y, l, t) + L_t |x - y|,
 
-and the recursion of V, with that in place of the values one step ahead, gives W at the anchors from the last time step
-to the first. A node whose remaining path is fixed needs no anchors: one rollout is its value.
+and the recursion of V, with that in place of the values one step ahead, gives W at the anchors from the last
+time step to the first. A node whose remaining path is fixed needs no anchors: one rollout is its value.
 
-Bounds hold in floating point: float64, distances by differences (never by matrix products, which come out too short),
-and a margin above the rounding of the states and rewards.
+Bounds hold in floating point: float64, distances by differences (never by matrix products, which come out too
+short), and a margin above the rounding of the states and rewards.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Lemma 5, Algorithm 1, Prop. 6, Eq. 11 and Thm. 7; anchors by time and
-exact values are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Lemma 5, Algorithm 1, Prop. 6, Eq. 11 and Thm. 7; anchors by time
+and exact values are ours.
 
 Anchor sets: the finite states at which values are bounded.
 
-Given an observed episode, an anchor set holds states near which the search is likely to come. Three strategies:
+Given an observed episode, an anchor set holds states near which the search is likely to come. Three
+strategies:
 
-- MC-Lipschitz: the observed states, and the states of random sequences that change k' ~ U{1 ... k} time steps, drawn
-  without replacement with probability L_t / sum L, to actions drawn from all A (so that one may turn out observed);
+- MC-Lipschitz: the observed states, and the states of random sequences that change k' ~ U{1 ... k} time
+  steps, drawn without replacement with probability L_t / sum L, to actions drawn from all A (so that one may
+  turn out observed);
 - MC-Uniform: the same with all open time steps equally likely;
-- Facility-Location: states observed in other episodes, chosen one at a time, each farthest from those already chosen.
-  Keeping every state's distance to the nearest chosen one makes b choices among n states cost O(n b) distances.
+- Facility-Location: states observed in other episodes, chosen one at a time, each farthest from those already
+  chosen. Keeping every state's distance to the nearest chosen one makes b choices among n states cost O(n b)
+  distances.
 
 A sampled state is known by its time and the actions before it, so that duplicates are found exactly.
 
@@ -79,9 +82,14 @@ class MonteCarlo(Anchors):
         ValueError: unless exactly one of samples and size is given, at least 1; or for other weights.
     """
 
-    def __init__(self, samples: int | None = 100, size: int | None = None, weights: str = "lipschitz", seed: int = 0) -> None:
+    def __init__(
+        self, samples: int | None = 100, size: int | None = None, weights: str = "lipschitz", seed: int = 0
+    ) -> None:
         if (samples is None) == (size is None) or (samples or size or 0) < 1:
-            raise ValueError(f"expected either samples or size, at least 1, and null for the other; got samples={samples}, size={size}")
+            raise ValueError(
+                "expected either samples or size, at least 1, and null for the other; got "
+                f"samples={samples}, size={size}"
+            )
         if weights not in WEIGHTS:
             raise ValueError(f"expected weights of {' or '.join(WEIGHTS)}; got {weights!r}")
         self.samples, self.size, self.weights, self.seed = samples, size, weights, seed
@@ -97,13 +105,21 @@ class MonteCarlo(Anchors):
         process.effort.network_evaluations += len(sequences) * (process.horizon - 1)
         chosen = [states[first, time] for time, first in enumerate(_firsts(sequences, process.horizon))]
         # The observed sequence stands first; its states are taken as they were observed.
-        return [torch.cat([process.course.states[time : time + 1], rest[1:]]) for time, rest in enumerate(chosen)]
+        return [
+            torch.cat([process.course.states[time : time + 1], rest[1:]]) for time, rest in enumerate(chosen)
+        ]
 
-    def _draw(self, process: CounterfactualProcess, lipschitz: Tensor, count: int, generator: torch.Generator) -> Tensor:
+    def _draw(
+        self, process: CounterfactualProcess, lipschitz: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
         """The observed sequence, then `count` random ones, (count + 1, H) long."""
         objective, observed = process.objective, process.objective.observed.cpu()
         free = objective.open
-        weights = lipschitz[free.to(lipschitz.device)].cpu() if self.weights == "lipschitz" else torch.ones(len(free), dtype=torch.float64)
+        weights = (
+            lipschitz[free.to(lipschitz.device)].cpu()
+            if self.weights == "lipschitz"
+            else torch.ones(len(free), dtype=torch.float64)
+        )
         order = free[torch.multinomial(weights.expand(count, -1), len(free), generator=generator)]
         # The first k' of a weighted order without replacement are a weighted draw of k' without replacement.
         changes = torch.randint(1, min(objective.changes, len(free)) + 1, (count, 1), generator=generator)
@@ -116,13 +132,17 @@ class MonteCarlo(Anchors):
         """As few of the drawn sequences as make `size` states."""
         sequences, block = process.objective.observed.unsqueeze(0), 64
         while True:
-            found = torch.cat(_firsts(sequences, process.horizon)).bincount(minlength=len(sequences)).cumsum(0)
+            found = (
+                torch.cat(_firsts(sequences, process.horizon)).bincount(minlength=len(sequences)).cumsum(0)
+            )
             enough = (found >= (self.size or 1)).nonzero()
             if len(enough):
                 return sequences[: int(enough[0, 0]) + 1]
             if len(sequences) > block and int(found[-1]) == int(found[len(sequences) // 2]):
                 return sequences
-            sequences = torch.cat([sequences, self._draw(process, lipschitz, max(block, len(sequences)), generator)[1:]])
+            sequences = torch.cat(
+                [sequences, self._draw(process, lipschitz, max(block, len(sequences)), generator)[1:]]
+            )
 
 
 @final
@@ -130,8 +150,8 @@ class FacilityLocation(Anchors):
     """Farthest-point choice among states observed in other episodes; the same set serves every time step.
 
     Args:
-        pool: Observed states, (n, D) in the coordinates of the courses; or a table of transitions in clinical units,
-            which a transition model scales.
+        pool: Observed states, (n, D) in the coordinates of the courses; or a table of transitions in clinical
+            units, which a transition model scales.
         size: b, how many are chosen (all, where there are fewer).
         seed: Fixes the first one.
 
@@ -141,11 +161,13 @@ class FacilityLocation(Anchors):
 
     def __init__(self, pool: Tensor | Table, size: int = 500, seed: int = 0) -> None:
         if size < 1 or not len(pool):
-            raise ValueError(f"expected a size of at least 1 and a pool of states; got size={size} and {len(pool)} states")
+            raise ValueError(
+                f"expected a size of at least 1 and a pool of states; got size={size} and {len(pool)} states"
+            )
         self.pool, self.size, self.seed = pool, size, seed
         self._chosen: tuple[object, Tensor] | None = None
 
-    def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:  # noqa: ARG002 - the constants play no part here
+    def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:  # noqa: ARG002
         """T times the same (b, D)."""
         surrogate = process.objective.surrogate
         if self._chosen is None or self._chosen[0] is not surrogate:
@@ -154,14 +176,24 @@ class FacilityLocation(Anchors):
             elif isinstance(surrogate, TransitionModel):
                 pool = surrogate.examples(self.pool)[0][:, : len(surrogate.names)]
             else:
-                raise ValueError(f"expected a tensor of states for a {type(surrogate).__name__}; got a table, which only a TransitionModel can scale")
+                raise ValueError(
+                    f"expected a tensor of states for a {type(surrogate).__name__}; got a table, which only "
+                    "a TransitionModel can scale"
+                )
             first = int(torch.randint(len(pool), (), generator=stream(self.seed, "facility location")))
-            self._chosen = surrogate, pool[farthest_points(pool.to(process.course.states), self.size, first)].to(process.course.states)
+            self._chosen = (
+                surrogate,
+                pool[farthest_points(pool.to(process.course.states), self.size, first)].to(
+                    process.course.states
+                ),
+            )
         return [self._chosen[1]] * process.horizon
 
 
 def farthest_points(points: Tensor, count: int, first: int = 0) -> Tensor:
-    """Indices (<= count,) of points (n, D), each farthest from those before it; covers within twice the least possible radius."""
+    """Indices (<= count,) of points (n, D), each farthest from those before it; covers within twice the least
+    possible radius.
+    """
     chosen = [first]
     nearest = (points - points[first]).square().sum(-1)
     for _ in range(min(count, len(points)) - 1):
@@ -179,8 +211,12 @@ def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
     rows, found = torch.arange(len(sequences), device=sequences.device), []
     for time in range(horizon):
         if time:
-            group = torch.unique(group * (int(sequences.max()) + 1) + sequences[:, time - 1], return_inverse=True)[1]
-        first = torch.full((int(group.max()) + 1,), len(sequences), device=group.device).scatter_reduce(0, group, rows, "amin")
+            group = torch.unique(
+                group * (int(sequences.max()) + 1) + sequences[:, time - 1], return_inverse=True
+            )[1]
+        first = torch.full((int(group.max()) + 1,), len(sequences), device=group.device).scatter_reduce(
+            0, group, rows, "amin"
+        )
         found.append(first.sort().values)
     return found
 
@@ -197,16 +233,23 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
 
     Args:
         objective: The episode and its reward.
-        constants: (T - 1,) constants K_t that hold wherever the search and its anchors come (on a ball, say); the
-            course's own global ones where left out.
+        constants: (T - 1,) constants K_t that hold wherever the search and its anchors come (on a ball, say);
+            the course's own global ones where left out.
 
     Raises:
         UnboundedError: if the course or the reward knows no finite constant.
     """
     known = objective.course.lipschitz() if constants is None else constants
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
-        culprit = "reward has no finite Lipschitz constant in these coordinates" if known is not None else "transition has no Lipschitz constant"
-        raise UnboundedError(f"expected Lipschitz constants of the transition and the reward; the {culprit}: use greedy_changes, or exhaustive where it fits")
+        culprit = (
+            "reward has no finite Lipschitz constant in these coordinates"
+            if known is not None
+            else "transition has no Lipschitz constant"
+        )
+        raise UnboundedError(
+            f"expected Lipschitz constants of the transition and the reward; the {culprit}: use "
+            "greedy_changes, or exhaustive where it fits"
+        )
     lipschitz = [objective.constant]
     for constant in known.tolist()[::-1]:
         lipschitz.append(objective.constant + constant * lipschitz[-1])
@@ -220,20 +263,33 @@ class LipschitzBound:
         process: The episode's process, in float64.
         anchors: T tensors (n_t, D), the anchor states of each time step.
         lipschitz: L_t, (T,).
-        exact: Take the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward, instead
-            of bounds by anchors (the paper's Algorithm 1 uses anchors throughout).
-        deadline: A time of `time.perf_counter` after which only the first anchor of each remaining time step is bounded.
+        exact: Take the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
+            instead of bounds by anchors (the paper's Algorithm 1 uses anchors throughout).
+        deadline: A time of `time.perf_counter` after which only the first anchor of each remaining time step
+            is bounded.
     """
 
-    def __init__(self, process: CounterfactualProcess, anchors: Sequence[Tensor], lipschitz: Tensor, exact: bool = True, deadline: float | None = None) -> None:
+    def __init__(
+        self,
+        process: CounterfactualProcess,
+        anchors: Sequence[Tensor],
+        lipschitz: Tensor,
+        exact: bool = True,
+        deadline: float | None = None,
+    ) -> None:
         self.process, self.exact, self.lipschitz = process, exact, lipschitz
-        scale = float(process.objective.rewards(process.objective.course.states).abs().sum()) + float(lipschitz[0])
+        scale = float(process.objective.rewards(process.objective.course.states).abs().sum()) + float(
+            lipschitz[0]
+        )
         self.margin = process.objective.rounding(1e-12, 1.0 + scale)
         # An anchor where the model has no finite state bounds nothing.
         self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
-        last = [process.final(self.anchors[-1], self.anchors[-1].new_full((len(self.anchors[-1]),), spent))[0] for spent in every]
+        last = [
+            process.final(self.anchors[-1], self.anchors[-1].new_full((len(self.anchors[-1]),), spent))[0]
+            for spent in every
+        ]
         self.values[-1] = _above(torch.stack(last, -1))
         for time in range(T - 2, -1, -1):
             if deadline is not None and clock.perf_counter() > deadline:
@@ -246,32 +302,45 @@ class LipschitzBound:
         return self.exact and (spent >= process.changes or time > process.last or time == process.horizon - 1)
 
     def at(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); distances are shared over l."""
+        """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); distances are shared over
+        l.
+        """
         process = self.process
         out = states.new_empty(len(states), len(spent))
         bounded = [column for column, made in enumerate(spent) if not self.fixed(time, made)]
         if len(bounded) < len(spent) and time < process.horizon - 1:
             out[:] = process.to_go(states, time).unsqueeze(-1)
         elif len(bounded) < len(spent):
-            out[:] = torch.stack([process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1)
+            out[:] = torch.stack(
+                [process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1
+            )
         if bounded:
             out[:, bounded] = self.interpolated(states, time, [spent[column] for column in bounded])
         return out
 
     def ahead(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) by looking one step ahead, max over a of R + bound(F_t(x, a)), (n, D), t, (m,) -> (n, m).
+        """Upper bounds on V(x, l, t) by looking one step ahead, max over a of R + bound(F_t(x, a)), (n, D),
+        t, (m,) -> (n, m).
 
         Source: Tsirtsis and Gomez-Rodriguez (2023), Algorithm 1 and Eq. 11.
         """
         process = self.process
         if time == process.horizon - 1:
-            return torch.stack([process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1)
+            return torch.stack(
+                [process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1
+            )
         rewards, other = process.rewards(states), process.others[time]
-        best = process.kept(rewards, time).unsqueeze(-1) + self.at(process.keep(states, time), time + 1, spent)
+        best = process.kept(rewards, time).unsqueeze(-1) + self.at(
+            process.keep(states, time), time + 1, spent
+        )
         able = [column for column, made in enumerate(spent) if made < process.changes]
         if able and len(other):
-            children = self.at(process.branch(states, time).flatten(0, 1), time + 1, [spent[column] + 1 for column in able])
-            gained = process.changed(rewards, time).unsqueeze(-1) + children.unflatten(0, (len(states), len(other)))
+            children = self.at(
+                process.branch(states, time).flatten(0, 1), time + 1, [spent[column] + 1 for column in able]
+            )
+            gained = process.changed(rewards, time).unsqueeze(-1) + children.unflatten(
+                0, (len(states), len(other))
+            )
             best[:, able] = torch.maximum(best[:, able], gained.amax(1))
         return best
 
@@ -283,7 +352,9 @@ class LipschitzBound:
         self.distances += len(states) * len(anchors)
         rows = max(1, ENTRIES // len(anchors))
         for start in range(0, len(states), rows):
-            part = torch.cdist(states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist").mul_(steep)
+            part = torch.cdist(
+                states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist"
+            ).mul_(steep)
             for column, made in enumerate(spent):
                 torch.amin(part + values[:, made], 1, out=out[start : start + rows, column])
         return out.add_(self.margin)

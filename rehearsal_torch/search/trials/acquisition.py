@@ -1,19 +1,21 @@
 """The action that is worth most to try: a multi-start ascent of the objective, in one tensor.
 
-Many points of the box are screened with some of the draws; the best of them, the visited actions that are believed to be best and the
-maximiser of the posterior mean are the starts. A few quasi-Newton steps of all starts together show which hills are high; the best go
-on to the top.
+Many points of the box are screened with some of the draws; the best of them, the visited actions that are
+believed to be best and the maximiser of the posterior mean are the starts. A few quasi-Newton steps of all
+starts together show which hills are high; the best go on to the top.
 
 Everything random comes from the seed and the round's identity.
 
-Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025), Alg. 1, line 6.
+Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
+Alg. 1, line 6.
 
 What a method would recommend for good: the action with the largest posterior mean of the reward.
 
     a_r = argmax_a 1/S sum_s r(x(a, u_s)).
 
-What is tried next is chosen for what it may teach as well; the recommendation is not. The climb uses the round's draws; among the
-places it arrives at, and the visited actions, other draws choose, so that the answer is not the one that those draws happened to favour.
+What is tried next is chosen for what it may teach as well; the recommendation is not. The climb uses the
+round's draws; among the places it arrives at, and the visited actions, other draws choose, so that the answer
+is not the one that those draws happened to favour.
 
 Source: Ren et al. (2025), Eq. 3; Frazier (2018), Sec. 4.2.
 """
@@ -52,7 +54,9 @@ class Recommendation:
     evaluations: int
 
 
-def recommend(objective: CausalObjective, seed: int, raw: int = 256, starts: int = 12, kept: int = 3, steps: int = 60) -> Recommendation:
+def recommend(
+    objective: CausalObjective, seed: int, raw: int = 256, starts: int = 12, kept: int = 3, steps: int = 60
+) -> Recommendation:
     """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones."""
     region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
@@ -66,7 +70,9 @@ def recommend(objective: CausalObjective, seed: int, raw: int = 256, starts: int
 
     with torch.no_grad():
         spread = region.spread(raw, seed)
-        first = ranked(torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))]))
+        first = ranked(
+            torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
+        )
     begin = torch.cat([region.unit(visited), spread[first.topk(min(starts - len(visited), raw)).indices]])
     found = climb(value, region, begin, steps, kept=kept, rough=rough)
     with torch.no_grad():
@@ -77,17 +83,30 @@ def recommend(objective: CausalObjective, seed: int, raw: int = 256, starts: int
 
 
 def decided(
-    objective: CausalObjective, action: Tensor, value: float, recommended: Recommendation, search: str, began: float, facts: Mapping[str, Any]
+    objective: CausalObjective,
+    action: Tensor,
+    value: float,
+    recommended: Recommendation,
+    search: str,
+    began: float,
+    facts: Mapping[str, Any],
 ) -> Decision:
     """A decision to try an action (k,).
 
-    Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the objective at what is tried),
-    ``believed`` (posterior mean reward of what is tried), ``evaluations``, and `facts`.
+    Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the
+    objective at what is tried), ``believed`` (posterior mean reward of what is tried), ``evaluations``, and
+    `facts`.
     """
     with torch.no_grad():
         believed = float(objective.expected(action.unsqueeze(0), objective.other))
     names = objective.task.actions
-    trace = {"search": search, "acquisition": value, "believed": believed, "evaluations": recommended.evaluations, **facts}
+    trace = {
+        "search": search,
+        "acquisition": value,
+        "believed": believed,
+        "evaluations": recommended.evaluations,
+        **facts,
+    }
     predicted = Estimate(recommended.predicted, REWARD) if math.isfinite(recommended.predicted) else None
     return Decision(
         Alteration(names, action.detach().to("cpu", torch.float64)),
@@ -116,11 +135,31 @@ class AcquisitionSearch(Search[CausalObjective]):
         ValueError: if a number is out of range.
     """
 
-    def __init__(self, raw: int = 512, starts: int = 32, incumbents: int = 4, glance: int = 8, kept: int = 4, steps: int = 100, seed: int = 0) -> None:
+    def __init__(
+        self,
+        raw: int = 512,
+        starts: int = 32,
+        incumbents: int = 4,
+        glance: int = 8,
+        kept: int = 4,
+        steps: int = 100,
+        seed: int = 0,
+    ) -> None:
         if min(raw, starts, glance, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
-            given = f"raw={raw}, starts={starts}, incumbents={incumbents}, glance={glance}, kept={kept}, steps={steps}"
+            given = (
+                f"raw={raw}, starts={starts}, incumbents={incumbents}, glance={glance}, kept={kept}, "
+                f"steps={steps}"
+            )
             raise ValueError(f"expected positive numbers and incumbents < starts <= raw; got {given}")
-        self.raw, self.starts, self.incumbents, self.glance, self.kept, self.steps, self.seed = raw, starts, incumbents, glance, kept, steps, seed
+        self.raw, self.starts, self.incumbents, self.glance, self.kept, self.steps, self.seed = (
+            raw,
+            starts,
+            incumbents,
+            glance,
+            kept,
+            steps,
+            seed,
+        )
 
     def __call__(self, objective: CausalObjective) -> Decision:
         """The best candidate found; its action is what is tried."""
@@ -129,8 +168,15 @@ class AcquisitionSearch(Search[CausalObjective]):
         recommended = recommend(objective, seed)
         region = objective.region()
         spread = region.spread(self.raw, seed + 1)
-        known = torch.cat([torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)), objective.starts(self.incumbents)])
-        first = spread[ranked(objective.screened(region.units(spread))).topk(self.starts - len(known) + 1).indices]
+        known = torch.cat(
+            [
+                torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)),
+                objective.starts(self.incumbents),
+            ]
+        )
+        first = spread[
+            ranked(objective.screened(region.units(spread))).topk(self.starts - len(known) + 1).indices
+        ]
         frame = objective.frame
 
         def value(points: Tensor) -> Tensor:
@@ -139,9 +185,29 @@ class AcquisitionSearch(Search[CausalObjective]):
         def rough(points: Tensor) -> Tensor:
             return frame.seen(objective.rough(points))
 
-        found = climb(value, region, torch.cat([region.unit(known), first]), self.steps, self.glance, self.kept, rough, sure=1)
-        best, facts = region.units(found.points[0]), dict[str, Any]({"screened": self.raw, "starts": len(known) + len(first)})
+        found = climb(
+            value,
+            region,
+            torch.cat([region.unit(known), first]),
+            self.steps,
+            self.glance,
+            self.kept,
+            rough,
+            sure=1,
+        )
+        best, facts = (
+            region.units(found.points[0]),
+            dict[str, Any]({"screened": self.raw, "starts": len(known) + len(first)}),
+        )
         if objective.further:
             facts["pushes"] = best[width:].tolist()
         facts["evaluations"] = found.evaluations + recommended.evaluations
-        return decided(objective, best[:width], frame.units(float(found.values[0])), recommended, "acquisition", began, facts)
+        return decided(
+            objective,
+            best[:width],
+            frame.units(float(found.values[0])),
+            recommended,
+            "acquisition",
+            began,
+            facts,
+        )

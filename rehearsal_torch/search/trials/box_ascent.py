@@ -1,12 +1,15 @@
 """Ascent from many starts at once.
 
-All starts share each evaluation: one tensor of R points, one gradient. Every start has a limited-memory quasi-Newton matrix and a line
-search of its own, so that the result is that of R separate ascents within a box. After a few steps, on a cheaper function where there is
-one, only the best starts go on: which hill is the highest shows long before its top is reached.
+All starts share each evaluation: one tensor of R points, one gradient. Every start has a limited-memory
+quasi-Newton matrix and a line search of its own, so that the result is that of R separate ascents within a
+box. After a few steps, on a cheaper function where there is one, only the best starts go on: which hill is
+the highest shows long before its top is reached.
 
-Where there are linear limits besides the box, the few best starts go on one by one by sequential quadratic programming.
+Where there are linear limits besides the box, the few best starts go on one by one by sequential quadratic
+programming.
 
-Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); Balandat et al. (2020), Sec. 4 (batched restarts).
+Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); Balandat et al. (2020), Sec. 4
+(batched restarts).
 """
 
 from collections.abc import Callable
@@ -41,12 +44,20 @@ class Climbed:
 
 
 def climb(
-    value: Value, region: CandidateRegion, starts: Tensor, steps: int = 100, glance: int = 8, kept: int = 6, rough: Value | None = None, sure: int = 0
+    value: Value,
+    region: CandidateRegion,
+    starts: Tensor,
+    steps: int = 100,
+    glance: int = 8,
+    kept: int = 6,
+    rough: Value | None = None,
+    sure: int = 0,
 ) -> Climbed:
     """Makes a function large from many starts.
 
     Args:
-        value: (R, d) in actions' units -> (R,), each from its own point alone; of the order of one, as tolerances are (see `RewardFrame`).
+        value: (R, d) in actions' units -> (R,), each from its own point alone; of the order of one, as
+            tolerances are (see `RewardFrame`).
         region: Where the points may lie.
         starts: (R, d), in unit coordinates.
         steps: Quasi-Newton steps of the starts that go on.
@@ -78,7 +89,14 @@ def climb(
 
     def ascended(points: Tensor, most: int, function: Value = value) -> tuple[Tensor, Tensor]:
         bounds = [(0.0, 1.0)] * points.shape[-1]
-        found, values, _ = fmin_l_bfgs_b_batched(partial(both, function=function), points.cpu().numpy(), bounds, maxiter=most, factr=1e9, pgtol=1e-5)
+        found, values, _ = fmin_l_bfgs_b_batched(
+            partial(both, function=function),
+            points.cpu().numpy(),
+            bounds,
+            maxiter=most,
+            factr=1e9,
+            pgtol=1e-5,
+        )
         order = np.argsort(values, kind="stable")
         return torch.from_numpy(found[order]).to(points), torch.from_numpy(-values[order]).to(points)
 
@@ -108,7 +126,12 @@ def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
     return points[(near > radius).all(-1)]
 
 
-def _limited(both: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], region: CandidateRegion, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _limited(
+    both: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    region: CandidateRegion,
+    starts: Tensor,
+    steps: int,
+) -> tuple[Tensor, Tensor]:
     """The ascent of each start within box and limits, best first."""
 
     def one(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -118,7 +141,10 @@ def _limited(both: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], region
     wall = LinearConstraint(region.normals.cpu().numpy(), -np.inf, region.offsets.cpu().numpy())
     bounds = [(0.0, 1.0)] * starts.shape[-1]
     settings = {"maxiter": steps, "ftol": 1e-10}
-    ends = [minimize(one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[wall], options=settings).x for start in starts.cpu().numpy()]
+    ends = [
+        minimize(one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[wall], options=settings).x
+        for start in starts.cpu().numpy()
+    ]
     # Rounding may have carried an end out by a little; and an end that is worse than its start is given up.
     points = torch.cat([region.into(torch.from_numpy(np.stack(ends)).to(starts)), starts])
     values = torch.from_numpy(-both(points.cpu().numpy())[0]).to(starts)

@@ -6,12 +6,16 @@ Actions (by a sigmoid, in unit coordinates) and the weights of the pushes climb
 
 together, R restarts as one tensor. Two ways:
 
-    converged   Adam on fixed draws; after a part of the steps only the best restarts go on. Some restarts begin at the visited actions
-                that are believed to be best and at the maximiser of the posterior mean.
-    released    Gradient ascent with a small rate on fresh draws. A restart stops at the first step, after the 10th, at which its moving
-                average *rises*: the stopping criterion of the released code minimises while the ascent maximises, so that most stop within
-                a dozen steps. Kept to see what was published; there is no start at visited actions, as those of the released code are
-                previous solutions with their pushes, which are not kept between rounds here.
+    converged   Adam on fixed draws; after a part of the steps only the best restarts go on. Some restarts
+                begin at the visited actions that are believed to be best and at the maximiser of the
+                posterior mean.
+    released    Gradient ascent with a small rate on fresh draws. A restart stops at the first step, after the
+                10th, at which its moving average *rises*: the stopping criterion of the released code
+                minimises while the ascent
+                    maximises, so that most stop within
+                a dozen steps. Kept to see what was published; there is no start at visited actions, as those
+                of the released code are previous solutions with their pushes, which are not kept between
+                rounds here.
 
 Source: Sussex et al. (2023), Alg. 1 and App. B.2; the second way follows their released code.
 
@@ -19,8 +23,8 @@ Pushes as small networks, R of each at once.
 
     eta_i(w) = 2 sigmoid(v' relu(W w + c) + d + b) - 1,        4 p hidden units for p inputs,
 
-with a leading restart axis on every weight, so that R searches are one tensor. The offset b starts with sigmoid(b) uniform: the
-pushes begin anywhere between the pessimist and the optimist.
+with a leading restart axis on every weight, so that R searches are one tensor. The offset b starts with
+sigmoid(b) uniform: the pushes begin anywhere between the pessimist and the optimist.
 
 Source: Sussex et al. (2023), App. B.2 and released code (width, activation, start of the offset).
 """
@@ -60,8 +64,13 @@ class PushNetworks(nn.Module):
         self.weights = nn.ParameterList()
         for width in inputs.values():
             hidden = HIDDEN * width
-            offset = (LEAST + (1 - 2 * LEAST) * torch.rand(restarts, dtype=torch.float64, generator=draws)).logit()
-            first = _uniform((restarts, hidden, width), width, draws), _uniform((restarts, hidden), width, draws)
+            offset = (
+                LEAST + (1 - 2 * LEAST) * torch.rand(restarts, dtype=torch.float64, generator=draws)
+            ).logit()
+            first = (
+                _uniform((restarts, hidden, width), width, draws),
+                _uniform((restarts, hidden), width, draws),
+            )
             last = _uniform((restarts, hidden), hidden, draws), _uniform((restarts,), hidden, draws)
             self.weights.extend(nn.Parameter(each) for each in (*first, *last, offset))
 
@@ -70,7 +79,10 @@ class PushNetworks(nn.Module):
         start = 5 * self.places[place]
         inward, threshold, outward, shift, offset = (self.weights[start + index] for index in range(5))
         middle = torch.relu(torch.einsum("rsp,rhp->rsh", scaled, inward) + threshold.unsqueeze(-2))
-        return 2 * torch.sigmoid(torch.einsum("rsh,rh->rs", middle, outward) + (shift + offset).unsqueeze(-1)) - 1
+        return (
+            2 * torch.sigmoid(torch.einsum("rsh,rh->rs", middle, outward) + (shift + offset).unsqueeze(-1))
+            - 1
+        )
 
     @torch.no_grad()
     def only(self, chosen: Tensor) -> None:
@@ -128,13 +140,29 @@ class OptimisticNetworks(Search[Optimism]):
         stop_rule: str = "converged",
         seed: int = 0,
     ) -> None:
-        if min(restarts, kept, steps, draws, judged) < 1 or not 0 <= glance <= steps or not 0 <= incumbents < restarts or rate <= 0:
-            given = f"restarts={restarts}, kept={kept}, glance={glance}, steps={steps}, rate={rate}, draws={draws}, judged={judged}, incumbents={incumbents}"
-            raise ValueError(f"expected positive numbers, glance <= steps and incumbents < restarts; got {given}")
+        if (
+            min(restarts, kept, steps, draws, judged) < 1
+            or not 0 <= glance <= steps
+            or not 0 <= incumbents < restarts
+            or rate <= 0
+        ):
+            given = (
+                f"restarts={restarts}, kept={kept}, glance={glance}, steps={steps}, rate={rate}, "
+                f"draws={draws}, judged={judged}, incumbents={incumbents}"
+            )
+            raise ValueError(
+                f"expected positive numbers, glance <= steps and incumbents < restarts; got {given}"
+            )
         if stop_rule not in STOP_RULES:
             raise ValueError(f"expected stop_rule in {list(STOP_RULES)}; got {stop_rule!r}")
         self.restarts, self.kept, self.glance, self.steps, self.rate = restarts, kept, glance, steps, rate
-        self.draws, self.judged, self.incumbents, self.stop_rule, self.seed = draws, judged, incumbents, stop_rule, seed
+        self.draws, self.judged, self.incumbents, self.stop_rule, self.seed = (
+            draws,
+            judged,
+            incumbents,
+            stop_rule,
+            seed,
+        )
 
     def __call__(self, objective: Optimism) -> Decision:
         """The best action, under the pushes that are best for it."""
@@ -142,14 +170,24 @@ class OptimisticNetworks(Search[Optimism]):
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
         recommended = recommend(objective, seed)
         region = objective.region()
-        starts = region.into(INSET + (1 - 2 * INSET) * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws))
+        starts = region.into(
+            INSET
+            + (1 - 2 * INSET)
+            * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws)
+        )
         task = objective.network.task
-        widths = {place: len(task.inputs(node)) for place, node in enumerate(task.nodes) if objective.pushes[place] is None}
+        widths = {
+            place: len(task.inputs(node))
+            for place, node in enumerate(task.nodes)
+            if objective.pushes[place] is None
+        }
         networks = PushNetworks(widths, self.restarts, draws).to(starts.device)
         if self.stop_rule == "released":
             free, taken = self._released(objective, region, starts, networks, seed)
         else:
-            known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])[: max(self.incumbents, 1)]
+            known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])[
+                : max(self.incumbents, 1)
+            ]
             starts[: len(known)] = region.unit(known)
             free, taken = self._converged(objective, region, starts, networks)
         actions = region.units(region.into(torch.sigmoid(free)))
@@ -157,9 +195,13 @@ class OptimisticNetworks(Search[Optimism]):
         values = _judged(objective, actions, networks, noise)
         best = best_of_all(values)
         facts = {"restarts": self.restarts, "steps": taken, "stop_rule": self.stop_rule}
-        return decided(objective, actions[best], float(values[best]), recommended, "optimistic_networks", began, facts)
+        return decided(
+            objective, actions[best], float(values[best]), recommended, "optimistic_networks", began, facts
+        )
 
-    def _converged(self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks) -> tuple[Tensor, float]:
+    def _converged(
+        self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks
+    ) -> tuple[Tensor, float]:
         """Adam with thinning: free coordinates (R', k) of the actions, and how many steps were taken."""
         free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
         for most in (self.glance, self.steps - self.glance):
@@ -171,18 +213,29 @@ class OptimisticNetworks(Search[Optimism]):
                 _within(region, free)
             if len(free) > self.kept:
                 with torch.no_grad():
-                    order = ranked(_value(objective, region, free, networks, objective.noise)).topk(self.kept).indices
+                    order = (
+                        ranked(_value(objective, region, free, networks, objective.noise))
+                        .topk(self.kept)
+                        .indices
+                    )
                     free = nn.Parameter(free[order].clone())
                 networks.only(order)
         return free.detach(), float(self.steps)
 
-    def _released(self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks, seed: int) -> tuple[Tensor, float]:
-        """Gradient ascent that stops at the first rise: free coordinates (R, k), and the mean number of steps."""
+    def _released(
+        self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks, seed: int
+    ) -> tuple[Tensor, float]:
+        """Gradient ascent that stops at the first rise: free coordinates (R, k), and the mean number of
+        steps.
+        """
         free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
         moved = [free, *networks.parameters()]
         weights = torch.linspace(-DECAY, 0, WINDOW, dtype=torch.float64).exp().to(free)
         weights = weights / weights.sum()
-        going, taken = torch.ones(len(free), dtype=torch.bool, device=free.device), torch.zeros_like(free[:, 0])
+        going, taken = (
+            torch.ones(len(free), dtype=torch.bool, device=free.device),
+            torch.zeros_like(free[:, 0]),
+        )
         seen: list[Tensor] = []
         for step in range(self.steps):
             value = _value(objective, region, free, networks, objective.draw(self.draws, seed + 100 + step))
@@ -192,7 +245,8 @@ class OptimisticNetworks(Search[Optimism]):
                     each.add_(self.rate * slope * going.reshape(-1, *[1] * (each.ndim - 1)))
             _within(region, free)
             taken = taken + going.to(taken)
-            # The criterion is handed the value, and stops where the moving average did not fall by more than its tolerance.
+            # The criterion is handed the value, and stops where the moving average did not fall by more than
+            # its tolerance.
             seen = [*seen[-WINDOW:], value.detach()]
             if len(seen) > WINDOW:
                 before, now = (weights @ torch.stack(each) for each in (seen[:-1], seen[1:]))
@@ -202,7 +256,9 @@ class OptimisticNetworks(Search[Optimism]):
         return free.detach(), float(taken.mean())
 
 
-def _value(objective: Optimism, region: CandidateRegion, free: Tensor, networks: PushNetworks, noise: Tensor) -> Tensor:
+def _value(
+    objective: Optimism, region: CandidateRegion, free: Tensor, networks: PushNetworks, noise: Tensor
+) -> Tensor:
     return objective.frame.seen(objective.optimistic(region.units(torch.sigmoid(free)), networks.push, noise))
 
 

@@ -16,7 +16,8 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 
 def believe_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
-    """Conditions a model on completed trials, and on pending and failed ones as if they had come out as expected.
+    """Conditions a model on completed trials, and on pending and failed ones as if they had come out as
+    expected.
 
     Args:
         model: A fitted model; it is conditioned in place, its hyper-parameters stay.

@@ -1,8 +1,9 @@
 """Actions that are spread over their box whatever has been learnt: what not searching comes to.
 
-Uniform actions are independent from round to round. Sobol actions are the next points of one scrambled sequence: after n experiments
-the (n + 1)-th, so that a run that is taken up again goes on where it was. What is recommended is still the maximiser of the posterior mean:
-these are baselines for the choice of experiments, not for learning from them.
+Uniform actions are independent from round to round. Sobol actions are the next points of one scrambled
+sequence: after n experiments the (n + 1)-th, so that a run that is taken up again goes on where it was. What
+is recommended is still the maximiser of the posterior mean: these are baselines for the choice of
+experiments, not for learning from them.
 
 Source: Sobol (1967) and Owen (1998); random search as a baseline: Bergstra and Bengio (2012).
 """

@@ -1,7 +1,7 @@
 """The two illustrations of the study: the borrower of Fig. 3 and the triangle of Fig. 5.
 
-The paper does not print the borrower's context. Among those whose shares fit its figures (.664 with no action, .473 misled,
-.875 nested) is (.1, .9): a low credit score with a high debt.
+The paper does not print the borrower's context. Among those whose shares fit its figures (.664 with no
+action, .473 misled, .875 nested) is (.1, .9): a low credit score with a high debt.
 
 Source: Du et al. (2026), Fig. 3 and Fig. 5.
 """
@@ -43,8 +43,14 @@ def illustrations() -> tuple[list[str], dict[str, Figure]]:
     borrower = torch.tensor([BORROWER], dtype=torch.float64)
     truth = Loan().probability(borrower, ("A2",), RATES[:, None, None])[:, 0]
     nothing = float(Loan().probability(borrower, (), borrower.new_empty(1, 0)))
-    curves = {seed: {adjusted: believed(Loan(rows=1000, seed=seed), adjusted) for adjusted in (False, True)} for seed in SEEDS}
-    reached = {adjusted: [float(truth[curves[seed][adjusted].argmax()]) for seed in SEEDS] for adjusted in (False, True)}
+    curves = {
+        seed: {adjusted: believed(Loan(rows=1000, seed=seed), adjusted) for adjusted in (False, True)}
+        for seed in SEEDS
+    }
+    reached = {
+        adjusted: [float(truth[curves[seed][adjusted].argmax()]) for seed in SEEDS]
+        for adjusted in (False, True)
+    }
     # The seed whose single estimate does neither best nor worst.
     usual = sorted(SEEDS, key=lambda seed: reached[False][seed])[len(SEEDS) // 2]
     single, nested = _chosen(curves[usual][False], truth), _chosen(curves[usual][True], truth)
@@ -55,14 +61,27 @@ def illustrations() -> tuple[list[str], dict[str, Figure]]:
         ["nested estimator", *_spread(reached[True]), f"{PAPER[2]:.3f}"],
         ["best rate", f"{float(truth.max()):.3f}", "-", "-"],
     ]
-    said = f"Published estimator, median widths, 1,000 loans, the borrower with X = {BORROWER}; the paper does not print its borrower. "
-    said += f"Means over 5 seeds; drawn is seed {usual}, in which the single estimator does neither best nor worst."
-    text = ["## An estimate without adjustment misleads (Fig. 3)", "", said, "", *as_markdown(["", "true probability", "by seed", "paper"], body)]
+    said = (
+        f"Published estimator, median widths, 1,000 loans, the borrower with X = {BORROWER}; the paper does "
+        "not print its borrower. "
+    )
+    said += (
+        f"Means over 5 seeds; drawn is seed {usual}, in which the single estimator does neither best nor "
+        "worst."
+    )
+    text = [
+        "## An estimate without adjustment misleads (Fig. 3)",
+        "",
+        said,
+        "",
+        *as_markdown(["", "true probability", "by seed", "paper"], body),
+    ]
     text += ["", "![loan](figures/loan.svg)", "", "## The centre of the region is no goal (Fig. 5)", ""]
     centre, best = triangle_panel.success(0.0), triangle_panel.success(triangle_panel.best())
     said = f"{centre:.3f} with the mean at the centroid, {best:.3f} at best (paper: 0.577 and 0.709)."
     text += [
-        said + " The paper prints neither triangle nor law; this configuration is recovered from the two figures.",
+        said
+        + " The paper prints neither triangle nor law; this configuration is recovered from the two figures.",
         "",
         "![triangle](figures/triangle.svg)",
     ]
@@ -71,11 +90,17 @@ def illustrations() -> tuple[list[str], dict[str, Figure]]:
 
 def _chosen(curve: Tensor, truth: Tensor) -> loan_panels.Chosen:
     best = int(curve.argmax())
-    return loan_panels.Chosen(curve.numpy(), float(RATES[best]), _outcomes(float(RATES[best])), float(truth[best]))
+    return loan_panels.Chosen(
+        curve.numpy(), float(RATES[best]), _outcomes(float(RATES[best])), float(truth[best])
+    )
 
 
 def _outcomes(rate: float | None) -> loan_panels.Array:
-    names, values = ((), torch.empty(0, dtype=torch.float64)) if rate is None else (("A2",), torch.tensor([rate], dtype=torch.float64))
+    names, values = (
+        ((), torch.empty(0, dtype=torch.float64))
+        if rate is None
+        else (("A2",), torch.tensor([rate], dtype=torch.float64))
+    )
     table = Loan().rehearse(torch.tensor(BORROWER, dtype=torch.float64), names, values, DRAWN)
     return table.columns(("Y1", "Y2")).numpy()
 

@@ -1,4 +1,5 @@
-"""One job of the study of avoiding undesired futures: fit a method in a world, decide in its contexts, ask the world.
+"""One job of the study of avoiding undesired futures: fit a method in a world, decide in its contexts, ask
+the world.
 
 It builds what ``scripts/decide.py`` builds, from the same configuration, and decides through the same loop.
 """
@@ -43,12 +44,30 @@ def done(protocol: Protocol, job: Job) -> Outcome:
         return _done(protocol, job)
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-        return Outcome(job, [], {"state": "failed", "fit_seconds": "", "decisions": 0, "idle": 0, "warned": 0, "commit": protocol.commit, "message": message})
+        return Outcome(
+            job,
+            [],
+            {
+                "state": "failed",
+                "fit_seconds": "",
+                "decisions": 0,
+                "idle": 0,
+                "warned": 0,
+                "commit": protocol.commit,
+                "message": message,
+            },
+        )
 
 
 def configured(protocol: Protocol, job: Job) -> DictConfig:
     """The job's configuration."""
-    told = [f"dataset={job.dataset}", f"seed={job.seed}", *job.overrides, f"dataset.contexts={protocol.contexts}", *protocol.extra]
+    told = [
+        f"dataset={job.dataset}",
+        f"seed={job.seed}",
+        *job.overrides,
+        f"dataset.contexts={protocol.contexts}",
+        *protocol.extra,
+    ]
     with initialize_config_dir(str(protocol.conf.resolve()), version_base="1.3"):
         return compose("config", ["+experiment=auf", *told])
 
@@ -65,9 +84,19 @@ def _done(protocol: Protocol, job: Job) -> Outcome:
         fit(surrogate, table, trainer, held_out)
         fit_seconds = time.perf_counter() - began
     settle(job.seed)
-    made = list(rounds(problem, surrogate, method.objective, method.search, certify=method.certify, seed=job.seed))
+    made = list(
+        rounds(problem, surrogate, method.objective, method.search, certify=method.certify, seed=job.seed)
+    )
     lines = [json.loads(each.line()) | {"seconds": each.decision.seconds} for each in made]
     idle = sum(line["alteration"] is None for line in lines)
     warned = sum(bool(line.get("warnings")) and line["alteration"] is not None for line in lines)
-    told = {"state": "ok", "fit_seconds": fit_seconds, "decisions": len(lines), "idle": idle, "warned": warned, "commit": protocol.commit, "message": ""}
+    told = {
+        "state": "ok",
+        "fit_seconds": fit_seconds,
+        "decisions": len(lines),
+        "idle": idle,
+        "warned": warned,
+        "commit": protocol.commit,
+        "message": "",
+    }
     return Outcome(job, [row(job.dataset, job.method, job.seed, line) for line in lines], told)

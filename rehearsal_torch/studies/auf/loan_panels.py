@@ -1,7 +1,9 @@
-"""One borrower's loan in three panels: what happens untouched, what two estimators believe of interest rates, what follows.
+"""One borrower's loan in three panels: what happens untouched, what two estimators believe of interest rates,
+what follows.
 
-The middle panel has the truth P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's stability, and the
-single one, which takes P(Y in S | x, A = a) for it. The right panel shows the outcomes at the rates that the two like best.
+The middle panel has the truth P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's
+stability, and the single one, which takes P(Y in S | x, A = a) for it. The right panel shows the outcomes at
+the rates that the two like best.
 
 Source: Du et al. (2026), Fig. 3.
 """
@@ -63,11 +65,19 @@ def draw(loan: Loan) -> Figure:
     left.plot(*loan.untouched.T, ".", color=BLACK, markersize=2, alpha=0.35)
     left.set_title(f"Nothing altered: {loan.no_action:.3f} desired")
     middle.plot(loan.rates, loan.truth, "-", color=BLACK, label="truth")
-    for one, colour, dash, name in ((loan.nested, BLUE, "--", "nested estimate"), (loan.single, VERMILION, "-.", "single estimate")):
+    for one, colour, dash, name in (
+        (loan.nested, BLUE, "--", "nested estimate"),
+        (loan.single, VERMILION, "-.", "single estimate"),
+    ):
         middle.plot(loan.rates, one.curve, dash, color=colour, label=name)
         middle.axvline(one.rate, color=colour, linewidth=0.8)
         right.plot(*one.outcomes.T, ".", color=colour, markersize=2, alpha=0.35)
-    middle.set(xlabel="Interest rate", ylabel="Probability of a desired outcome", ylim=(0, 1.02), title="Which rate is best?")
+    middle.set(
+        xlabel="Interest rate",
+        ylabel="Probability of a desired outcome",
+        ylim=(0, 1.02),
+        title="Which rate is best?",
+    )
     middle.legend(loc="lower left")
     right.set_title(f"Nested: {loan.nested.probability:.3f} desired, single: {loan.single.probability:.3f}")
     for axes in (left, right):

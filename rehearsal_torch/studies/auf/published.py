@@ -1,7 +1,7 @@
 """What the paper prints of avoiding undesired futures, to stand beside our own numbers.
 
-The paper estimates each probability from 100 samples and prints means and deviations over 5 seeds; how many contexts a seed
-has is not said. Ours are exact or from at least 10,000 samples.
+The paper estimates each probability from 100 samples and prints means and deviations over 5 seeds; how many
+contexts a seed has is not said. Ours are exact or from at least 10,000 samples.
 
 Source: Du et al. (2026), Tab. 1 to 4.
 """

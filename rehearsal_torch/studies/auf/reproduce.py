@@ -7,7 +7,8 @@
     sensitivity     fixed widths against chosen ones                   sensitivity.csv
     figures         figures/*.png and *.svg (Fig. 3, 5 and 10), README.md with the numbers behind them
 
-jobs.csv says of every job how long its fit took, and which commit it came from. A job that failed is tried again.
+jobs.csv says of every job how long its fit took, and which commit it came from. A job that failed is tried
+again.
 
 Source: Du et al. (2026), Sec. 4 and App. D and E.
 """
@@ -42,13 +43,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = study_parser(__doc__, STAGES, "docs/results/auf", "job", "trainer.max_epochs=5")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4], metavar="SEED", help="of worlds and methods (default: 0 1 2 3 4)")
-    parser.add_argument("--contexts", type=int, default=20, help="contexts a seed (default: 20)")
-    parser.add_argument("--worlds", nargs="+", default=None, metavar="WORLD", help="only these worlds, where a stage has several (default: all)")
-    parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="only these methods, in table1 (default: all)")
-    parser.add_argument("--most", type=int, default=None, metavar="ROWS", help="leave out jobs with more rows (default: none)")
     parser.add_argument(
-        "--nhanes", type=Path, default=None, metavar="FOLDER", help=f"what {spoken('prepare')} nhanes wrote; its figures are taken over (Fig. 10)"
+        "--seeds",
+        nargs="+",
+        type=int,
+        default=[0, 1, 2, 3, 4],
+        metavar="SEED",
+        help="of worlds and methods (default: 0 1 2 3 4)",
+    )
+    parser.add_argument("--contexts", type=int, default=20, help="contexts a seed (default: 20)")
+    parser.add_argument(
+        "--worlds",
+        nargs="+",
+        default=None,
+        metavar="WORLD",
+        help="only these worlds, where a stage has several (default: all)",
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=None,
+        metavar="METHOD",
+        help="only these methods, in table1 (default: all)",
+    )
+    parser.add_argument(
+        "--most", type=int, default=None, metavar="ROWS", help="leave out jobs with more rows (default: none)"
+    )
+    parser.add_argument(
+        "--nhanes",
+        type=Path,
+        default=None,
+        metavar="FOLDER",
+        help=f"what {spoken('prepare')} nhanes wrote; its figures are taken over (Fig. 10)",
     )
     return parser
 
@@ -72,8 +98,14 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     protocol = Protocol(asked.conf, asked.contexts, tuple(asked.set), commit() or "")
     left = 0
     for stage in stages:
-        planned = [job for job in jobs(stage, asked.seeds, worlds, methods) if asked.most is None or _rows(job) <= asked.most]
-        left += _stage(stage, record, protocol, planned, 1 if stage in ALONE else asked.workers, deadline, began)
+        planned = [
+            job
+            for job in jobs(stage, asked.seeds, worlds, methods)
+            if asked.most is None or _rows(job) <= asked.most
+        ]
+        left += _stage(
+            stage, record, protocol, planned, 1 if stage in ALONE else asked.workers, deadline, began
+        )
     if "figures" in asked.stages:
         from rehearsal_torch.studies.auf.documents import documents
 
@@ -84,14 +116,24 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     return 1 if left else 0
 
 
-def _stage(stage: str, record: "StudyRecord", protocol: "Protocol", planned: "Sequence[Job]", workers: int, deadline: float | None, began: float) -> int:
+def _stage(
+    stage: str,
+    record: "StudyRecord",
+    protocol: "Protocol",
+    planned: "Sequence[Job]",
+    workers: int,
+    deadline: float | None,
+    began: float,
+) -> int:
     """Runs a stage's jobs that are not done; returns how many are left."""
     from rehearsal_torch.studies.auf.job import done
     from rehearsal_torch.studies.workers import shared
 
     todo = record.todo(planned)
     say(began, f"{stage}: {len(todo)} of {len(planned)} jobs to do")
-    for number, outcome in enumerate(shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1):
+    for number, outcome in enumerate(
+        shared(done, protocol, todo, min(workers, max(len(todo), 1)), deadline), 1
+    ):
         record.add(outcome)
         job, line = outcome.job, outcome.line
         named = " ".join(text for text in (job.dataset, job.method, job.setting, f"seed={job.seed}") if text)
@@ -104,4 +146,6 @@ def _stage(stage: str, record: "StudyRecord", protocol: "Protocol", planned: "Se
 
 
 def _rows(job: "Job") -> int:
-    return next((int(text.partition("=")[2]) for text in job.overrides if text.startswith("dataset.rows=")), 1000)
+    return next(
+        (int(text.partition("=")[2]) for text in job.overrides if text.startswith("dataset.rows=")), 1000
+    )

@@ -1,4 +1,5 @@
-"""The results of the study of avoiding undesired futures as Markdown and figures: ours, and what the paper prints.
+"""The results of the study of avoiding undesired futures as Markdown and figures: ours, and what the paper
+prints.
 
 Source: Du et al. (2026), Tab. 1 to 4.
 """
@@ -22,21 +23,43 @@ from rehearsal_torch.studies.record import StudyRecord
 
 Section = list[str]
 
-_INTERVALS = "Intervals are meant to hold for 95%. They hold where the true probability lies in them; contexts of one seed share a fitted model."
+_INTERVALS = (
+    "Intervals are meant to hold for 95%. They hold where the true probability lies in them; contexts of one "
+    "seed share a fitted model."
+)
 
 
 def table1(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
-    """Table 1 with shares, coverage, what the paper prints, and who declined; no lines where there are no rows."""
+    """Table 1 with shares, coverage, what the paper prints, and who declined; no lines where there are no
+    rows.
+    """
     rows = _ordered(record.rows("table1"))
     if not rows:
         return [], {}
     found = cells(rows, record.counts("table1", "idle"))
     warned = record.counts("table1", "warned")
-    text = ["## Table 1: true probability of a desired outcome", "", _coverage_of_jobs(found), "", *cross_table.markdown(found)]
-    text += ["", "### Share of the possible gain that was reached", "", "(mean - no action) / (oracle - no action).", "", *cross_table.shares(found)]
+    text = [
+        "## Table 1: true probability of a desired outcome",
+        "",
+        _coverage_of_jobs(found),
+        "",
+        *cross_table.markdown(found),
+    ]
+    text += [
+        "",
+        "### Share of the possible gain that was reached",
+        "",
+        "(mean - no action) / (oracle - no action).",
+        "",
+        *cross_table.shares(found),
+    ]
     text += ["", "### Beside the paper's numbers", "", *_beside(found), "", *_unreachable(found)]
     text += ["", "### What the methods claim", "", _INTERVALS, "", *_claims(found, warned)]
-    claims = {f"{world}: {method}": some for (world, method), some in grouped(rows, "dataset", "method").items() if method == "cme"}
+    claims = {
+        f"{world}: {method}": some
+        for (world, method), some in grouped(rows, "dataset", "method").items()
+        if method == "cme"
+    }
     figures = {"table1": cross_table.draw(found)}
     if claims:
         figures["calibration"] = probability_claims.draw({str(name): some for name, some in claims.items()})
@@ -51,12 +74,34 @@ def table2(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         fits = [row["fit_seconds"] for row in some]
         printed = [f"{paper[0]:.3f}", f"{paper[1]:.3f}"] if paper else ["-", "-"]
         body.append(
-            [str(method), str(setting), f"{statistics.median(fits):.3g}", f"{one.seconds:.2g}", plus_minus(one), figure(one.oracle), *printed, str(one.seeds)]
+            [
+                str(method),
+                str(setting),
+                f"{statistics.median(fits):.3g}",
+                f"{one.seconds:.2g}",
+                plus_minus(one),
+                figure(one.oracle),
+                *printed,
+                str(one.seeds),
+            ]
         )
     if not body:
         return [], {}
-    heads = ["method", "setting", "fit (s)", "decision (s)", "probability", "oracle", "paper: fit (s)", "paper: probability", "seeds"]
-    said = "Median wall-clock seconds, one thread, all 20 contexts decided at once (seconds a decision). `cme` chooses its hyper-parameters within the fit."
+    heads = [
+        "method",
+        "setting",
+        "fit (s)",
+        "decision (s)",
+        "probability",
+        "oracle",
+        "paper: fit (s)",
+        "paper: probability",
+        "seeds",
+    ]
+    said = (
+        "Median wall-clock seconds, one thread, all 20 contexts decided at once (seconds a decision). `cme` "
+        "chooses its hyper-parameters within the fit."
+    )
     return ["## Table 2: many rows (Non-Syn1)", "", said, "", *as_markdown(heads, body)], {}
 
 
@@ -66,15 +111,29 @@ def table3(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     if not found:
         return [], {}
     methods, settings = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
-    body = [[str(method), *(plus_minus(found[method, each]) if (method, each) in found else "-" for each in settings)] for method in methods]
+    body = [
+        [
+            str(method),
+            *(plus_minus(found[method, each]) if (method, each) in found else "-" for each in settings),
+        ]
+        for method in methods
+    ]
     body.append(["paper", *(figure(auf_published.TABLE3.get(str(each))) for each in settings)])
-    body.append(["oracle", *(figure(next(one for key, one in found.items() if key[1] == each).oracle) for each in settings)])
+    body.append(
+        [
+            "oracle",
+            *(figure(next(one for key, one in found.items() if key[1] == each).oracle) for each in settings),
+        ]
+    )
     return ["## Table 3: the sharpness (Non-Syn1)", "", *as_markdown(["", *map(str, settings)], body)], {}
 
 
 def table4(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     """Table 4: the ridges, rows lambda_h and columns lambda_x."""
-    found = {str(setting): summed(some, 0) for (setting,), some in grouped(record.rows("lambdas"), "setting").items()}
+    found = {
+        str(setting): summed(some, 0)
+        for (setting,), some in grouped(record.rows("lambdas"), "setting").items()
+    }
     if not found:
         return [], {}
     factors = sorted({setting.split()[0].partition("=")[2] for setting in found}, key=float)
@@ -82,9 +141,22 @@ def table4(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     for place, first in enumerate(factors):
         line = [found.get(f"lambda_h={first} lambda_x={second}") for second in factors]
         paper = auf_published.TABLE4[place] if len(factors) == len(auf_published.TABLE4) else ()
-        body.append([f"{first}x", *(figure(one.auf.mean) if one else "-" for one in line), *(f"{value:.3f}" for value in paper)])
-    heads = ["lambda_h / lambda_x", *(f"{second}x" for second in factors), *(f"paper {second}x" for second in factors if len(body[0]) > len(factors) + 1)]
-    said = f"`cme_published`, eta = 10, factors of the default .001; oracle {figure(next(iter(found.values())).oracle)}."
+        body.append(
+            [
+                f"{first}x",
+                *(figure(one.auf.mean) if one else "-" for one in line),
+                *(f"{value:.3f}" for value in paper),
+            ]
+        )
+    heads = [
+        "lambda_h / lambda_x",
+        *(f"{second}x" for second in factors),
+        *(f"paper {second}x" for second in factors if len(body[0]) > len(factors) + 1),
+    ]
+    said = (
+        "`cme_published`, eta = 10, factors of the default .001; oracle "
+        f"{figure(next(iter(found.values())).oracle)}."
+    )
     return ["## Table 4: the ridges (Non-Syn1)", "", said, "", *as_markdown(heads, body)], {}
 
 
@@ -93,15 +165,31 @@ def learning_curve(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     rows = record.rows("learning_curve")
     if not rows:
         return [], {}
-    found = {(str(world), int(str(setting).partition("=")[2])): summed(some, 0) for (world, setting), some in grouped(rows, "dataset", "setting").items()}
+    found = {
+        (str(world), int(str(setting).partition("=")[2])): summed(some, 0)
+        for (world, setting), some in grouped(rows, "dataset", "setting").items()
+    }
     worlds, sizes = list(dict.fromkeys(world for world, _ in found)), sorted({size for _, size in found})
     body = []
     for world in worlds:
         line = [found.get((world, size)) for size in sizes]
         last = next(one for one in reversed(line) if one)
-        body.append([world, figure(last.no_action), *(f"{plus_minus(one)} ({percent(one.share)})" if one else "-" for one in line), figure(last.oracle)])
+        body.append(
+            [
+                world,
+                figure(last.no_action),
+                *(f"{plus_minus(one)} ({percent(one.share)})" if one else "-" for one in line),
+                figure(last.oracle),
+            ]
+        )
     heads = ["world", "no action", *(f"N = {size}" for size in sizes), "oracle"]
-    text = ["## Learning curves of `cme`", "", "In brackets the share of the possible gain.", "", *as_markdown(heads, body)]
+    text = [
+        "## Learning curves of `cme`",
+        "",
+        "In brackets the share of the possible gain.",
+        "",
+        *as_markdown(heads, body),
+    ]
     return text, {"learning_curve": _curves(found, worlds)}
 
 
@@ -115,37 +203,69 @@ def sensitivity(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         for row in record.rows("table1")
         if row["method"] in ("cme", "cme_published")
     ]
-    found = {(str(world), str(setting)): summed(some, 0) for (world, setting), some in grouped([*chosen, *fixed], "dataset", "setting").items()}
+    found = {
+        (str(world), str(setting)): summed(some, 0)
+        for (world, setting), some in grouped([*chosen, *fixed], "dataset", "setting").items()
+    }
     worlds, settings = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
-    body = [[world, *(plus_minus(found[world, each]) if (world, each) in found else "-" for each in settings)] for world in worlds]
-    said = "All but ours are the published estimator and search; a width is that of context, covariates and actions in standardised coordinates."
+    body = [
+        [world, *(plus_minus(found[world, each]) if (world, each) in found else "-" for each in settings)]
+        for world in worlds
+    ]
+    said = (
+        "All but ours are the published estimator and search; a width is that of context, covariates and "
+        "actions in standardised coordinates."
+    )
     worst = [[each, *_regret(found, worlds, each)] for each in settings]
     text = ["## With and without our selection", "", said, "", *as_markdown(["world", *settings], body)]
-    return [*text, "", "Gain that is left to the oracle, over worlds:", "", *as_markdown(["setting", "mean", "worst"], worst)], {}
+    return [
+        *text,
+        "",
+        "Gain that is left to the oracle, over worlds:",
+        "",
+        *as_markdown(["setting", "mean", "worst"], worst),
+    ], {}
 
 
 def _ordered(rows: Sequence[Row]) -> list[Row]:
     """Worlds and methods in the paper's order, what it lacks behind it."""
     worlds = list(dict.fromkeys([*auf_published.TABLE1, *(row["dataset"] for row in rows)]))
     methods = list(dict.fromkeys([*auf_published.TABLE1["bank"], *(row["method"] for row in rows)]))
-    return sorted(rows, key=lambda row: (worlds.index(row["dataset"]), methods.index(row["method"]), row["seed"]))
+    return sorted(
+        rows, key=lambda row: (worlds.index(row["dataset"]), methods.index(row["method"]), row["seed"])
+    )
 
 
 def _regret(found: dict[tuple[str, str], MethodSummary], worlds: Sequence[str], setting: str) -> list[str]:
-    left = [found[world, setting].oracle - found[world, setting].auf.mean for world in worlds if (world, setting) in found]
+    left = [
+        found[world, setting].oracle - found[world, setting].auf.mean
+        for world in worlds
+        if (world, setting) in found
+    ]
     return [figure(mean(left)), figure(max(left))]
 
 
 def _beside(found: Cells) -> list[str]:
     methods = list(dict.fromkeys(name for line in found.values() for name in line))
-    heads = ["world", *(f"{name}{end}" for name in methods if name in auf_published.TABLE1["bank"] for end in ("", " (paper)"))]
+    heads = [
+        "world",
+        *(
+            f"{name}{end}"
+            for name in methods
+            if name in auf_published.TABLE1["bank"]
+            for end in ("", " (paper)")
+        ),
+    ]
     body = []
     for world, line in found.items():
         cells_ = [world]
         for name in methods:
             if name in auf_published.TABLE1["bank"]:
                 paper = auf_published.TABLE1.get(world, {}).get(name)
-                cells_ += [plus_minus(line[name]) if name in line else "-", f"{paper[0]:.3f} ± {paper[1]:.3f}" if paper else "-"]
+                cells_ += [
+                    plus_minus(line[name]) if name in line else "-",
+                    f"{paper[0]:.3f} ± {paper[1]:.3f}" if paper else "-",
+                ]
         body.append(cells_)
     return as_markdown(heads, body)
 
@@ -156,23 +276,50 @@ def _unreachable(found: Cells) -> list[str]:
     for world, line in found.items():
         oracle, paper = next(iter(line.values())).oracle, auf_published.TABLE1.get(world, {}).get("cme")
         if paper and paper[0] > oracle + 0.005:
-            said.append(f"- {world}: the paper prints {paper[0]:.3f} for its method; the world's equations, as implemented here, allow {oracle:.3f} at most.")
+            said.append(
+                f"- {world}: the paper prints {paper[0]:.3f} for its method; the world's equations, as "
+                f"implemented here, allow {oracle:.3f} at most."
+            )
     return said
 
 
 def _claims(found: Cells, warned: dict[tuple[object, object], int]) -> list[str]:
-    heads = ["world", "method", "claimed", "true", "claimed - true", "intervals that hold", "their width", "nothing altered", "warned"]
+    heads = [
+        "world",
+        "method",
+        "claimed",
+        "true",
+        "claimed - true",
+        "intervals that hold",
+        "their width",
+        "nothing altered",
+        "warned",
+    ]
     body = []
     for world, line in found.items():
         for name, one in line.items():
             if not math.isnan(one.claimed):
                 held = f"{percent(one.covered)} of {one.intervals}" if one.intervals else "-"
                 counts = [f"{one.idle} of {one.count}", str(warned.get((world, name), 0))]
-                body.append([world, name, figure(one.claimed), figure(one.auf.mean), f"{one.excess:+.3f}", held, figure(one.width), *counts])
+                body.append(
+                    [
+                        world,
+                        name,
+                        figure(one.claimed),
+                        figure(one.auf.mean),
+                        f"{one.excess:+.3f}",
+                        held,
+                        figure(one.width),
+                        *counts,
+                    ]
+                )
     for name in dict.fromkeys(name for line in found.values() for name in line):
         some = [line[name] for line in found.values() if name in line and line[name].intervals]
         if len(some) > 1:
-            covered, count = sum(one.covered * one.intervals for one in some), sum(one.intervals for one in some)
+            covered, count = (
+                sum(one.covered * one.intervals for one in some),
+                sum(one.intervals for one in some),
+            )
             body.append(["all", name, "-", "-", "-", f"{percent(covered / count)} of {count}", "-", "-", "-"])
     return as_markdown(heads, body)
 
@@ -181,7 +328,10 @@ def _coverage_of_jobs(found: Cells) -> str:
     sizes = {(one.count, one.seeds) for line in found.values() for one in line.values()}
     if len(sizes) == 1:
         ((count, seeds),) = sizes
-        return f"Mean ± sd over {seeds} seed{'s' if seeds > 1 else ''} of the mean over {count // seeds} contexts a seed; every cell is complete."
+        return (
+            f"Mean ± sd over {seeds} seed{'s' if seeds > 1 else ''} of the mean over {count // seeds} "
+            "contexts a seed; every cell is complete."
+        )
     return "Mean ± sd over seeds. **Not all jobs are done: cells hold different numbers of seeds.**"
 
 
@@ -195,9 +345,22 @@ def _curves(found: dict[tuple[str, int], MethodSummary], worlds: Sequence[str]) 
         sizes = sorted(size for each, size in found if each == world)
         some = [found[world, size] for size in sizes]
         bars = np.nan_to_num([one.deviation for one in some])
-        axes.errorbar(sizes, [one.auf.mean for one in some], bars, color=COLOURS[0], marker=MARKERS[0], linestyle=DASHES[0], capsize=3, label="cme")
-        axes.plot(sizes, [one.oracle for one in some], "-", color="black", linewidth=1.2, label="best possible")
-        axes.plot(sizes, [one.no_action for one in some], ":", color="black", linewidth=1.2, label="no action")
+        axes.errorbar(
+            sizes,
+            [one.auf.mean for one in some],
+            bars,
+            color=COLOURS[0],
+            marker=MARKERS[0],
+            linestyle=DASHES[0],
+            capsize=3,
+            label="cme",
+        )
+        axes.plot(
+            sizes, [one.oracle for one in some], "-", color="black", linewidth=1.2, label="best possible"
+        )
+        axes.plot(
+            sizes, [one.no_action for one in some], ":", color="black", linewidth=1.2, label="no action"
+        )
         axes.set(title=world, xscale="log", xlabel="Rows, N", ylim=(0, 1.02))
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.set_xticks([], minor=True)

@@ -1,4 +1,5 @@
-"""What the paper on causal Bayesian optimisation prints as numbers: best expected reward by round, mean and deviation over four seeds.
+"""What the paper on causal Bayesian optimisation prints as numbers: best expected reward by round, mean and
+deviation over four seeds.
 
 Source: Ren et al. (2025), Tab. 2 (Dropwave, unit-Gaussian noise) and Tab. 3 (Alpine2, unit-Gaussian noise).
 """

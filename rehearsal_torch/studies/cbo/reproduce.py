@@ -1,4 +1,5 @@
-"""The results of the paper on causal Bayesian optimisation with learnt exogenous distributions, in stages that can be stopped and taken up again.
+"""The results of the paper on causal Bayesian optimisation with learnt exogenous distributions, in stages
+that can be stopped and taken up again.
 
     main         every method on the main setting of each problem, four seeds
     panels       the other settings of the paper's figures
@@ -8,8 +9,8 @@
     choice       which configuration is the default: the ablation's best on the main settings, on other seeds
     figures      README.md and figures/, from traces.csv
 
-traces.csv has a row a round, jobs.csv a line a repeat. A repeat (problem, setting, method, seed) that is done is not done again; one that
-was killed begins anew, and one that failed is tried again.
+traces.csv has a row a round, jobs.csv a line a repeat. A repeat (problem, setting, method, seed) that is done
+is not done again; one that was killed begins anew, and one that failed is tried again.
 
 Source: Ren et al. (2025), Sec. 7 and 11.
 """
@@ -40,10 +41,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = study_parser(__doc__, STAGES, "docs/results/cbo", "repeat", "search.starts=8")
-    parser.add_argument("--settings", nargs="+", default=None, metavar="SETTING", help="such as 'dropwave lambda=1 sigma=0.1' (default: those of the stage)")
-    parser.add_argument("--methods", nargs="+", default=None, metavar="METHOD", help="default: those of the stage")
-    parser.add_argument("--seeds", nargs="+", type=int, default=None, metavar="SEED", help="default: 0 1 2 3; for choice 200 201 202 203")
-    parser.add_argument("--rounds", type=int, default=None, help="at most so many a repeat (default: 100; 140 for pooled testing)")
+    parser.add_argument(
+        "--settings",
+        nargs="+",
+        default=None,
+        metavar="SETTING",
+        help="such as 'dropwave lambda=1 sigma=0.1' (default: those of the stage)",
+    )
+    parser.add_argument(
+        "--methods", nargs="+", default=None, metavar="METHOD", help="default: those of the stage"
+    )
+    parser.add_argument(
+        "--seeds",
+        nargs="+",
+        type=int,
+        default=None,
+        metavar="SEED",
+        help="default: 0 1 2 3; for choice 200 201 202 203",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=None,
+        help="at most so many a repeat (default: 100; 140 for pooled testing)",
+    )
     return parser
 
 
@@ -62,7 +83,9 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
         agree(out, {"rounds": asked.rounds}, asked.set)
         note(out, "reproduce_cbo", typed, {"rounds": asked.rounds, "extra": list(asked.set)})
         protocol = Protocol(asked.conf, tuple(asked.set), commit() or "")
-        left = carried_out(RoundsRecord(asked.out, TRIALS), done, protocol, planned, asked.workers, deadline, began, _told)
+        left = carried_out(
+            RoundsRecord(asked.out, TRIALS), done, protocol, planned, asked.workers, deadline, began, _told
+        )
     if "figures" in asked.stages:
         from rehearsal_torch.studies.cbo.documents import documents
 
@@ -100,4 +123,7 @@ def _planned(stage: str, asked: argparse.Namespace) -> "list[Trial]":
 
 def _told(outcome: "Outcome[Trial]") -> str:
     last = outcome.rows[-1]
-    return f"recommended {last['recommended_expected']:.4g}, best {last['best_expected']:.4g} of {last['optimum']:.4g}"
+    return (
+        f"recommended {last['recommended_expected']:.4g}, best {last['best_expected']:.4g} of "
+        f"{last['optimum']:.4g}"
+    )

@@ -1,6 +1,8 @@
-"""The study of causal Bayesian optimisation as tables and figures: each function takes rows and gives lines of Markdown and figures.
+"""The study of causal Bayesian optimisation as tables and figures: each function takes rows and gives lines
+of Markdown and figures.
 
-Methods are compared seed by seed: two with the same seed have the same start design and the same noise in every round.
+Methods are compared seed by seed: two with the same seed have the same start design and the same noise in
+every round.
 
 Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 and Tab. 2-3 (layout).
 """
@@ -36,13 +38,18 @@ def whole(rows: Sequence[Row], head: str, name: str) -> Section:
     seeds = sorted({one.seeds for line in found.values() for one in line.values()})
     lengths = sorted({one.rounds for line in found.values() for one in line.values()})
     counted = f"{_range(lengths)} rounds, {_seeds(seeds)}"
-    told = f"Expected reward of the recommended action after the last round ({counted}), with the 95% interval over seeds."
+    told = (
+        f"Expected reward of the recommended action after the last round ({counted}), with the 95% interval "
+        "over seeds."
+    )
     table = [f"## {head}", "", told, "", *trial_table.markdown(rows)]
     return table, {name: trial_panels.draw(trial_table.grouped_rows(rows))}
 
 
 def beaten(rows: Sequence[Row]) -> list[str]:
-    """Problem by problem, how much more the default's recommendation is worth than each other method's, seed by seed; and the mean of all problems."""
+    """Problem by problem, how much more the default's recommendation is worth than each other method's, seed
+    by seed; and the mean of all problems.
+    """
     body, others = [], [method for method in trial_table.methods(trial_table.cells(rows)) if method != OURS]
     found: dict[str, list[dict[int, float]]] = {method: [] for method in others}
     for problem, line in trial_table.grouped_rows(rows).items():
@@ -55,15 +62,24 @@ def beaten(rows: Sequence[Row]) -> list[str]:
         return []
     body.append(["mean of the problems above", *(_signed(_means(found[method])) for method in others)])
     said = (
-        "Expected reward of the default's recommendation minus that of each other method, as a share of what the start design left to the optimum; mean "
-        "over seeds and 95% interval. A plus is in favour of the default; intervals that hold 0 are no difference. The last line is over the seeds that "
+        "Expected reward of the default's recommendation minus that of each other method, as a share of what "
+        "the start design left to the optimum; mean "
+        "over seeds and 95% interval. A plus is in favour of the default; intervals that hold 0 are no "
+        "difference. The last line is over the seeds that "
         "both methods have on every problem."
     )
-    return [f"## `{OURS}` beside each method", "", said, "", *as_markdown(["problem", *(f"`{method}`" for method in others)], body)]
+    return [
+        f"## `{OURS}` beside each method",
+        "",
+        said,
+        "",
+        *as_markdown(["problem", *(f"`{method}`" for method in others)], body),
+    ]
 
 
 def across(rows: Sequence[Row], head: str) -> list[str]:
-    """The default beside each other method over many settings, each of which counts as one, however many seeds it has.
+    """The default beside each other method over many settings, each of which counts as one, however many
+    seeds it has.
 
     Args:
         rows: Of the settings.
@@ -77,18 +93,39 @@ def across(rows: Sequence[Row], head: str) -> list[str]:
     body = []
     for name, pairs in found.items():
         means = [sum(each) / len(each) for each in pairs]
-        body += [[f"`{name}`", str(len(means)), str(sum(map(len, pairs))), str(sum(one > 0 for one in means)), _signed(means)]] if means else []
+        body += (
+            [
+                [
+                    f"`{name}`",
+                    str(len(means)),
+                    str(sum(map(len, pairs))),
+                    str(sum(one > 0 for one in means)),
+                    _signed(means),
+                ]
+            ]
+            if means
+            else []
+        )
     if not body:
         return []
     said = (
-        "Expected reward of the default's recommendation minus that of each other method, as a share of what the start design left to the optimum: mean over "
-        "settings, 95% interval over settings, and in how many of them the default is ahead. A pair is a setting with a seed that both have."
+        "Expected reward of the default's recommendation minus that of each other method, as a share of what "
+        "the start design left to the optimum: mean over "
+        "settings, 95% interval over settings, and in how many of them the default is ahead. A pair is a "
+        "setting with a seed that both have."
     )
-    return [f"## {head}", "", said, "", *as_markdown(["method", "settings", "pairs", "default ahead in", "difference"], body)]
+    return [
+        f"## {head}",
+        "",
+        said,
+        "",
+        *as_markdown(["method", "settings", "pairs", "default ahead in", "difference"], body),
+    ]
 
 
 def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
-    """The median over seeds of what each method recommends in the end, and the mean of the best it tried, for methods with at least so many seeds.
+    """The median over seeds of what each method recommends in the end, and the mean of the best it tried, for
+    methods with at least so many seeds.
 
     Args:
         rows: Of one problem.
@@ -105,7 +142,10 @@ def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
                 tried = sum(run[-1]["best_expected"] for run in runs.values()) / len(runs)
                 values = (median(ends), ends[0], ends[-1], tried, optimum)
                 body.append([problem, f"`{method}`", str(len(ends)), *(f"{value:.4g}" for value in values)])
-    said = "Expected reward of the recommended action after the last round; beside it that of the best action tried, mean over seeds."
+    said = (
+        "Expected reward of the recommended action after the last round; beside it that of the best action "
+        "tried, mean over seeds."
+    )
     columns = ["problem", "method", "seeds", "median", "lowest", "highest", "best tried", "optimum"]
     return [f"## {head}", "", said, "", *as_markdown(columns, body)] if body else []
 
@@ -118,18 +158,39 @@ def tables23(rows: Sequence[Row]) -> list[str]:
         if published is None:
             continue
         for method, some in line.items():
-            cells = [trial_summary(some, round_) if _long(some) >= round_ else None for round_ in cbo_published.ROUNDS]
-            body.append([problem, f"`{method}`", *("-" if one is None else _best(some, one.rounds) for one in cells)])
+            cells = [
+                trial_summary(some, round_) if _long(some) >= round_ else None
+                for round_ in cbo_published.ROUNDS
+            ]
+            body.append(
+                [problem, f"`{method}`", *("-" if one is None else _best(some, one.rounds) for one in cells)]
+            )
             if method in published:
-                body.append([problem, f"{method}, published", *(f"{mean:g} ± {deviation:g}" for mean, deviation in published[method])])
+                body.append(
+                    [
+                        problem,
+                        f"{method}, published",
+                        *(f"{mean:g} ± {deviation:g}" for mean, deviation in published[method]),
+                    ]
+                )
     if not body:
         return []
-    said = "Best expected reward of what was tried so far, mean ± deviation over seeds. The optimum is 1 for Dropwave, 381.1 for Alpine2."
-    return ["## Tables 2 and 3: unit-Gaussian noise", "", said, "", *as_markdown(["problem", "method", *map(str, cbo_published.ROUNDS)], body)]
+    said = (
+        "Best expected reward of what was tried so far, mean ± deviation over seeds. The optimum is 1 for "
+        "Dropwave, 381.1 for Alpine2."
+    )
+    return [
+        "## Tables 2 and 3: unit-Gaussian noise",
+        "",
+        said,
+        "",
+        *as_markdown(["problem", "method", *map(str, cbo_published.ROUNDS)], body),
+    ]
 
 
 def changed(rows: Sequence[Row], methods: Sequence[str], head: str, said: str) -> list[str]:
-    """The default beside itself with one thing changed: mean normalised regret over the problems and seeds that all share.
+    """The default beside itself with one thing changed: mean normalised regret over the problems and seeds
+    that all share.
 
     Args:
         rows: All rows.
@@ -141,7 +202,10 @@ def changed(rows: Sequence[Row], methods: Sequence[str], head: str, said: str) -
     if len(present) < 2:
         return []
     mine = [row for row in rows if row["method"] in present]
-    keys = [{(row["problem"], row["setting"], row["seed"]) for row in mine if row["method"] == method} for method in present]
+    keys = [
+        {(row["problem"], row["setting"], row["seed"]) for row in mine if row["method"] == method}
+        for method in present
+    ]
     shared = set.intersection(*keys)
     mine = [row for row in mine if (row["problem"], row["setting"], row["seed"]) in shared]
     if not mine:
@@ -151,29 +215,62 @@ def changed(rows: Sequence[Row], methods: Sequence[str], head: str, said: str) -
     body = []
     for method in present:
         each = [f"{found[problem][method].normalised:.3f}" for problem in problems]
-        body.append([method, *each, str(trial_table.regret(found, method)), f"{max(found[problem][method].seconds for problem in problems):.2g}"])
+        body.append(
+            [
+                method,
+                *each,
+                str(trial_table.regret(found, method)),
+                f"{max(found[problem][method].seconds for problem in problems):.2g}",
+            ]
+        )
     counts = sorted({one.seeds for line in found.values() for one in line.values()})
-    told = f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), {_seeds(counts)}."
-    return [f"## {head}", "", told, "", *as_markdown(["", *problems, "mean", "seconds a round, at most"], body)]
+    told = (
+        f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), "
+        f"{_seeds(counts)}."
+    )
+    return [
+        f"## {head}",
+        "",
+        told,
+        "",
+        *as_markdown(["", *problems, "mean", "seconds a round, at most"], body),
+    ]
 
 
 def seconds(rows: Sequence[Row]) -> list[str]:
     """Median processor seconds of a round, problem by problem."""
     found = trial_table.cells(rows)
     names = trial_table.methods(found)
-    body = [[problem, *(f"{line[name].seconds:.2g}" if name in line else "-" for name in names)] for problem, line in found.items()]
-    return ["## Seconds a round", "", "Median processor seconds, one thread, fitting and scoring included.", "", *as_markdown(["problem", *names], body)]
+    body = [
+        [problem, *(f"{line[name].seconds:.2g}" if name in line else "-" for name in names)]
+        for problem, line in found.items()
+    ]
+    return [
+        "## Seconds a round",
+        "",
+        "Median processor seconds, one thread, fitting and scoring included.",
+        "",
+        *as_markdown(["problem", *names], body),
+    ]
 
 
 def _differences(ours: Sequence[Row], theirs: Sequence[Row]) -> dict[int, float]:
-    """Seed to the difference of what is recommended, as a share of the mean gap that the start design leaves; none where it leaves none."""
+    """Seed to the difference of what is recommended, as a share of the mean gap that the start design leaves;
+    none where it leaves none.
+    """
     mine, other = by_seed(ours), by_seed(theirs)
     seeds = sorted(set(mine) & set(other))
     gap = sum(mine[seed][0]["optimum"] - mine[seed][0]["start"] for seed in seeds) / max(len(seeds), 1)
     if gap <= 0:
         return {}
     last = {seed: min(len(mine[seed]), len(other[seed])) - 1 for seed in seeds}
-    return {seed: (mine[seed][last[seed]]["recommended_expected"] - other[seed][last[seed]]["recommended_expected"]) / gap for seed in seeds}
+    return {
+        seed: (
+            mine[seed][last[seed]]["recommended_expected"] - other[seed][last[seed]]["recommended_expected"]
+        )
+        / gap
+        for seed in seeds
+    }
 
 
 def _means(differences: Sequence[dict[int, float]]) -> list[float]:

@@ -1,7 +1,8 @@
-"""What the study of causal Bayesian optimisation runs: methods, on problems in the settings of the paper's figures, seed by seed.
+"""What the study of causal Bayesian optimisation runs: methods, on problems in the settings of the paper's
+figures, seed by seed.
 
-A repeat is what ``scripts/decide.py +experiment=cbo dataset=... decision=... seed=...`` does, with the overrides it lists. Every
-problem has a main setting; the others are the panels of the paper's figures.
+A repeat is what ``scripts/decide.py +experiment=cbo dataset=... decision=... seed=...`` does, with the
+overrides it lists. Every problem has a main setting; the others are the panels of the paper's figures.
 
 Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 and Tab. 2-3.
 """
@@ -72,23 +73,49 @@ def _settings() -> list[Setting]:
     for sigma in ("0.1", "0.3"):
         for scale in ("1", "2", "3"):
             told = (f"dataset.sigma={sigma}", f"dataset.scale={scale}")
-            found.append(Setting("dropwave", f"lambda={scale} sigma={sigma}", told, "Fig. 4", main=(sigma, scale) == ("0.1", "1")))
+            found.append(
+                Setting(
+                    "dropwave",
+                    f"lambda={scale} sigma={sigma}",
+                    told,
+                    "Fig. 4",
+                    main=(sigma, scale) == ("0.1", "1"),
+                )
+            )
     for scale in ("0.3", "1"):
         for sigma in ("0.05", "0.2", "0.4"):
             # The mean of the unbounded mechanism cannot be told there.
             mechanism = "dgm_bounded" if (scale, sigma) == ("1", "0.4") else "dgm"
             name, main = f"{mechanism} lambda={scale} sigma={sigma}", (sigma, scale) == ("0.2", "0.3")
             found.append(Setting("alpine2", name, _alpine(mechanism, sigma, scale), "Fig. 5", main=main))
-    found += [Setting("epidemic", f"sigma={sigma}", (f"dataset.sigma={sigma}",), "Fig. 6", main=sigma == "0.1") for sigma in ("0.1", "0.3")]
+    found += [
+        Setting("epidemic", f"sigma={sigma}", (f"dataset.sigma={sigma}",), "Fig. 6", main=sigma == "0.1")
+        for sigma in ("0.1", "0.3")
+    ]
     found.append(Setting("chemostat", "ode", ("dataset.scm=ode",), "Fig. 7", main=True))
-    found += [Setting("alpine2", f"non_dgm sigma={sigma}", _alpine("non_dgm", sigma), "Fig. 10", main=sigma == "0.1") for sigma in ("0.05", "0.1", "0.2")]
+    found += [
+        Setting(
+            "alpine2", f"non_dgm sigma={sigma}", _alpine("non_dgm", sigma), "Fig. 10", main=sigma == "0.1"
+        )
+        for sigma in ("0.05", "0.1", "0.2")
+    ]
     pooled = (("0.2", True), ("0.4", False))
-    found += [Setting("pooled_testing", f"sigma={sigma}", (f"dataset.sigma={sigma}",), "Fig. 12", main=main, rounds=140) for sigma, main in pooled]
+    found += [
+        Setting(
+            "pooled_testing", f"sigma={sigma}", (f"dataset.sigma={sigma}",), "Fig. 12", main=main, rounds=140
+        )
+        for sigma, main in pooled
+    ]
     three, wave = "dataset.modes=3", ("dataset.sigma=0.1", "dataset.scale=1")
     return [
         *found,
         Setting("dropwave", "lambda=1 sigma=0.1 three modes", (*wave, three), "Fig. 13"),
-        Setting("alpine2", "dgm_bounded lambda=1 sigma=0.4 three modes", (*_alpine("dgm_bounded", "0.4"), three), "Fig. 13"),
+        Setting(
+            "alpine2",
+            "dgm_bounded lambda=1 sigma=0.4 three modes",
+            (*_alpine("dgm_bounded", "0.4"), three),
+            "Fig. 13",
+        ),
         Setting("alpine2", "non_dgm sigma=0.1 three modes", (*_alpine("non_dgm", "0.1"), three), "Fig. 13"),
         Setting("dropwave", "unit", (*wave, "dataset.fed_on=false", "dataset.modes=1"), "Tab. 2", main=True),
         Setting("alpine2", "unit", (*_alpine("anm", "1"), "dataset.modes=1"), "Tab. 3", main=True),
@@ -109,8 +136,8 @@ COUNTED = ("excbo, 1 component", "excbo", "excbo, 3 components", "excbo, 4 compo
 # Whether a method owes its place to the kernel, where a node has a kink.
 KINKED = ("dropwave lambda=1 sigma=0.1", "dropwave unit")
 KERNELS = ("excbo", "excbo, kernel rbf", "mcbo", "mcbo, kernel learnt")
-# What may be the default: all that did better than it in the ablation, and `separate`, which came later. Compared on seeds of their own, by
-# which nothing was chosen before but the form of `separate`.
+# What may be the default: all that did better than it in the ablation, and `separate`, which came later.
+# Compared on seeds of their own, by which nothing was chosen before but the form of `separate`.
 CONTENDERS = (
     "excbo",
     "excbo, propagate sample",
@@ -147,7 +174,9 @@ class Trial:
         return (self.problem, self.setting, self.method, str(self.seed))
 
 
-def trials(settings: Sequence[str], methods: Sequence[str], seeds: Sequence[int], rounds: int | None = None) -> list[Trial]:
+def trials(
+    settings: Sequence[str], methods: Sequence[str], seeds: Sequence[int], rounds: int | None = None
+) -> list[Trial]:
     """The study's repeats, seed by seed, so that one that ends early has as many of them everywhere.
 
     Args:
@@ -162,6 +191,13 @@ def trials(settings: Sequence[str], methods: Sequence[str], seeds: Sequence[int]
             one = SETTINGS[name]
             for method in methods:
                 length = one.rounds if rounds is None else min(rounds, one.rounds)
-                told = ("+experiment=cbo", f"dataset={one.problem}", *one.overrides, f"dataset.rounds={length}", *VARIANTS[method], f"seed={seed}")
+                told = (
+                    "+experiment=cbo",
+                    f"dataset={one.problem}",
+                    *one.overrides,
+                    f"dataset.rounds={length}",
+                    *VARIANTS[method],
+                    f"seed={seed}",
+                )
                 found.append(Trial(one.problem, one.name, method, seed, told))
     return found

@@ -1,17 +1,20 @@
 """Continuous actions by trees with smoothing (CATS).
 
-    leaves cut the range of an action into K bins; a linear classifier in each node of the tree sends a context to the bin of
-    least expected cost; the action is uniform within a bandwidth of the bin's centre, or, with probability epsilon, anywhere
+    leaves cut the range of an action into K bins; a linear classifier in each node of the tree sends a
+    context to the bin of least expected cost; the action is uniform within a bandwidth of the bin's centre,
+    or, with probability epsilon, anywhere
 
-The nodes learn from costs weighted by the inverse of the density with which the action was drawn. The implementation is that
-of Vowpal Wabbit (`--cats`); needs `pip install "rehearsal-torch[rl]"`.
+The nodes learn from costs weighted by the inverse of the density with which the action was drawn. The
+implementation is that of Vowpal Wabbit (`--cats`); needs `pip install "rehearsal-torch[rl]"`.
 
-A tree has one action. Where a round alters one of m variables, the ranges of all m are laid end to end, [0, m], and the tree
-chooses variable and value at once. Where it alters all of a single candidate set, each variable has a tree of its own, and
-all learn from the same reward. Both readings are ours; Qin et al. (2023) say nothing of it.
+A tree has one action. Where a round alters one of m variables, the ranges of all m are laid end to end, [0,
+m], and the tree chooses variable and value at once. Where it alters all of a single candidate set, each
+variable has a tree of its own, and all learn from the same reward. Both readings are ours; Qin et al. (2023)
+say nothing of it.
 
-A tree that knows nothing goes to its first bin, over and over, but for exploration. So that it does not matter which variable
-comes first and which end of its range is the lower, order and directions are drawn once a run; `shuffled=False` does not.
+A tree that knows nothing goes to its first bin, over and over, but for exploration. So that it does not
+matter which variable comes first and which end of its range is the lower, order and directions are drawn once
+a run; `shuffled=False` does not.
 
 Source: Majzoubi et al. (2020), Alg. 1 and 2.
 """
@@ -39,9 +42,14 @@ class ActionTrees(Agent):
         ValueError: if K is no power of 2, or bandwidth or epsilon is outside (0, 1).
     """
 
-    def __init__(self, bins: int = 8, bandwidth: float = 0.125, epsilon: float = 0.05, shuffled: bool = True) -> None:
+    def __init__(
+        self, bins: int = 8, bandwidth: float = 0.125, epsilon: float = 0.05, shuffled: bool = True
+    ) -> None:
         if bins < 2 or bins & (bins - 1) or not 0 < bandwidth < 1 or not 0 < epsilon < 1:
-            raise ValueError(f"expected a power of 2 of bins, and bandwidth and epsilon in (0, 1); got {bins}, {bandwidth} and {epsilon}")
+            raise ValueError(
+                f"expected a power of 2 of bins, and bandwidth and epsilon in (0, 1); got {bins}, "
+                f"{bandwidth} and {epsilon}"
+            )
         self.bins, self.bandwidth, self.epsilon, self.shuffled = bins, bandwidth, epsilon, shuffled
 
     def play(self, environment: Any, rounds: int, seed: int) -> None:
@@ -52,7 +60,10 @@ class ActionTrees(Agent):
         """
         code: AlterationCode = environment.unwrapped.code
         if code.choices and any(len(names) > 1 for names in code.candidates):
-            raise ValueError(f"expected candidate sets of one variable each, or a single one; got {[list(names) for names in code.candidates]}")
+            raise ValueError(
+                "expected candidate sets of one variable each, or a single one; got "
+                f"{[list(names) for names in code.candidates]}"
+            )
         ranges = [float(code.choices)] if code.choices else [1.0] * len(code.names)
         order, signs = np.arange(len(code.names)), np.ones(len(code.names))
         if self.shuffled:
@@ -71,7 +82,10 @@ class ActionTrees(Agent):
 
     def _tree(self, width: float, seed: int) -> Any:
         leaves = 1 << (round(self.bins * width) - 1).bit_length()
-        told = f"--cats {leaves} --min_value 0 --max_value {width:g} --bandwidth {self.bandwidth:g} --epsilon {self.epsilon:g} --random_seed {seed + 1}"
+        told = (
+            f"--cats {leaves} --min_value 0 --max_value {width:g} --bandwidth {self.bandwidth:g} --epsilon "
+            f"{self.epsilon:g} --random_seed {seed + 1}"
+        )
         return import_module("vowpalwabbit").Workspace(f"{told} --quiet")
 
 

@@ -2,7 +2,8 @@
 
     maximise  sum_t 1[Y_t in S]    with a_t chosen from x_t and (x_s, a_s, 1[Y_s in S]), s < t
 
-Neither a graph nor the observations made beforehand are told to them; that is what structure is compared with.
+Neither a graph nor the observations made beforehand are told to them; that is what structure is compared
+with.
 
 Source: Qin et al. (2023), Sec. 6 and Tab. 1.
 """

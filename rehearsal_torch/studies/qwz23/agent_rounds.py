@@ -1,8 +1,10 @@
 """One run of a reinforcement learning agent in a world: the rows of its rounds.
 
     ddpg ppo sac cats       alter one variable a round, as the rehearsal methods do
-    ..._joint               alter all variables at once: as Table 1 was made, to judge by its figures; the oracle is then another
-    ..._library             keep the settings of Stable-Baselines3, which hardly learn in 100 rounds; trees that are not shuffled
+    ..._joint
+    alter all variables at once: as Table 1 was made, to judge by its figures; the oracle is then another
+    ..._library
+    keep the settings of Stable-Baselines3, which hardly learn in 100 rounds; trees that are not shuffled
     uniform                 learns nothing
 
 The worlds are those of the rehearsal methods with the same repeat: same seed, same contexts, same noise.
@@ -29,9 +31,11 @@ NONE = float("nan")
 
 
 def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
-    """Plays so many rounds; yields a row a round, as `online_rows` says. Agents have no tau, no information and no bound.
+    """Plays so many rounds; yields a row a round, as `online_rows` says. Agents have no tau, no information
+    and no bound.
 
-    Seconds are the agent's alone: a rehearsal method's include what the world takes, some milliseconds a round.
+    Seconds are the agent's alone: a rehearsal method's include what the world takes, some milliseconds a
+    round.
 
     Args:
         world: One of `WORLDS`.
@@ -43,25 +47,53 @@ def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
         UserError: for an unknown name, no rounds, or a package that is not installed.
     """
     if world not in WORLDS or agent not in AGENTS or rounds < 1:
-        raise UserError(f"expected a world of {', '.join(WORLDS)}, an agent of {', '.join(AGENTS)} and a round; got {world}, {agent} and {rounds}")
+        raise UserError(
+            f"expected a world of {', '.join(WORLDS)}, an agent of {', '.join(AGENTS)} and a round; got "
+            f"{world}, {agent} and {rounds}"
+        )
     lacking = missing(agent)
     if lacking:
-        raise UserError(f"{agent} needs {' and '.join(lacking)}, which is not installed", "", 'Type pip install "rehearsal-torch[rl]"')
+        raise UserError(
+            f"{agent} needs {' and '.join(lacking)}, which is not installed",
+            "",
+            'Type pip install "rehearsal-torch[rl]"',
+        )
     from rehearsal_torch.adapters.gymnasium import RecordedEnvironment, RehearsalEnvironment, truths
 
     made = world_of(world, rounds, repeat, joint=agent.endswith("_joint"))
     environment = RecordedEnvironment(RehearsalEnvironment(made, scored=False), rounds)
     agent_of(agent).play(environment, rounds, repeat)
     for each, true in zip(environment.played, truths(made, environment.played), strict=True):
-        told = ("+".join(each.alteration.names), "+".join(f"{value:.6g}" for value in each.alteration.values.tolist()))
-        row = (world, agent, "", repeat, each.round + 1, *told, int(each.success), true.probability, true.oracle, NONE, NONE, NONE, each.seconds)
+        told = (
+            "+".join(each.alteration.names),
+            "+".join(f"{value:.6g}" for value in each.alteration.values.tolist()),
+        )
+        row = (
+            world,
+            agent,
+            "",
+            repeat,
+            each.round + 1,
+            *told,
+            int(each.success),
+            true.probability,
+            true.oracle,
+            NONE,
+            NONE,
+            NONE,
+            each.seconds,
+        )
         yield dict(zip(COLUMNS, row, strict=True))
 
 
 def missing(agent: str) -> list[str]:
     """The packages that an agent needs and that are not installed."""
     kind = agent.removesuffix("_joint")
-    return [name for name in NEEDED.get(kind.removesuffix("_library"), ("gymnasium", "stable_baselines3")) if find_spec(name) is None]
+    return [
+        name
+        for name in NEEDED.get(kind.removesuffix("_library"), ("gymnasium", "stable_baselines3"))
+        if find_spec(name) is None
+    ]
 
 
 def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWorld":
@@ -79,7 +111,9 @@ def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWor
     if world == "bermuda":
         return Bermuda("qwz23", [ACTIONABLE] if joint else None, rows=10, contexts=rounds, seed=repeat)
     both = [("recommend", "discount")] if joint else None
-    return RideHailing(released=world == "ride_hailing_released", candidates=both, rows=10, contexts=rounds, seed=repeat)
+    return RideHailing(
+        released=world == "ride_hailing_released", candidates=both, rows=10, contexts=rounds, seed=repeat
+    )
 
 
 def agent_of(name: str) -> "Agent":

@@ -1,7 +1,7 @@
 """The stage of the study that plays reinforcement learning agents in the same worlds.
 
-Rows of 100 rounds stand in rl.csv, those of T rounds in rl_T.csv. An agent's repeat is done where the file holds all its rounds; what
-was torn is dropped and played anew.
+Rows of 100 rounds stand in rl.csv, those of T rounds in rl_T.csv. An agent's repeat is done where the file
+holds all its rounds; what was torn is dropped and played anew.
 
 Source: Qin et al. (2023), Sec. 6 and Tab. 1.
 """
@@ -27,7 +27,15 @@ def rl_file(folder: Path, rounds: int | None = None) -> Path:
     return folder / ("rl.csv" if rounds in (None, PAPER) else f"rl_{rounds}.csv")
 
 
-def played(folder: Path, worlds: Sequence[str], agents: Sequence[str], rounds: int, repeats: int, deadline: float | None, say: Callable[[str], None]) -> int:
+def played(
+    folder: Path,
+    worlds: Sequence[str],
+    agents: Sequence[str],
+    rounds: int,
+    repeats: int,
+    deadline: float | None,
+    say: Callable[[str], None],
+) -> int:
     """Plays what is not done.
 
     Args:
@@ -51,7 +59,9 @@ def played(folder: Path, worlds: Sequence[str], agents: Sequence[str], rounds: i
     done = {key for key, count in counts.items() if count == rounds}
     if len(done) != len(counts) or torn(file):
         replace(file, written([line for line in lines if _key(line) in done], COLUMNS))
-    planned = [(world, agent, str(repeat)) for repeat in range(repeats) for world in worlds for agent in agents]
+    planned = [
+        (world, agent, str(repeat)) for repeat in range(repeats) for world in worlds for agent in agents
+    ]
     todo, left = [key for key in planned if key not in done], 0
     say(f"rl: {len(todo)} of {len(planned)} repeats of {rounds} rounds to do")
     for number, (world, agent, repeat) in enumerate(todo, 1):
@@ -60,9 +70,16 @@ def played(folder: Path, worlds: Sequence[str], agents: Sequence[str], rounds: i
             break
         rows = list(rl_rows(world, agent, rounds, int(repeat)))
         if len(rows) != rounds:
-            raise UserError(f"{agent} played {len(rows)} rounds of {rounds}", world, "Choose another agent, or another number of rounds")
+            raise UserError(
+                f"{agent} played {len(rows)} rounds of {rounds}",
+                world,
+                "Choose another agent, or another number of rounds",
+            )
         append(file, rows, COLUMNS)
-        say(f"rl {number}/{len(todo)}  {world} {agent} repeat={repeat}: {sum(row['p_true'] for row in rows) / rounds:.3f}")
+        say(
+            f"rl {number}/{len(todo)}  {world} {agent} repeat={repeat}: "
+            f"{sum(row['p_true'] for row in rows) / rounds:.3f}"
+        )
     return left
 
 

@@ -1,4 +1,5 @@
-"""One repeat of the study of structural rehearsal models: all rounds of a method in a world, learning from each.
+"""One repeat of the study of structural rehearsal models: all rounds of a method in a world, learning from
+each.
 
 It builds what ``scripts/decide.py`` builds, from the same configuration, and decides through the same loop.
 """
@@ -45,9 +46,13 @@ def done(protocol: Protocol, repeat: Repeat) -> Outcome[Repeat]:
 def configured(protocol: Protocol, repeat: Repeat) -> DictConfig:
     """The repeat's configuration."""
     with initialize_config_dir(str(protocol.conf.resolve()), version_base="1.3"):
-        config = compose("config", [*repeat.overrides, f"dataset.contexts={protocol.rounds}", *protocol.extra])
+        config = compose(
+            "config", [*repeat.overrides, f"dataset.contexts={protocol.rounds}", *protocol.extra]
+        )
     for name in ("seek", "choose"):
-        if name in config.objective and not any(text.startswith(f"objective.{name}=") for text in protocol.extra):
+        if name in config.objective and not any(
+            text.startswith(f"objective.{name}=") for text in protocol.extra
+        ):
             config.objective[name] = protocol.scenarios
     return config
 
@@ -62,7 +67,9 @@ def rows_of(protocol: Protocol, repeat: Repeat) -> Iterator[Row]:
 
     def prepare(problem: Problem) -> None:
         if not isinstance(problem, RehearsalProblem):
-            raise TypeError(f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset")
+            raise TypeError(
+                f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset"
+            )
         believed(config, problem, METHODS[repeat.method].counterpart)
 
     for line in played(config, repeat.repeat, prepare):
@@ -70,7 +77,8 @@ def rows_of(protocol: Protocol, repeat: Repeat) -> Iterator[Row]:
 
 
 def believed(config: DictConfig, problem: RehearsalProblem, counterpart: str) -> None:
-    """Writes a counterpart's graphs into the surrogate's configuration; changes nothing for a method with beliefs of its own.
+    """Writes a counterpart's graphs into the surrogate's configuration; changes nothing for a method with
+    beliefs of its own.
 
     Raises:
         ValueError: for a counterpart that is not known, or that the problem has no graph for.
@@ -80,5 +88,9 @@ def believed(config: DictConfig, problem: RehearsalProblem, counterpart: str) ->
     if counterpart not in ("causal", "associative"):
         raise ValueError(f"expected causal or associative; got {counterpart!r}")
     task = problem.task
-    graphs = causal(problem.hypotheses) if counterpart == "causal" else (associative(task.graph.names, task.context, task.box.names, task.outcomes),)
+    graphs = (
+        causal(problem.hypotheses)
+        if counterpart == "causal"
+        else (associative(task.graph.names, task.context, task.box.names, task.outcomes),)
+    )
     config.surrogate.hypotheses = [graph.to_plain() for graph in graphs]

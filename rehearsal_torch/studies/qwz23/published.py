@@ -1,7 +1,8 @@
 """What the paper on structural rehearsal models prints, to stand beside our own numbers.
 
-Means over 20 repeats of 100 rounds, each probability estimated from 1,000 samples of the world; deviations are not printed. The worlds are
-those of the released code, whose ride-hailing adds the clique's noise afterwards.
+Means over 20 repeats of 100 rounds, each probability estimated from 1,000 samples of the world; deviations
+are not printed. The worlds are those of the released code, whose ride-hailing adds the clique's noise
+afterwards.
 
 Source: Qin et al. (2023), Tab. 1 and Sec. 6.
 """

@@ -1,4 +1,5 @@
-"""The study of structural rehearsal models as tables and figures: each function takes rows and gives lines of Markdown and figures.
+"""The study of structural rehearsal models as tables and figures: each function takes rows and gives lines of
+Markdown and figures.
 
 Source: Qin et al. (2023), Fig. 4 and Tab. 1 (layout).
 """
@@ -16,10 +17,25 @@ from rehearsal_torch.reporting.figures import online_panels
 from rehearsal_torch.studies.qwz23 import published as qwz23_published
 
 Section = tuple[list[str], dict[str, Figure]]
-MAIN, PUBLISHED, SUCCESS, COUNTERPARTS, CHANGING = "qwz23", "qwz23_published", "qwz23_success", ("causal", "associative"), "two_stores"
+MAIN, PUBLISHED, SUCCESS, COUNTERPARTS, CHANGING = (
+    "qwz23",
+    "qwz23_published",
+    "qwz23_success",
+    ("causal", "associative"),
+    "two_stores",
+)
 HIGH = "0.9"
 WORLDS = ("ride_hailing", "bermuda", "ride_hailing_released", CHANGING)
-TABLE1_HEADS = ["world", "method", "probability", "successes", f"last {LAST} rounds", "best possible", "paper", "repeats"]
+TABLE1_HEADS = [
+    "world",
+    "method",
+    "probability",
+    "successes",
+    f"last {LAST} rounds",
+    "best possible",
+    "paper",
+    "repeats",
+]
 
 
 def table1(rows: Sequence[Row], played: Sequence[Row], longer: Mapping[int, Sequence[Row]]) -> Section:
@@ -34,7 +50,15 @@ def table1(rows: Sequence[Row], played: Sequence[Row], longer: Mapping[int, Sequ
     body = []
     for (world, method), some in _sorted([*chosen, *played], "world", "method"):
         paper = qwz23_published.TABLE1.get(world.removesuffix("_released"), {}).get(method)
-        body.append([world, f"`{method}`", *_reached(online_summary(some)), figure(paper), str(online_summary(some).repeats)])
+        body.append(
+            [
+                world,
+                f"`{method}`",
+                *_reached(online_summary(some)),
+                figure(paper),
+                str(online_summary(some).repeats),
+            ]
+        )
     if not body:
         return [], {}
     text = ["## Table 1: average probability of success, tau = 0.7", "", *as_markdown(TABLE1_HEADS, body)]
@@ -52,34 +76,73 @@ def fig4(rows: Sequence[Row]) -> Section:
         worlds[world] = {f"tau = {tau}": [row for row in some if row["tau"] == tau] for tau in taus}
         for name, each in worlds[world].items():
             one = online_summary(each)
-            told = [f"{one.information:.3f}", f"{one.information_late:.3f}", f"{one.width:.3f}", percent(one.covered), percent(one.covered_late)]
+            told = [
+                f"{one.information:.3f}",
+                f"{one.information_late:.3f}",
+                f"{one.width:.3f}",
+                percent(one.covered),
+                percent(one.covered_late),
+            ]
             lines.append([world, name, *_reached(one), *told, _targets(one), str(one.repeats)])
     if not worlds:
         return [], {}
-    heads = ["world", "", "probability", "successes", f"last {LAST}", "best possible", "information", f"last {LAST}", "bound's width", "truth inside"]
+    heads = [
+        "world",
+        "",
+        "probability",
+        "successes",
+        f"last {LAST}",
+        "best possible",
+        "information",
+        f"last {LAST}",
+        "bound's width",
+        "truth inside",
+    ]
     table = as_markdown([*heads, f"last {LAST}", "altered", "repeats"], lines)
     said = (
-        "Information in nats, the mean over rounds of what the altered round was expected to teach. The bound is the paper's at delta = .05; it holds for the "
+        "Information in nats, the mean over rounds of what the altered round was expected to teach. The "
+        "bound is the paper's at delta = .05; it holds for the "
         "posterior's probability, so that the truth lies outside where the posterior is still wrong."
     )
     bounded = dict.fromkeys(worlds, f"tau = {qwz23_published.TAU}")
-    return ["## Fig. 4: rounds at each tau", "", said, "", *table], {"fig4": online_panels.draw(worlds, bounded)}
+    return ["## Fig. 4: rounds at each tau", "", said, "", *table], {
+        "fig4": online_panels.draw(worlds, bounded)
+    }
 
 
 def policies(rows: Sequence[Row]) -> Section:
     """Policies at the paper's tau: informative, as published, refusing, success alone."""
     others = (*COUNTERPARTS, "none", "forgetting")
-    some = [row for row in rows if row["tau"] in ("", qwz23_published.TAU) and row["method"] not in others and row["world"] != CHANGING]
+    some = [
+        row
+        for row in rows
+        if row["tau"] in ("", qwz23_published.TAU)
+        and row["method"] not in others
+        and row["world"] != CHANGING
+    ]
     return _compared(some, "## Policies at tau = 0.7", "policies")
 
 
 def counterparts(rows: Sequence[Row]) -> Section:
     """Influence beside causation without bi-directional edges and beside correlation."""
     worlds = {row["world"] for row in rows if row["method"] in COUNTERPARTS}
-    some = [row for row in rows if row["tau"] in ("", qwz23_published.TAU) and row["method"] in (MAIN, *COUNTERPARTS, "none") and row["world"] in worlds]
+    some = [
+        row
+        for row in rows
+        if row["tau"] in ("", qwz23_published.TAU)
+        and row["method"] in (MAIN, *COUNTERPARTS, "none")
+        and row["world"] in worlds
+    ]
     numbers = {(row["world"], row["repeat"]) for row in some if row["method"] in COUNTERPARTS}
-    lines, figures = _compared([row for row in some if (row["world"], row["repeat"]) in numbers], "## When modelling influence pays", "counterparts")
-    said = "The same repeats for all. All learn from the rows in which something was altered, so that rounds correct what a counterpart believes wrongly."
+    lines, figures = _compared(
+        [row for row in some if (row["world"], row["repeat"]) in numbers],
+        "## When modelling influence pays",
+        "counterparts",
+    )
+    said = (
+        "The same repeats for all. All learn from the rows in which something was altered, so that rounds "
+        "correct what a counterpart believes wrongly."
+    )
     return [*lines[:2], said, "", *lines[2:]] if lines else [], figures
 
 
@@ -91,12 +154,30 @@ def changing(rows: Sequence[Row]) -> Section:
     half, body = max(row["round"] for row in some) // 2, []
     for (method,), those in grouped(some, "method").items():
         before, after = ([row for row in those if (row["round"] <= half) == early] for early in (True, False))
-        cells = [text for part in (before, after) for text in _reached(online_summary(part))[:1]] if before and after else ["-", "-"]
+        cells = (
+            [text for part in (before, after) for text in _reached(online_summary(part))[:1]]
+            if before and after
+            else ["-", "-"]
+        )
         one = online_summary(those)
         body.append([f"`{method}`", *cells, figure(one.late), figure(one.late + one.left), str(one.repeats)])
-    heads = ["method", "before the change", "after it", f"last {LAST} rounds", "best possible there", "repeats"]
-    said = "In `two_stores` the second store stops following the first one's price after half of the rounds, without a sign of it in what is merely observed."
-    figures = {"changing": online_panels.draw({CHANGING: {str(method): those for (method,), those in grouped(some, "method").items()}})}
+    heads = [
+        "method",
+        "before the change",
+        "after it",
+        f"last {LAST} rounds",
+        "best possible there",
+        "repeats",
+    ]
+    said = (
+        "In `two_stores` the second store stops following the first one's price after half of the rounds, "
+        "without a sign of it in what is merely observed."
+    )
+    figures = {
+        "changing": online_panels.draw(
+            {CHANGING: {str(method): those for (method,), those in grouped(some, "method").items()}}
+        )
+    }
     return ["## A world that changes (Fig. 2d)", "", said, "", *as_markdown(heads, body)], figures
 
 
@@ -110,14 +191,32 @@ def goals(rows: Sequence[Row]) -> list[str]:
                 continue
             one = online_summary(some)
             if tau == HIGH:
-                instead = "the most probable alteration is taken instead" if method == MAIN else "the constraint is dropped, as in the paper"
-                said = f"at tau = .9, which not even the best possible {one.oracle:.3f} reaches, {instead}: `{method}` comes to {one.probability.mean:.3f}"
+                instead = (
+                    "the most probable alteration is taken instead"
+                    if method == MAIN
+                    else "the constraint is dropped, as in the paper"
+                )
+                said = (
+                    f"at tau = .9, which not even the best possible {one.oracle:.3f} reaches, {instead}: "
+                    f"`{method}` comes to {one.probability.mean:.3f}"
+                )
             elif method == MAIN:
-                said = f"{one.probability.mean:.3f} at tau = .7 ({'at least' if one.probability.mean >= 0.7 else 'below'} .70), best possible {one.oracle:.3f}"
-                said += f"; {percent(one.targets['recommend'])} of the alterations set `recommend` (paper: 95.8%)" if "recommend" in one.targets else ""
+                said = (
+                    f"{one.probability.mean:.3f} at tau = .7 "
+                    f"({'at least' if one.probability.mean >= 0.7 else 'below'} .70), best possible "
+                    f"{one.oracle:.3f}"
+                )
+                said += (
+                    f"; {percent(one.targets['recommend'])} of the alterations set `recommend` (paper: 95.8%)"
+                    if "recommend" in one.targets
+                    else ""
+                )
             else:
                 reached = "within" if one.left <= 0.02 else "not within"
-                said = f"success alone comes to {one.late:.3f} in the last {LAST} rounds, {one.left:.3f} below the best possible ({reached} .02)"
+                said = (
+                    f"success alone comes to {one.late:.3f} in the last {LAST} rounds, {one.left:.3f} below "
+                    f"the best possible ({reached} .02)"
+                )
             text.append(f"- {world}: {said}; {one.repeats} repeat{'s' if one.repeats > 1 else ''}.")
     return text
 
@@ -126,7 +225,15 @@ def _longer(rounds: int, rows: Sequence[Row]) -> list[str]:
     body = []
     for (world, method), some in _sorted(rows, "world", "method"):
         one = online_summary(some, max(rounds // 10, 1))
-        body.append([world, f"`{method}`", *_reached(one), figure(qwz23_published.LONG.get((world, method))), str(one.repeats)])
+        body.append(
+            [
+                world,
+                f"`{method}`",
+                *_reached(one),
+                figure(qwz23_published.LONG.get((world, method))),
+                str(one.repeats),
+            ]
+        )
     heads = ["last tenth" if head.startswith("last") else head for head in TABLE1_HEADS]
     return ["", f"### After {rounds} rounds", "", *as_markdown(heads, body)]
 
@@ -139,14 +246,40 @@ def _compared(rows: Sequence[Row], head: str, name: str) -> Section:
     for (world, method), some in _sorted(rows, "world", "method"):
         one = online_summary(some)
         worlds.setdefault(world, {})[method] = some
-        body.append([world, f"`{method}`", *_reached(one), percent(one.targets.get("-", 0.0)), _targets(one), f"{one.seconds:.2g}", str(one.repeats)])
-    heads = ["world", "method", "probability", "successes", f"last {LAST}", "best possible", "nothing altered", "altered", "seconds a round", "repeats"]
+        body.append(
+            [
+                world,
+                f"`{method}`",
+                *_reached(one),
+                percent(one.targets.get("-", 0.0)),
+                _targets(one),
+                f"{one.seconds:.2g}",
+                str(one.repeats),
+            ]
+        )
+    heads = [
+        "world",
+        "method",
+        "probability",
+        "successes",
+        f"last {LAST}",
+        "best possible",
+        "nothing altered",
+        "altered",
+        "seconds a round",
+        "repeats",
+    ]
     return [head, "", *as_markdown(heads, body)], {name: online_panels.draw(worlds)}
 
 
 def _reached(one: OnlineSummary) -> list[str]:
     deviation = "" if math.isnan(one.deviation) else f" ± {one.deviation:.3f}"
-    return [f"{figure(one.probability.mean)}{deviation}", f"{one.successes:.1f}", figure(one.late), figure(one.oracle)]
+    return [
+        f"{figure(one.probability.mean)}{deviation}",
+        f"{one.successes:.1f}",
+        figure(one.late),
+        figure(one.oracle),
+    ]
 
 
 def _targets(one: OnlineSummary) -> str:

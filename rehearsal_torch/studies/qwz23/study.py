@@ -1,8 +1,10 @@
 """What the study of structural rehearsal models runs: methods, in worlds, for some tau, repeat by repeat.
 
-    qwz23              the most informative of what reaches tau; the most probable where nothing does, and once there is next to nothing to learn
+    qwz23              the most informative of what reaches tau; the most probable where nothing does, and
+                       once there is next to nothing to learn
     qwz23_exact        the same with indifference 0: as informative as tau allows, to the last round
-    qwz23_published    the paper's settings: Bayesian ridge, UCB, the constraint dropped where nothing reaches tau
+    qwz23_published
+    the paper's settings: Bayesian ridge, UCB, the constraint dropped where nothing reaches tau
     qwz23_refusing     nothing is altered where nothing reaches tau
     qwz23_success      the most probable alteration, nothing for the sake of learning
     causal             qwz23 without bi-directional edges
@@ -10,7 +12,8 @@
     forgetting         qwz23_success under a posterior that forgets, for a world that changes
     none               nothing is altered
 
-A repeat is what ``scripts/decide.py +experiment=... seed=...`` does, with the overrides it lists; its seed is the repeat's number.
+A repeat is what ``scripts/decide.py +experiment=... seed=...`` does, with the overrides it lists; its seed is
+the repeat's number.
 
 Source: Qin et al. (2023), Sec. 6 and Fig. 4.
 """
@@ -57,7 +60,9 @@ METHODS = {
 }
 
 
-def repeats(worlds: Sequence[str], methods: Sequence[str], taus: Sequence[str], numbers: Sequence[int]) -> list[Repeat]:
+def repeats(
+    worlds: Sequence[str], methods: Sequence[str], taus: Sequence[str], numbers: Sequence[int]
+) -> list[Repeat]:
     """The study's repeats, repeat by repeat, so that one that ends early has as many of them everywhere.
 
     Args:
@@ -73,5 +78,13 @@ def repeats(worlds: Sequence[str], methods: Sequence[str], taus: Sequence[str], 
                 known = METHODS[method]
                 for tau in taus if known.constrained else ("",):
                     asked = (f"search.tau={tau}",) if tau else ()
-                    found.append(Repeat(world, method, tau, number, (*WORLDS[world], *known.overrides, *asked, f"seed={number}")))
+                    found.append(
+                        Repeat(
+                            world,
+                            method,
+                            tau,
+                            number,
+                            (*WORLDS[world], *known.overrides, *asked, f"seed={number}"),
+                        )
+                    )
     return found

@@ -1,8 +1,8 @@
 """Computational efficiency along one setting after the other: effective branching factor and runtime.
 
-A filled marker stands for a setting in which every episode's optimum is proven. An open one is censored: a limit
-ended some searches, so the mean is a lower bound; the share proven stands beside it. Bars are 95% intervals over
-episodes.
+A filled marker stands for a setting in which every episode's optimum is proven. An open one is censored: a
+limit ended some searches, so the mean is a lower bound; the share proven stands beside it. Bars are 95%
+intervals over episodes.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 2 and Fig. 5.
 """
@@ -57,8 +57,18 @@ def draw(settings: Sequence[Setting], *, runtime: bool = True) -> Figure:
         grid[1][0].set_ylabel("Runtime (s an episode)")
         for axes in grid[1]:
             axes.set_yscale("log")
-    handles = {label: handle for row in grid for axes in row for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles) if len(settings) > 1 else 1)
+    handles = {
+        label: handle
+        for row in grid
+        for axes in row
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=len(handles) if len(settings) > 1 else 1,
+    )
     return figure
 
 
@@ -66,9 +76,37 @@ def series(axes: Axes, line: Sequence[Point], means: Sequence[Interval], label: 
     """One search's means along an axis, with bars and censored points."""
     colour, marker = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
     x, y = [point.x for point in line], np.array([mean.mean for mean in means])
-    bars = np.nan_to_num(np.array([[mean.mean - mean.low for mean in means], [mean.high - mean.mean for mean in means]]))
-    axes.errorbar(x, y, bars, color=colour, linestyle=DASHES[style % len(DASHES)], marker=marker, markersize=5, capsize=3, label=label)
+    bars = np.nan_to_num(
+        np.array([[mean.mean - mean.low for mean in means], [mean.high - mean.mean for mean in means]])
+    )
+    axes.errorbar(
+        x,
+        y,
+        bars,
+        color=colour,
+        linestyle=DASHES[style % len(DASHES)],
+        marker=marker,
+        markersize=5,
+        capsize=3,
+        label=label,
+    )
     for point, mean in zip(line, means, strict=True):
         if point.proven < 1:
-            axes.plot([point.x], [mean.mean], marker, markersize=6, markerfacecolor="white", markeredgecolor=colour, zorder=3)
-            axes.annotate(f"{100 * point.proven:.0f}% proven", (point.x, mean.mean), (0, 8), textcoords="offset points", ha="center", fontsize=8, color=colour)
+            axes.plot(
+                [point.x],
+                [mean.mean],
+                marker,
+                markersize=6,
+                markerfacecolor="white",
+                markeredgecolor=colour,
+                zorder=3,
+            )
+            axes.annotate(
+                f"{100 * point.proven:.0f}% proven",
+                (point.x, mean.mean),
+                (0, 8),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color=colour,
+            )

@@ -1,7 +1,8 @@
 """Rows of a study: one for each episode and each way of searching it.
 
 Rows are appended as they come, so that a study that was stopped goes on where it ended: a row is known by its
-episode, horizon, k, search, anchors, M and L_h, and is never computed twice. A line that was cut off is dropped.
+episode, horizon, k, search, anchors, M and L_h, and is never computed twice. A line that was cut off is
+dropped.
 """
 
 import csv
@@ -19,9 +20,30 @@ from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.files.writing import write_text
 
 KEY = ("episode", "T", "k", "search", "anchors", "M", "L_h")
-COLUMNS = (*KEY, "value", "observed", "improvement", "expanded", "generated", "ebf", "network_evaluations", "seconds", "proven")
+COLUMNS = (
+    *KEY,
+    "value",
+    "observed",
+    "improvement",
+    "expanded",
+    "generated",
+    "ebf",
+    "network_evaluations",
+    "seconds",
+    "proven",
+)
 WHOLE = ("T", "k", "M")
-NUMBERS = ("L_h", "value", "observed", "improvement", "expanded", "generated", "ebf", "network_evaluations", "seconds")
+NUMBERS = (
+    "L_h",
+    "value",
+    "observed",
+    "improvement",
+    "expanded",
+    "generated",
+    "ebf",
+    "network_evaluations",
+    "seconds",
+)
 Key = tuple[str, ...]
 
 
@@ -34,7 +56,8 @@ class Case:
         changes: k.
         search: The search's name.
         anchors: The anchors' strategy; empty for a search without anchors.
-        size: M, simulated sequences of an anchor set, or the anchor set's size for the strategies that are given one; 0 without anchors.
+        size: M, simulated sequences of an anchor set, or the anchor set's size for the strategies that are
+            given one; 0 without anchors.
         constant: L_h of the model.
     """
 
@@ -47,14 +70,30 @@ class Case:
 
     def key(self, episode: str) -> Key:
         """The texts that a row of this case is known by."""
-        return (episode, str(self.horizon), str(self.changes), self.search, self.anchors, str(self.size), f"{self.constant:g}")
+        return (
+            episode,
+            str(self.horizon),
+            str(self.changes),
+            self.search,
+            self.anchors,
+            str(self.size),
+            f"{self.constant:g}",
+        )
 
     def row(self, episode: str, decision: Decision) -> dict[str, object]:
         """The row of one episode's decision; `seconds` are wall-clock seconds of the search."""
         found = decision.trace
-        told: dict[str, object] = {"observed": decision.baseline.point if decision.baseline else math.nan, "improvement": decision.improvement}
+        told: dict[str, object] = {
+            "observed": decision.baseline.point if decision.baseline else math.nan,
+            "improvement": decision.improvement,
+        }
         told |= {name: found[name] for name in ("expanded", "generated", "network_evaluations")}
-        told |= {"value": decision.value, "ebf": found["effective_branching_factor"], "seconds": round(decision.seconds, 4), "proven": found["proven"]}
+        told |= {
+            "value": decision.value,
+            "ebf": found["effective_branching_factor"],
+            "seconds": round(decision.seconds, 4),
+            "proven": found["proven"],
+        }
         return dict(zip(KEY, self.key(episode), strict=True)) | told
 
 
@@ -77,9 +116,14 @@ class EpisodeRows:
         whole = text[: text.rfind("\n") + 1]
         head = tuple(whole.splitlines()[0].split(",")) if whole else ()
         if head != COLUMNS:
-            raise PlainFileError(f"{path}: expected the columns {','.join(COLUMNS)}; got {','.join(head)[:200]}: move the file away")
+            raise PlainFileError(
+                f"{path}: expected the columns {','.join(COLUMNS)}; got {','.join(head)[:200]}: move the "
+                "file away"
+            )
         if odd := next((line["proven"] for line in lines if line["proven"] not in ("True", "False")), None):
-            raise PlainFileError(f"{path}, proven: expected True or False; got {odd[:60]!r}: move the file away")
+            raise PlainFileError(
+                f"{path}, proven: expected True or False; got {odd[:60]!r}: move the file away"
+            )
         if whole != text:
             write_text(path, whole)
         self.done = {tuple(line[name] for name in KEY) for line in lines}
@@ -112,7 +156,9 @@ class EpisodeRows:
         """All rows, typed; `episode` and the names are texts, `proven` is a bool."""
         if not self.done:
             return pd.DataFrame(columns=list(COLUMNS))
-        frame = pd.read_csv(self.path, dtype={"episode": str, "search": str, "anchors": str}, keep_default_na=False)
+        frame = pd.read_csv(
+            self.path, dtype={"episode": str, "search": str, "anchors": str}, keep_default_na=False
+        )
         numbers = {name: pd.to_numeric(frame[name]) for name in (*WHOLE, *NUMBERS)}
         return frame.assign(**numbers).astype({"proven": bool})
 
@@ -139,7 +185,10 @@ class Point:
 def chosen(frame: pd.DataFrame, cases: Sequence[Case]) -> pd.DataFrame:
     """The rows of some cases."""
     wanted = {case.key("")[1:] for case in cases}
-    keys = zip(*(frame[name].map("{:g}".format) if name == "L_h" else frame[name].astype(str) for name in KEY[1:]), strict=True)
+    keys = zip(
+        *(frame[name].map("{:g}".format) if name == "L_h" else frame[name].astype(str) for name in KEY[1:]),
+        strict=True,
+    )
     return frame[[key in wanted for key in keys]]
 
 
@@ -148,5 +197,9 @@ def points(frame: pd.DataFrame, along: str) -> list[Point]:
     found = []
     for x, rows in frame.groupby(along, sort=True):
         told = {name: mean_interval(rows[name].to_list()) for name in ("ebf", "seconds", "improvement")}
-        found.append(Point(float(str(x)), told["ebf"], told["seconds"], told["improvement"], float(rows["proven"].mean())))
+        found.append(
+            Point(
+                float(str(x)), told["ebf"], told["seconds"], told["improvement"], float(rows["proven"].mean())
+            )
+        )
     return found

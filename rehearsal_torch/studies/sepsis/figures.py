@@ -30,10 +30,15 @@ _WORDS = {
 
 
 def lines(frame: pd.DataFrame, stage: str, cases: Sequence[Case]) -> dict[str, list[Point]]:
-    """A stage's points, by search (by anchors where they are what varies); searches without rows are left out."""
+    """A stage's points, by search (by anchors where they are what varies); searches without rows are left
+    out.
+    """
     rows = chosen(frame, cases)
     by, along = ("anchors", "M") if stage == "anchors" else ("search", _AXES[stage][0])
-    found = {name: points(rows[rows[by] == name], along) for name in dict.fromkeys(getattr(case, by) for case in cases)}
+    found = {
+        name: points(rows[rows[by] == name], along)
+        for name in dict.fromkeys(getattr(case, by) for case in cases)
+    }
     return {_WORDS[name]: line for name, line in found.items() if line}
 
 
@@ -74,11 +79,20 @@ def tables(frame: pd.DataFrame, stages: Mapping[str, Sequence[Case]]) -> list[st
         if not shown:
             continue
         along = "|S|" if stage == "anchors" else _AXES[stage][0]
-        found += ["", f"### Along {along}", "", f"| search | {along} | episodes | EBF | seconds | improvement % | proven % |", "|---|---|---|---|---|---|---|"]
+        found += [
+            "",
+            f"### Along {along}",
+            "",
+            f"| search | {along} | episodes | EBF | seconds | improvement % | proven % |",
+            "|---|---|---|---|---|---|---|",
+        ]
         for name, line in shown.items():
             for point in line:
                 percent = point.improvement.times(100)
                 least = "" if point.proven == 1 else "≥ "
-                sums = f"{least}{point.ebf} | {least}{point.seconds} | {least}{percent} | {100 * point.proven:.0f}"
+                sums = (
+                    f"{least}{point.ebf} | {least}{point.seconds} | {least}{percent} | "
+                    f"{100 * point.proven:.0f}"
+                )
                 found.append(f"| {name} | {point.x:g} | {point.ebf.count} | {sums} |")
     return found

@@ -42,9 +42,20 @@ class Validated:
 def validated(common: Validated, cell: Cell) -> list[dict[str, object]]:
     """One row a fold of a cell."""
     location, scale = cell
-    node = dict(common.surrogate) | {"mechanism": dict(common.surrogate["mechanism"]) | {"location_constant": location, "scale_constant": scale}}
-    quiet = dict(common.trainer) | {"max_epochs": common.epochs, "patience": None, "progress": False, "folder": None, "loggers": None}
-    scores = cross_validate(common.episodes, partial(made, node, "surrogate"), partial(made, quiet, "trainer")).folds
+    node = dict(common.surrogate) | {
+        "mechanism": dict(common.surrogate["mechanism"])
+        | {"location_constant": location, "scale_constant": scale}
+    }
+    quiet = dict(common.trainer) | {
+        "max_epochs": common.epochs,
+        "patience": None,
+        "progress": False,
+        "folder": None,
+        "loggers": None,
+    }
+    scores = cross_validate(
+        common.episodes, partial(made, node, "surrogate"), partial(made, quiet, "trainer")
+    ).folds
     names = {"L_h": _text(location), "L_phi": _text(scale)}
     return [names | {name: getattr(score, name) for name in COLUMNS[2:]} for score in scores]
 
@@ -56,7 +67,11 @@ def grid(common: Validated, path: Path, workers: int, deadline: float | None) ->
         The cells that were written.
     """
     done = {(row["L_h"], row["L_phi"]) for row in _rows(path)}
-    cells = [cell for cell in [FREE, *((x, y) for x in LOCATION for y in SCALE)] if (_text(cell[0]), _text(cell[1])) not in done]
+    cells = [
+        cell
+        for cell in [FREE, *((x, y) for x in LOCATION for y in SCALE)]
+        if (_text(cell[0]), _text(cell[1])) not in done
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
     for rows in shared(validated, common, cells, workers, deadline):
         _append(path, rows)
@@ -64,13 +79,19 @@ def grid(common: Validated, path: Path, workers: int, deadline: float | None) ->
 
 
 def decreases(path: Path) -> dict[tuple[float, float], float]:
-    """(L_h, L_phi) to the percentage decrease of the mean held-out log-likelihood; empty without the unconstrained model."""
+    """(L_h, L_phi) to the percentage decrease of the mean held-out log-likelihood; empty without the
+    unconstrained model.
+    """
     sums: dict[tuple[str, str], list[float]] = {}
     for row in _rows(path):
         sums.setdefault((row["L_h"], row["L_phi"]), []).append(float(row["scaled"]))
     means = {cell: sum(values) / len(values) for cell, values in sums.items()}
     free = means.pop(("", ""), None)
-    return {} if free is None else {(float(x), float(y)): percentage_decrease(mean, free) for (x, y), mean in means.items()}
+    return (
+        {}
+        if free is None
+        else {(float(x), float(y)): percentage_decrease(mean, free) for (x, y), mean in means.items()}
+    )
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

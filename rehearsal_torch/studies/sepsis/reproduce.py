@@ -2,7 +2,8 @@
 
     lipschitz samples changes anchors   episodes.csv, a row for each episode and search (Fig. 2, 3 and 5)
     truth                               truth.csv, what the known law says of the recommended sequences
-    grid                                lipschitz_grid.csv, held-out log-likelihood over L_h and L_phi (Fig. 6)
+    grid                                lipschitz_grid.csv, held-out log-likelihood over L_h and L_phi (Fig.
+                                        6)
     figures                             figures/*.png and *.svg, README.md with the numbers behind them
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, App. F and G.
@@ -41,7 +42,10 @@ from rehearsal_torch.studies.sepsis.study import BOUND, HORIZON, LIMIT, USUAL, p
 from rehearsal_torch.studies.workers import shared
 from rehearsal_torch.surrogates.transition import TransitionModel
 
-SEARCHES, STAGES = ("lipschitz", "samples", "changes", "anchors"), ("lipschitz", "samples", "changes", "anchors", "truth", "grid", "figures")
+SEARCHES, STAGES = (
+    ("lipschitz", "samples", "changes", "anchors"),
+    ("lipschitz", "samples", "changes", "anchors", "truth", "grid", "figures"),
+)
 REWARD = {"SOFA": -1.0}
 
 
@@ -71,10 +75,17 @@ def solved(study: Study, task: tuple[int, Case]) -> dict[str, object]:
 
 
 def judged(study: Study, task: tuple[int, Case]) -> list[dict[str, object]]:
-    """What the truth says of one episode's recommended sequence; the true optimum is enumerated up to k = 2."""
+    """What the truth says of one episode's recommended sequence; the true optimum is enumerated up to k =
+    2.
+    """
     situation, case = study.situations[task[0]], task[1]
     decision = _decide(study, situation, case)
-    return [{"k": case.changes, **asdict(row)} for row in truth_rows(study.models[case.constant], study.problem, [(situation, decision)], case.changes, 2)]
+    return [
+        {"k": case.changes, **asdict(row)}
+        for row in truth_rows(
+            study.models[case.constant], study.problem, [(situation, decision)], case.changes, 2
+        )
+    ]
 
 
 def _decide(study: Study, situation: Hindsight, case: Case) -> Decision:
@@ -91,17 +102,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=spoken("reproduce_sepsis"), description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES), metavar="STAGE", help=f"any of {' '.join(STAGES)} (default: all)")
-    parser.add_argument("--episodes", type=int, default=200, help="how many patients (default: 200); slow searches take a share of them")
-    parser.add_argument("--budget-minutes", type=float, default=None, help="no new search begins after so many minutes (default: no limit)")
-    parser.add_argument("--limit-seconds", type=float, default=LIMIT, help=f"a search ends unproven after so many seconds (default: {LIMIT:g})")
+    parser = argparse.ArgumentParser(
+        prog=spoken("reproduce_sepsis"),
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--stages",
+        nargs="+",
+        choices=STAGES,
+        default=list(STAGES),
+        metavar="STAGE",
+        help=f"any of {' '.join(STAGES)} (default: all)",
+    )
+    parser.add_argument(
+        "--episodes",
+        type=int,
+        default=200,
+        help="how many patients (default: 200); slow searches take a share of them",
+    )
+    parser.add_argument(
+        "--budget-minutes",
+        type=float,
+        default=None,
+        help="no new search begins after so many minutes (default: no limit)",
+    )
+    parser.add_argument(
+        "--limit-seconds",
+        type=float,
+        default=LIMIT,
+        help=f"a search ends unproven after so many seconds (default: {LIMIT:g})",
+    )
     parser.add_argument("--workers", type=int, default=2, help="processes, one thread each (default: 2)")
-    parser.add_argument("--grid-epochs", type=int, default=20, help="epochs of each fold of the Lipschitz grid (default: 20)")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/sepsis"), help="where results go (default: docs/results/sepsis)")
-    parser.add_argument("--cache", type=Path, default=Path("runs/reproduce-sepsis"), help="where fitted models are kept (default: runs/reproduce-sepsis)")
+    parser.add_argument(
+        "--grid-epochs", type=int, default=20, help="epochs of each fold of the Lipschitz grid (default: 20)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("docs/results/sepsis"),
+        help="where results go (default: docs/results/sepsis)",
+    )
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path("runs/reproduce-sepsis"),
+        help="where fitted models are kept (default: runs/reproduce-sepsis)",
+    )
     parser.add_argument("--conf", type=Path, default=conf_folder(), help=argparse.SUPPRESS)
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="overrides of +experiment=sepsis, such as trainer.max_epochs=5")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="overrides of +experiment=sepsis, such as trainer.max_epochs=5",
+    )
     return parser
 
 
@@ -116,7 +171,11 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     problem = problem_of(config)
     assert isinstance(problem, SepsisSimulated)
     if problem.count() < asked.episodes:
-        raise UserError(f"only {problem.count()} test patients stay {HORIZON} steps or more; {asked.episodes} episodes were asked for", "--episodes")
+        raise UserError(
+            f"only {problem.count()} test patients stay {HORIZON} steps or more; {asked.episodes} episodes "
+            "were asked for",
+            "--episodes",
+        )
     out = RunFolder(asked.out)
     plan = {stage: cases for stage, cases in planned().items() if stage in asked.stages}
     constants = sorted({each.case.constant for cases in plan.values() for each in cases} | {USUAL.constant})
@@ -128,17 +187,32 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
         problem,
         asked.limit_seconds,
     )
-    _record(out, typed, asked.limit_seconds if plan else None, fingerprints(asked.cache, constants), int(config.seed))
+    _record(
+        out,
+        typed,
+        asked.limit_seconds if plan else None,
+        fingerprints(asked.cache, constants),
+        int(config.seed),
+    )
     rows = EpisodeRows(asked.out / "episodes.csv")
     wanted = [each for cases in plan.values() for each in cases]
-    todo = [(e, case) for e, case in tasks(wanted, asked.episodes) if case.key(study.situations[e].identity) not in rows.done]
+    todo = [
+        (e, case)
+        for e, case in tasks(wanted, asked.episodes)
+        if case.key(study.situations[e].identity) not in rows.done
+    ]
     if todo:
         _searches(study, rows, todo, asked.workers, deadline, began)
     if "truth" in asked.stages:
         _truth(study, asked.out / "truth.csv", asked.workers, deadline, began)
     if "grid" in asked.stages:
         content = plain(config)
-        common = Validated([problem.stays.episodes[place] for place in problem.splits["train"]], content["surrogate"], content["trainer"], asked.grid_epochs)
+        common = Validated(
+            [problem.stays.episodes[place] for place in problem.splits["train"]],
+            content["surrogate"],
+            content["trainer"],
+            asked.grid_epochs,
+        )
         for cell in grid(common, asked.out / "lipschitz_grid.csv", asked.workers, deadline):
             say(began, f"grid: L_h, L_phi = {cell[0]}, {cell[1]}")
     if "figures" in asked.stages:
@@ -147,7 +221,14 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     return 0
 
 
-def _searches(study: Study, rows: EpisodeRows, todo: list[tuple[int, Case]], workers: int, deadline: float | None, began: float) -> None:
+def _searches(
+    study: Study,
+    rows: EpisodeRows,
+    todo: list[tuple[int, Case]],
+    workers: int,
+    deadline: float | None,
+    began: float,
+) -> None:
     say(began, f"{len(todo)} searches to do, {len(rows.done)} done before")
     for number, row in enumerate(shared(solved, study, todo, workers, deadline), 1):
         rows.append([row])
@@ -160,7 +241,12 @@ def _truth(study: Study, path: Path, workers: int, deadline: float | None, began
     done = {(row["k"], row["episode"]) for row in _read(path)}
     bound = replace(USUAL, search=BOUND, anchors="", size=0)
     cases = [replace(bound, changes=changes) for changes in (1, 2, 3)]
-    todo = [(e, case) for e, each in enumerate(study.situations) for case in cases if (str(case.changes), each.identity) not in done]
+    todo = [
+        (e, case)
+        for e, each in enumerate(study.situations)
+        for case in cases
+        if (str(case.changes), each.identity) not in done
+    ]
     for number, found in enumerate(shared(judged, study, todo, workers, deadline), 1):
         _append(path, found)
         if number % 100 == 0 or number == len(todo):
@@ -175,7 +261,9 @@ def _figures(study: Study, out: RunFolder, rows: EpisodeRows, config: dict[str, 
         found = sepsis_figures.figures(frame, stages)
         three = sepsis_figures.best(frame)
         if len(three):
-            found["patient"] = _patient(study, three["episode"].to_list()[int(three["improvement"].to_numpy().argmax())], config)
+            found["patient"] = _patient(
+                study, three["episode"].to_list()[int(three["improvement"].to_numpy().argmax())], config
+            )
         cells = decreases(out.path / "lipschitz_grid.csv")
         if cells:
             found["lipschitz_grid"] = lipschitz_grid.draw(cells)
@@ -187,7 +275,12 @@ def _figures(study: Study, out: RunFolder, rows: EpisodeRows, config: dict[str, 
             text += ["", f"![{name.replace('_', ' ')}](figures/{name}.svg)"]
     text += ["", "## The numbers", *sepsis_figures.tables(frame, stages)]
     for changes in sorted({row["k"] for row in truth}):
-        text += ["", f"### What the truth says, k = {changes}", "", *truth_errors.markdown([row for row in truth if row["k"] == changes])]
+        text += [
+            "",
+            f"### What the truth says, k = {changes}",
+            "",
+            *truth_errors.markdown([row for row in truth if row["k"] == changes]),
+        ]
     out.write("README.md", "\n".join(text) + "\n")
 
 
@@ -202,21 +295,37 @@ def _patient(study: Study, episode: str, config: dict[str, Any]) -> Figure:
 def _method(run: dict[str, Any]) -> str:
     commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
     return (
-        f"Made by {commands} at commit {run.get('commit')} (see run.json). Raw rows: episodes.csv. Episodes are the first {HORIZON} steps of test patients "
-        f"who stay that long. Means bear 95% bootstrap intervals over episodes. A search that took more than {run.get('limit_seconds') or LIMIT:g} s was "
-        "ended unproven; its branching factor, seconds and improvement are lower bounds, and open markers say so. `astar` is the project's A*; `astar_paper` "
-        "bounds and expands as the paper does, with anchors by time step, on fewer episodes; `branch_and_bound` needs no anchors. M is the number of "
-        "sequences simulated for anchors, or, for anchors `..._of_size`, the number of states in the set. Seconds are wall-clock, one thread a search."
+        f"Made by {commands} at commit {run.get('commit')} (see run.json). Raw rows: episodes.csv. Episodes "
+        f"are the first {HORIZON} steps of test patients "
+        "who stay that long. Means bear 95% bootstrap intervals over episodes. A search that took more than "
+        f"{run.get('limit_seconds') or LIMIT:g} s was "
+        "ended unproven; its branching factor, seconds and improvement are lower bounds, and open markers "
+        "say so. `astar` is the project's A*; `astar_paper` "
+        "bounds and expands as the paper does, with anchors by time step, on fewer episodes; "
+        "`branch_and_bound` needs no anchors. M is the number of "
+        "sequences simulated for anchors, or, for anchors `..._of_size`, the number of states in the set. "
+        "Seconds are wall-clock, one thread a search."
     )
 
 
-def _record(out: RunFolder, typed: list[str], limit: float | None, weights: dict[str, str], seed: int) -> None:
+def _record(
+    out: RunFolder, typed: list[str], limit: float | None, weights: dict[str, str], seed: int
+) -> None:
     """Writes run.json, and refuses rows that came from other models."""
     before = out.read_json("run.json")
-    odd = [constant for constant, digest in weights.items() if before.get("models", {}).get(constant, digest) != digest]
+    odd = [
+        constant
+        for constant, digest in weights.items()
+        if before.get("models", {}).get(constant, digest) != digest
+    ]
     if odd and (out.path / "episodes.csv").exists():
-        raise UserError(f"the rows there came from other models (L_h = {', '.join(odd)})", str(out.path), "Move the folder away, or bring those models back")
-    # Only stages that search have a limit worth telling: drawing figures later must not change what is said of the rows.
+        raise UserError(
+            f"the rows there came from other models (L_h = {', '.join(odd)})",
+            str(out.path),
+            "Move the folder away, or bring those models back",
+        )
+    # Only stages that search have a limit worth telling: drawing figures later must not change what is said
+    # of the rows.
     told = {
         "limit_seconds": before.get("limit_seconds") if limit is None else limit,
         "models": before.get("models", {}) | weights,
@@ -225,7 +334,9 @@ def _record(out: RunFolder, typed: list[str], limit: float | None, weights: dict
 
 
 def _read(path: Path) -> list[dict[str, str]]:
-    return read_rows(path, ("k", "episode", "sequence", "quantity", "feature", "estimator", "value"), ("k", "value"))
+    return read_rows(
+        path, ("k", "episode", "sequence", "quantity", "feature", "estimator", "value"), ("k", "value")
+    )
 
 
 def _append(path: Path, rows: Iterable[dict[str, object]]) -> None:

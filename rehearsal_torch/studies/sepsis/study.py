@@ -2,13 +2,15 @@
 
 Every axis of Fig. 2 and Fig. 5 is a list of cases that differ in one setting. Three searches are compared:
 
-- ``astar``, the project's A* (anchors of a node's own time, exact values where the rest is fixed, greedy start, batches);
-- ``astar_paper``, A* as published (Eq. 11 for each child, one node at a time, no exact values, no greedy start), but for
-  anchors by time step instead of pooled, which costs T^2 fewer distances; its expanded nodes are those that the
-  paper's branching factors count;
+- ``astar``, the project's A* (anchors of a node's own time, exact values where the rest is fixed, greedy
+  start, batches);
+- ``astar_paper``, A* as published (Eq. 11 for each child, one node at a time, no exact values, no greedy
+  start), but for anchors by time step instead of pooled, which costs T^2 fewer distances; its expanded nodes
+  are those that the paper's branching factors count;
 - ``branch_and_bound``, which needs no anchors.
 
-A search stops after `LIMIT` seconds; its row then says ``proven=False``, and its branching factor is a lower bound.
+A search stops after `LIMIT` seconds; its row then says ``proven=False``, and its branching factor is a lower
+bound.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, Fig. 2 and App. F, Fig. 5.
 """
@@ -58,10 +60,19 @@ def planned() -> dict[str, list[Planned]]:
     lipschitz += [Planned(replace(bound, constant=constant)) for constant in CONSTANTS]
     samples = [Planned(replace(USUAL, size=size), 1.0 if size < 2000 else 0.25) for size in SAMPLES]
     samples += [Planned(replace(slow, size=size), 0.06) for size in (200, 500, 1000, 2000)]
-    changes = [Planned(replace(USUAL, changes=changes), {4: 0.25, 5: 0.05}.get(changes, 1.0)) for changes in (1, 2, 3, 4, 5)]
-    changes += [Planned(replace(slow, changes=changes), 0.06 if changes < 4 else 0.03) for changes in (1, 2, 3, 4)]
+    changes = [
+        Planned(replace(USUAL, changes=changes), {4: 0.25, 5: 0.05}.get(changes, 1.0))
+        for changes in (1, 2, 3, 4, 5)
+    ]
+    changes += [
+        Planned(replace(slow, changes=changes), 0.06 if changes < 4 else 0.03) for changes in (1, 2, 3, 4)
+    ]
     changes += [Planned(replace(bound, changes=changes)) for changes in (1, 2, 3, 4, 5, 6)]
-    anchors = [Planned(replace(USUAL, anchors=of_size(name), size=size), 1.0 if size < 5000 else 0.25) for name in (LIPSCHITZ, UNIFORM) for size in SIZES]
+    anchors = [
+        Planned(replace(USUAL, anchors=of_size(name), size=size), 1.0 if size < 5000 else 0.25)
+        for name in (LIPSCHITZ, UNIFORM)
+        for size in SIZES
+    ]
     anchors += [Planned(replace(USUAL, anchors=of_size(FACILITY), size=size), 0.05) for size in (500, 2000)]
     return {"lipschitz": lipschitz, "samples": samples, "changes": changes, "anchors": anchors}
 
@@ -102,16 +113,21 @@ def _anchors(case: Case, pool: Table, seed: int) -> Anchors:
         return MonteCarlo(None, case.size, "uniform", seed)
     if case.anchors == of_size(FACILITY):
         return FacilityLocation(pool, case.size, seed)
-    raise ValueError(f"expected anchors {LIPSCHITZ}, {UNIFORM} or {FACILITY} (or these of a size); got {case.anchors!r}")
+    raise ValueError(
+        f"expected anchors {LIPSCHITZ}, {UNIFORM} or {FACILITY} (or these of a size); got {case.anchors!r}"
+    )
 
 
 def tasks(plan: Sequence[Planned], count: int) -> list[tuple[int, Case]]:
-    """(episode's number, case) for the whole plan, each once: branch and bound first, which is quick, then episode by episode.
+    """(episode's number, case) for the whole plan, each once: branch and bound first, which is quick, then
+    episode by episode.
 
     A study that ends early so has nearly equally many episodes of every case of A*.
     """
     share: dict[Case, int] = {}
     for each in plan:
         share[each.case] = max(share.get(each.case, 0), each.episodes(count))
-    every = [(episode, case) for episode in range(count) for case, episodes in share.items() if episode < episodes]
+    every = [
+        (episode, case) for episode in range(count) for case, episodes in share.items() if episode < episodes
+    ]
     return sorted(every, key=lambda task: task[1].search != BOUND)

@@ -2,15 +2,17 @@
 
 For frequencies w = (w_x, w_u, w_a), normal with standard deviations 1/s_x, 1/s_u, 1/s_a,
 
-    k_h(h, h') = E_w cos(w'(h - h')) ~ (1/R) sum_r [cos cos + sin sin],   exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
+    k_h(h, h') = E_w cos(w'(h - h')) ~ (1/R) sum_r [cos cos + sin sin],
+    exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
 
 so that the features factorise as the kernel does. With ridge coefficients p_r and q_r of cosines and sines,
 
-    J(a; x) = Re sum_r c_r(x) exp(i w_ar'a),   c_r(x) = (p_r - i q_r) exp(i w_xr'x) E[exp(i w_ur'U) | x] / sqrt(R),
+    J(a; x) = Re sum_r c_r(x) exp(i w_ar'a),
+    c_r(x) = (p_r - i q_r) exp(i w_xr'x) E[exp(i w_ur'U) | x] / sqrt(R),
 
-the expectation by ridge regression on landmarks in x. Fitting takes N R^2 work in blocks of rows; a step costs R whatever N.
-The error of a kernel value falls as 1/sqrt(R). An ascent starts from some of the rows, weighted as in the exact estimator by
-their dual coefficients (w_i - psi(h_i)) / (N lambda_h).
+the expectation by ridge regression on landmarks in x. Fitting takes N R^2 work in blocks of rows; a step
+costs R whatever N. The error of a kernel value falls as 1/sqrt(R). An ascent starts from some of the rows,
+weighted as in the exact estimator by their dual coefficients (w_i - psi(h_i)) / (N lambda_h).
 
 Source: Rahimi and Recht (2007), Alg. 1; Du et al. (2026), Tab. 2.
 """
@@ -22,7 +24,14 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import PIVOTED, SEEN, kernel_errors, landmarks, regressed, said_errors
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import (
+    PIVOTED,
+    SEEN,
+    kernel_errors,
+    landmarks,
+    regressed,
+    said_errors,
+)
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, gaussian, joined, lay_out
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
@@ -39,7 +48,8 @@ class FourierRidge(AlterationValue):
         features: 2 R, cosines and sines together.
         rank: Landmarks of stage 2 at most.
         widths: "median", or "leave_one_out" (the best model of a subset).
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
+            them.
         lambda_h: Ridge of stage 1; N lambda_h is added.
         lambda_x: Ridge of stage 2.
         seed: Decides frequencies and subsets.
@@ -61,13 +71,20 @@ class FourierRidge(AlterationValue):
     ) -> None:
         super().__init__(first)
         if features < 2 or rank < 1 or lambda_x <= 0:
-            raise ValueError(f"expected at least 2 features, 1 landmark and a positive lambda_x; got {features}, {rank}, {lambda_x}")
+            raise ValueError(
+                f"expected at least 2 features, 1 landmark and a positive lambda_x; got {features}, {rank}, "
+                f"{lambda_x}"
+            )
         bounded("features", features, 2 * MOST_FEATURES, 2)
         bounded("rank", rank)
         self.pairs, self.rank, self.lambda_x, self.seed = features // 2, rank, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
-        self.register_fitted("widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total")
-        self.register_fitted("context_centres", "embedding", "kept", "kept_contexts", "kept_covariates", "dual")
+        self.register_fitted(
+            "widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total"
+        )
+        self.register_fitted(
+            "context_centres", "embedding", "kept", "kept_contexts", "kept_covariates", "dual"
+        )
         # An error that was not measured is nan.
         self.register_fitted("errors", finite=False)
         self.widths: Tensor
@@ -86,12 +103,27 @@ class FourierRidge(AlterationValue):
         self.dual: Tensor
 
     def sizes(self) -> Sizes:
-        """R pairs of features over d columns; n kept rows of contexts (x), covariates (u) and actions (k); c landmarks of stage 2."""
+        """R pairs of features over d columns; n kept rows of contexts (x), covariates (u) and actions (k); c
+        landmarks of stage 2.
+        """
         waves = 2 * self.pairs
-        fit: Sizes = {"widths": (3,), "ridge": (1,), "frequencies": (self.pairs, "d"), "coefficients": (waves, 2), "factor": (waves, waves)}
-        kept: Sizes = {"kept": ("n", "k"), "kept_contexts": ("n", "x"), "kept_covariates": ("n", "u"), "dual": ("n",)}
+        fit: Sizes = {
+            "widths": (3,),
+            "ridge": (1,),
+            "frequencies": (self.pairs, "d"),
+            "coefficients": (waves, 2),
+            "factor": (waves, waves),
+        }
+        kept: Sizes = {
+            "kept": ("n", "k"),
+            "kept_contexts": ("n", "x"),
+            "kept_covariates": ("n", "u"),
+            "dual": ("n",),
+        }
         covariates = self.kept_covariates.shape[-1]
-        second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
+        second: Sizes = (
+            {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
+        )
         return {**fit, "amplitudes": (2,), "total": (waves,), "errors": ("s", 2), **kept, **second}
 
     def faults(self) -> list[str]:
@@ -99,7 +131,10 @@ class FourierRidge(AlterationValue):
         found = super().faults()
         columns = sum(each.shape[-1] for each in (self.kept_contexts, self.kept_covariates, self.kept))
         if not found and self.frequencies.shape[1] != columns:
-            found.append(f"frequencies: expected the size ({self.pairs}, {columns}); got {tuple(self.frequencies.shape)}")
+            found.append(
+                f"frequencies: expected the size ({self.pairs}, {columns}); got "
+                f"{tuple(self.frequencies.shape)}"
+            )
         return found
 
     def solve(self, *examples: Tensor) -> None:
@@ -110,12 +145,20 @@ class FourierRidge(AlterationValue):
         """
         context, before, between, actions, targets = (each.detach() for each in examples[:5])
         refuse_between(between)
-        blocks, count, stream = (context, before, actions), len(targets), torch.Generator().manual_seed(self.seed)
+        blocks, count, stream = (
+            (context, before, actions),
+            len(targets),
+            torch.Generator().manual_seed(self.seed),
+        )
         models = self.choice.models(blocks, targets[:, 0])
         self.widths, self.ridge = models.widths[0], count * models.ridges
         rows = joined(blocks, self.widths)
-        self.frequencies = torch.randn(self.pairs, rows.shape[1], generator=stream, dtype=torch.float64).to(rows)
-        found = regressed(count, lambda span: self._waves(rows[span]), lambda span: targets[span], float(self.ridge))
+        self.frequencies = torch.randn(self.pairs, rows.shape[1], generator=stream, dtype=torch.float64).to(
+            rows
+        )
+        found = regressed(
+            count, lambda span: self._waves(rows[span]), lambda span: targets[span], float(self.ridge)
+        )
         self.coefficients, self.factor, self.total = found.theta, found.factor, found.total
         self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
         some = torch.randperm(count, generator=stream)[:SEEN].to(rows.device)
@@ -123,7 +166,10 @@ class FourierRidge(AlterationValue):
         self.dual = (targets[some, 0] - self._waves(rows[some]) @ self.coefficients[:, 0]) / self.ridge
         errors = [kernel_errors(rows, self._waves, self.seed)]
         if before.shape[1]:
-            scaled, phases = context / self.widths[0], (before / self.widths[1]) @ self._block(context.shape[1], before.shape[1]).T
+            scaled, phases = (
+                context / self.widths[0],
+                (before / self.widths[1]) @ self._block(context.shape[1], before.shape[1]).T,
+            )
             outer = landmarks(scaled, self.rank, PIVOTED, self.seed)
             found = regressed(
                 count,
@@ -131,17 +177,27 @@ class FourierRidge(AlterationValue):
                 lambda span: torch.cat([phases[span].cos(), phases[span].sin(), before[span]], -1),
                 count * self.lambda_x,
             )
-            self.context_centres, self.embedding = outer.centres, torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
-            errors += [errors[0].new_full((2,), float("nan")), kernel_errors(scaled, outer.features, self.seed)]
+            self.context_centres, self.embedding = (
+                outer.centres,
+                torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True),
+            )
+            errors += [
+                errors[0].new_full((2,), float("nan")),
+                kernel_errors(scaled, outer.features, self.seed),
+            ]
         self.errors = torch.stack(errors)
         lay_out(self)
 
     def approximation(self) -> dict[str, float]:
-        """How far the features' kernels (of h, and of x) are from the exact ones on a sample: relative Frobenius and mean absolute errors."""
+        """How far the features' kernels (of h, and of x) are from the exact ones on a sample: relative
+        Frobenius and mean absolute errors.
+        """
         return {name: error for name, error in said_errors(self.errors).items() if error == error}
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: expected waves of (x, U), (B, 2 R), the fit's weights (B, 2 R) of cosines and sines for both targets, expected covariates (B, |U|)."""
+        """Pieces: expected waves of (x, U), (B, 2 R), the fit's weights (B, 2 R) of cosines and sines for
+        both targets, expected covariates (B, |U|).
+        """
         contexts = contexts.to(self.frequencies)
         scaled = contexts / self.widths[0]
         phase = scaled @ self._block(0, contexts.shape[1]).T
@@ -153,7 +209,9 @@ class FourierRidge(AlterationValue):
         waves = waves / self.pairs**0.5
         weights = []
         for column in self.coefficients.T:
-            mixed = waves * torch.complex(*(column * column.new_tensor([1.0, -1.0]).repeat_interleave(self.pairs)).chunk(2))
+            mixed = waves * torch.complex(
+                *(column * column.new_tensor([1.0, -1.0]).repeat_interleave(self.pairs)).chunk(2)
+            )
             weights.append(torch.cat([mixed.real, -mixed.imag], -1))
         return Prepared(contexts, (torch.cat([waves.real, waves.imag], -1), *weights, expected))
 
@@ -164,7 +222,10 @@ class FourierRidge(AlterationValue):
 
     def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """(..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
-        frequencies, (even, odd) = (self._actions_block() / self.widths[2]).to(actions), prepared.pieces[1].to(actions).chunk(2, -1)
+        frequencies, (even, odd) = (
+            (self._actions_block() / self.widths[2]).to(actions),
+            prepared.pieces[1].to(actions).chunk(2, -1),
+        )
         phase = actions @ frequencies.T
         cosine, sine = phase.cos(), phase.sin()
         return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
@@ -174,8 +235,12 @@ class FourierRidge(AlterationValue):
         phase, (real, imaginary) = self._phase(actions), prepared.pieces[0].chunk(2, -1)
         cosine, sine = phase.cos(), phase.sin()
         features = torch.cat([real * cosine - imaginary * sine, real * sine + imaginary * cosine], -1)
-        solved = torch.linalg.solve_triangular(self.factor, features.reshape(-1, features.shape[-1]).T, upper=False)
-        return (self.amplitudes[target] * self.ridge * solved.square().sum(0).reshape(features.shape[:-1])).sqrt()
+        solved = torch.linalg.solve_triangular(
+            self.factor, features.reshape(-1, features.shape[-1]).T, upper=False
+        )
+        return (
+            self.amplitudes[target] * self.ridge * solved.square().sum(0).reshape(features.shape[:-1])
+        ).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """Rows near (x, E[u | x], a) by the features' kernel, at least none, (B, k) -> (B,)."""

@@ -1,8 +1,9 @@
-"""Nested kernel ridge regression with a product kernel, exactly, for more rows than a Gram matrix fits memory.
+"""Nested kernel ridge regression with a product kernel, exactly, for more rows than a Gram matrix fits
+memory.
 
-The estimator is that of `product_ridge`, but each system is solved by conjugate gradients: stage 1 once at fit, stage 2 for
-the contexts that are prepared together, and the posterior variance for the actions that it is asked for. Memory grows with
-N, work with N^2 an iteration.
+The estimator is that of `product_ridge`, but each system is solved by conjugate gradients: stage 1 once at
+fit, stage 2 for the contexts that are prepared together, and the posterior variance for the actions that it
+is asked for. Memory grows with N, work with N^2 an iteration.
 
 Source: Du et al. (2026), Eq. (5)-(9); Gardner et al. (2018), Sec. 4.
 
@@ -10,8 +11,9 @@ Kernel systems without their matrix: preconditioned conjugate gradients.
 
     (K + r I) z = v,   K v in blocks of rows,   preconditioner P = L L^T + r I,
 
-L being a pivoted Cholesky factor of K of small rank; P^-1 v = [v - L (r I + L^T L)^-1 L^T v] / r. Memory is N times the rank,
-an iteration costs N^2 kernel values. The preconditioner takes the large eigenvalues, so that few iterations are left.
+L being a pivoted Cholesky factor of K of small rank; P^-1 v = [v - L (r I + L^T L)^-1 L^T v] / r. Memory is N
+times the rank, an iteration costs N^2 kernel values. The preconditioner takes the large eigenvalues, so that
+few iterations are left.
 
 Source: Gardner et al. (2018), Sec. 4 and Alg. 2, whose solver (linear_operator's `linear_cg`) is used.
 """
@@ -26,7 +28,16 @@ from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.kernel.low_rank_ridge import pivoted_cholesky
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
-from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, GaussianBumps, gaussian, gram_product, joined, kernel_rows, lay_out
+from rehearsal_torch.surrogates.kernel.product_kernel import (
+    MEDIAN,
+    Choice,
+    GaussianBumps,
+    gaussian,
+    gram_product,
+    joined,
+    kernel_rows,
+    lay_out,
+)
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
 
 
@@ -36,7 +47,14 @@ def preconditioner(rows: Tensor, rank: int) -> Tensor:
 
 
 @torch.no_grad()
-def solved(rows: Tensor, ridge: float, vectors: Tensor, factor: Tensor, tolerance: float = 1e-8, iterations: int = 1000) -> Tensor:
+def solved(
+    rows: Tensor,
+    ridge: float,
+    vectors: Tensor,
+    factor: Tensor,
+    tolerance: float = 1e-8,
+    iterations: int = 1000,
+) -> Tensor:
     """(K + r I)^-1 v for vectors (N, b).
 
     Args:
@@ -83,7 +101,8 @@ class IterativeRidge(GaussianBumps):
     Args:
         first: See `AlterationValue`; there is no sequential form.
         widths: "median", or "leave_one_out" (the best model of a subset).
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
+            them.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
         rank: Of the preconditioners.
@@ -107,11 +126,23 @@ class IterativeRidge(GaussianBumps):
     ) -> None:
         super().__init__(first)
         if rank < 1 or lambda_x <= 0 or not 0 < tolerance < 1:
-            raise ValueError(f"expected a positive rank and lambda_x, and a tolerance in (0, 1); got {rank}, {lambda_x}, {tolerance}")
+            raise ValueError(
+                f"expected a positive rank and lambda_x, and a tolerance in (0, 1); got {rank}, {lambda_x}, "
+                f"{tolerance}"
+            )
         bounded("rank", rank)
         self.rank, self.lambda_x, self.tolerance = rank, lambda_x, tolerance
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
-        self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "amplitudes", "factor", "context_factor")
+        self.register_fitted(
+            "contexts",
+            "covariates",
+            "widths",
+            "ridge",
+            "coefficients",
+            "amplitudes",
+            "factor",
+            "context_factor",
+        )
         self.contexts: Tensor
         self.covariates: Tensor
         self.widths: Tensor
@@ -125,7 +156,9 @@ class IterativeRidge(GaussianBumps):
         """n rows; contexts (x) and covariates (u); preconditioners of rank r and s."""
         rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,)}
         fit: Sizes = {"coefficients": ("n", 2), "amplitudes": (2,), "factor": ("n", "r")}
-        second: Sizes = {"context_factor": ("n", "s")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        second: Sizes = (
+            {"context_factor": ("n", "s")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        )
         return {**super().sizes(), **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
@@ -144,28 +177,38 @@ class IterativeRidge(GaussianBumps):
         self.factor = preconditioner(rows, self.rank)
         self.coefficients = solved(rows, float(self.ridge), targets, self.factor, self.tolerance)
         self.amplitudes = (targets * self.coefficients).sum(0) / len(targets)
-        self.context_factor = preconditioner(context / self.widths[0], self.rank) if before.shape[1] else targets.new_empty(0)
+        self.context_factor = (
+            preconditioner(context / self.widths[0], self.rank) if before.shape[1] else targets.new_empty(0)
+        )
         lay_out(self)
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, 1, N), reach (B, N), prior variance over its amplitude (B,), expected covariates (B, |U|)."""
+        """Pieces: weights of both targets (B, 1, N), reach (B, N), prior variance over its amplitude (B,),
+        expected covariates (B, |U|).
+        """
         contexts = contexts.to(self.contexts)
         known = self.contexts / self.widths[0]
         reach = gaussian(contexts / self.widths[0], known)
         prior, expected = reach.new_ones(len(reach)), reach.new_empty(len(reach), 0)
         if self.covariates.shape[1]:
-            gamma = solved(known, len(known) * self.lambda_x, reach.T.contiguous(), self.context_factor, self.tolerance)
+            gamma = solved(
+                known, len(known) * self.lambda_x, reach.T.contiguous(), self.context_factor, self.tolerance
+            )
             covariates = self.covariates / self.widths[1]
             embedded = gram_product(covariates, covariates, gamma)
             reach, prior, expected = reach * embedded.T, (gamma * embedded).sum(0), gamma.T @ self.covariates
-        return Prepared(contexts, (*((reach * column)[:, None] for column in self.coefficients.T), reach, prior, expected))
+        return Prepared(
+            contexts, (*((reach * column)[:, None] for column in self.coefficients.T), reach, prior, expected)
+        )
 
     def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """One more system for each action, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])
         columns = query.reshape(-1, query.shape[-1]).T.contiguous()
-        explained = (columns * solved(self._rows(), float(self.ridge), columns, self.factor, self.tolerance)).sum(0)
+        explained = (
+            columns * solved(self._rows(), float(self.ridge), columns, self.factor, self.tolerance)
+        ).sum(0)
         return (self.amplitudes[target] * (prior - explained.reshape(query.shape[:-1])).clamp(min=0)).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:

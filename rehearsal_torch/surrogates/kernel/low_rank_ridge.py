@@ -4,31 +4,34 @@ With m landmarks h_j out of the rows the regression function is a sum over landm
 
     psi(h) = sum_j c_j k_h(h_j, h),   (K_mn K_nm + N lambda_h K_mm) c = K_mn w,
 
-so that J stays a sum of m bumps with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. The last factor comes of ridge regression, on
-landmarks in x, of features of u that are orthonormal in the kernel's space, on landmarks in u. Fitting takes N m^2 work in
-blocks of rows and no N x N matrix; with all rows as landmarks it is the exact estimator.
+so that J stays a sum of m bumps with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. The last factor comes of
+ridge regression, on landmarks in x, of features of u that are orthonormal in the kernel's space, on landmarks
+in u. Fitting takes N m^2 work in blocks of rows and no N x N matrix; with all rows as landmarks it is the
+exact estimator.
 
-The variance of J adds to the posterior in the landmarks' span what the span leaves out of the prior variance, so that it
-does not vanish far from all landmarks.
+The variance of J adds to the posterior in the landmarks' span what the span leaves out of the prior variance,
+so that it does not vanish far from all landmarks.
 
-Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and Rasmussen (2005), Sec. 6
-(the variance); Du et al. (2026), Tab. 2.
+Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and
+Rasmussen (2005), Sec. 6 (the variance); Du et al. (2026), Tab. 2.
 
 Pivoted Cholesky factorisation of a Gaussian kernel without its matrix.
 
     K ~ L L^T,  L of rank m; the next pivot depends on the rows' residual variances d_i = K_ii - sum_j L_ij^2.
 
-The pivots are landmarks; L L^T is the Nystroem approximation with these landmarks. Greedy pivots (the largest d_i) cover the
-data's edge first and keep the largest error small; pivots drawn with probabilities d_i keep the sum of errors near that of
-the best rank-m approximation. Memory is N m, work N m^2.
+The pivots are landmarks; L L^T is the Nystroem approximation with these landmarks. Greedy pivots (the largest
+d_i) cover the data's edge first and keep the largest error small; pivots drawn with probabilities d_i keep
+the sum of errors near that of the best rank-m approximation. Memory is N m, work N m^2.
 
-Source: Fine and Scheinberg (2001); Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al. (2025), Alg. 1 (drawn).
+Source: Fine and Scheinberg (2001); Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al.
+(2025), Alg. 1 (drawn).
 
 Ridge regression on landmarks, in blocks of rows.
 
 With landmarks Z, K_mm = L L^T and features phi(h) = L^-1 k_m(h), the Nystroem kernel is phi(h)^T phi(h'), and
 
-    theta = (sum_i phi_i phi_i^T + r I)^-1 sum_i phi_i t_i^T,   prediction = theta^T phi(h) = (L^-T theta)^T k_m(h).
+    theta = (sum_i phi_i phi_i^T + r I)^-1 sum_i phi_i t_i^T,
+    prediction = theta^T phi(h) = (L^-T theta)^T k_m(h).
 
 No matrix with more than a block of rows times m numbers is formed, except the pivoted factor.
 
@@ -44,7 +47,16 @@ from torch import Tensor
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
-from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, GaussianBumps, accumulated, gaussian, joined, kernel_rows, lay_out
+from rehearsal_torch.surrogates.kernel.product_kernel import (
+    MEDIAN,
+    Choice,
+    GaussianBumps,
+    accumulated,
+    gaussian,
+    joined,
+    kernel_rows,
+    lay_out,
+)
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
 
 SPENT = 1e-10
@@ -74,7 +86,9 @@ def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = N
 def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
     """A row with probability proportional to what is left of it; what is spent is not drawn."""
     heap = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
-    return torch.searchsorted(heap, heap[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(heap))).clamp(max=len(rest) - 1)
+    return torch.searchsorted(
+        heap, heap[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(heap))
+    ).clamp(max=len(rest) - 1)
 
 
 PIVOTED, SAMPLED, UNIFORM = "pivoted", "sampled", "uniform"
@@ -123,7 +137,8 @@ def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
     Args:
         rows: (N, d), scaled.
         rank: m.
-        how: "pivoted": greedy pivots; "sampled": pivots drawn by their residual variance; "uniform": drawn uniformly.
+        how: "pivoted": greedy pivots; "sampled": pivots drawn by their residual variance; "uniform": drawn
+            uniformly.
         seed: Decides what is drawn.
 
     Raises:
@@ -132,12 +147,16 @@ def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
     if how not in (PIVOTED, SAMPLED, UNIFORM):
         raise ValueError(f"expected `landmarks` to be {PIVOTED!r}, {SAMPLED!r} or {UNIFORM!r}; got {how!r}")
     stream = torch.Generator().manual_seed(seed)
-    among = (torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))).to(rows.device)
+    among = (
+        torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
+    ).to(rows.device)
     pivots, factor = pivoted_cholesky(rows[among], rank, stream if how == SAMPLED else None)
     return Landmarks(among[pivots], rows[among[pivots]], factor[pivots].tril())
 
 
-def regressed(count: int, features: Callable[[slice], Tensor], targets: Callable[[slice], Tensor], ridge: float) -> Regression:
+def regressed(
+    count: int, features: Callable[[slice], Tensor], targets: Callable[[slice], Tensor], ridge: float
+) -> Regression:
     """Ridge regression of targets on features of `count` rows, both given for a slice of rows."""
 
     def part(span: slice) -> tuple[Tensor, ...]:
@@ -153,8 +172,12 @@ def regressed(count: int, features: Callable[[slice], Tensor], targets: Callable
 
 
 def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int) -> Tensor:
-    """Relative Frobenius error and mean absolute error of phi phi^T against the kernel, on at most 500 rows, (2,)."""
-    some = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:SEEN].to(rows.device)]
+    """Relative Frobenius error and mean absolute error of phi phi^T against the kernel, on at most 500 rows,
+    (2,).
+    """
+    some = rows[
+        torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:SEEN].to(rows.device)
+    ]
     exact, phi = gaussian(some, some), features(some)
     error = phi @ phi.T - exact
     return torch.stack([error.norm() / exact.norm(), error.abs().mean()])
@@ -163,7 +186,11 @@ def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int)
 def said_errors(errors: Tensor) -> dict[str, float]:
     """Errors (stages, 2) by name."""
     kinds, stages = ("frobenius", "mean"), ("outcome", "covariates", "context")
-    return {f"{stage}_{kind}": float(value) for stage, row in zip(stages, errors, strict=False) for kind, value in zip(kinds, row, strict=True)}
+    return {
+        f"{stage}_{kind}": float(value)
+        for stage, row in zip(stages, errors, strict=False)
+        for kind, value in zip(kinds, row, strict=True)
+    }
 
 
 class LowRankRidge(GaussianBumps):
@@ -174,7 +201,8 @@ class LowRankRidge(GaussianBumps):
         rank: m, landmarks of each kernel at most.
         landmarks: "pivoted", "sampled" or "uniform", see `landmark_regression.landmarks`.
         widths: "median", or "leave_one_out" (the best model of a subset).
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
+            them.
         lambda_h: Ridge of stage 1; N lambda_h is added.
         lambda_x: Ridge of stage 2.
         seed: Decides landmarks and subsets.
@@ -200,7 +228,17 @@ class LowRankRidge(GaussianBumps):
         bounded("rank", rank)
         self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
-        self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "root", "factor", "amplitudes", "profile")
+        self.register_fitted(
+            "contexts",
+            "covariates",
+            "widths",
+            "ridge",
+            "coefficients",
+            "root",
+            "factor",
+            "amplitudes",
+            "profile",
+        )
         self.register_fitted("context_centres", "embedding", "cover", "errors")
         self.contexts: Tensor
         self.covariates: Tensor
@@ -218,16 +256,36 @@ class LowRankRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, seen by e features."""
-        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": (3,), "ridge": (1,), "errors": ("s", 2)}
-        fit: Sizes = {"coefficients": ("n", 2), "root": ("n", "n"), "factor": ("n", "n"), "amplitudes": (2,), "profile": ("n",)}
+        rows: Sizes = {
+            "contexts": ("n", "x"),
+            "covariates": ("n", "u"),
+            "widths": (3,),
+            "ridge": (1,),
+            "errors": ("s", 2),
+        }
+        fit: Sizes = {
+            "coefficients": ("n", 2),
+            "root": ("n", "n"),
+            "factor": ("n", "n"),
+            "amplitudes": (2,),
+            "profile": ("n",),
+        }
         second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", "e"), "cover": ("n", "v")}
-        return {**super().sizes(), **rows, **fit, **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {})}
+        return {
+            **super().sizes(),
+            **rows,
+            **fit,
+            **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {}),
+        }
 
     def faults(self) -> list[str]:
         """Sizes, and an embedding that does not hold the covariates' features and means."""
         found, covariates = super().faults(), self.covariates.shape[-1]
         if not found and covariates and self.embedding.shape[1] != self.cover.shape[1] + covariates:
-            found.append(f"embedding: expected {self.cover.shape[1] + covariates} columns; got {self.embedding.shape[1]}")
+            found.append(
+                f"embedding: expected {self.cover.shape[1] + covariates} columns; got "
+                f"{self.embedding.shape[1]}"
+            )
         return found
 
     def solve(self, *examples: Tensor) -> None:
@@ -243,14 +301,21 @@ class LowRankRidge(GaussianBumps):
         self.widths, self.ridge = models.widths[0], count * models.ridges
         rows = joined(blocks, self.widths)
         marks = landmarks(rows, self.rank, self.landmarks, self.seed)
-        self.contexts, self.covariates, self.centres, self.bump_widths = (*(block[marks.chosen] for block in blocks), self.widths[2:].clone())
-        found = regressed(count, lambda span: marks.features(rows[span]), lambda span: targets[span], float(self.ridge))
+        self.contexts, self.covariates, self.centres, self.bump_widths = (
+            *(block[marks.chosen] for block in blocks),
+            self.widths[2:].clone(),
+        )
+        found = regressed(
+            count, lambda span: marks.features(rows[span]), lambda span: targets[span], float(self.ridge)
+        )
         self.root, self.factor = marks.root, found.factor
         self.coefficients = torch.linalg.solve_triangular(marks.root.T, found.theta, upper=True)
         self.profile = torch.linalg.solve_triangular(marks.root.T, found.total[:, None], upper=True)[:, 0]
         self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
         errors = [kernel_errors(rows, marks.features, self.seed)]
-        self.errors = torch.stack([*errors, *self._embed(context / self.widths[0], before)] if before.shape[1] else errors)
+        self.errors = torch.stack(
+            [*errors, *self._embed(context / self.widths[0], before)] if before.shape[1] else errors
+        )
         lay_out(self)
 
     def _embed(self, scaled: Tensor, before: Tensor) -> list[Tensor]:
@@ -264,16 +329,26 @@ class LowRankRidge(GaussianBumps):
             lambda span: torch.cat([inner.features(covariates[span]), before[span]], -1),
             len(scaled) * self.lambda_x,
         )
-        self.context_centres, self.embedding = outer.centres, torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
+        self.context_centres, self.embedding = (
+            outer.centres,
+            torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True),
+        )
         self.cover = inner.features(self.covariates / self.widths[1])
-        return [kernel_errors(covariates, inner.features, self.seed), kernel_errors(scaled, outer.features, self.seed)]
+        return [
+            kernel_errors(covariates, inner.features, self.seed),
+            kernel_errors(scaled, outer.features, self.seed),
+        ]
 
     def approximation(self) -> dict[str, float]:
-        """How far the landmarks' kernels (of h, u and x) are from the exact ones on a sample: relative Frobenius and mean absolute errors."""
+        """How far the landmarks' kernels (of h, u and x) are from the exact ones on a sample: relative
+        Frobenius and mean absolute errors.
+        """
         return said_errors(self.errors)
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, 1, m), reach (B, m), prior variance over its amplitude (B,), expected covariates (B, |U|)."""
+        """Pieces: weights of both targets (B, 1, m), reach (B, m), prior variance over its amplitude (B,),
+        expected covariates (B, |U|).
+        """
         contexts = contexts.to(self.contexts)
         scaled = contexts / self.widths[0]
         reach = gaussian(scaled, self.contexts / self.widths[0])
@@ -290,11 +365,15 @@ class LowRankRidge(GaussianBumps):
         _, _, reach, prior, _ = prepared.pieces
         query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])
         features = torch.linalg.solve_triangular(self.root, query.reshape(-1, query.shape[-1]).T, upper=False)
-        inside = self.ridge * torch.linalg.solve_triangular(self.factor, features, upper=False).square().sum(0)
+        inside = self.ridge * torch.linalg.solve_triangular(self.factor, features, upper=False).square().sum(
+            0
+        )
         outside = (prior - features.square().sum(0).reshape(query.shape[:-1])).clamp(min=0)
         return (self.amplitudes[target] * (inside.reshape(outside.shape) + outside)).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """Rows near (x, E[u | x], a) by the landmarks' kernel, (B, k) -> (B,)."""
         here = joined((prepared.contexts, prepared.pieces[4], actions.to(prepared.contexts)), self.widths)
-        return (gaussian(here, joined((self.contexts, self.covariates, self.centres), self.widths)) @ self.profile).clamp(min=0)
+        return (
+            gaussian(here, joined((self.contexts, self.covariates, self.centres), self.widths)) @ self.profile
+        ).clamp(min=0)

@@ -1,8 +1,8 @@
 """Metrics by evidence: which directions of the inputs a Gaussian process finds relevant.
 
-The kernel is k(h, h') = exp(-|W (h - h')|^2 / 2) with a matrix W (r, p): one width a direction, and directions that need
-not be axes. For outputs Y (n, q) that share kernel and noise-to-signal ratio rho, each with its own amplitude, minus the
-log evidence with the amplitudes at their best is
+The kernel is k(h, h') = exp(-|W (h - h')|^2 / 2) with a matrix W (r, p): one width a direction, and
+directions that need not be axes. For outputs Y (n, q) that share kernel and noise-to-signal ratio rho, each
+with its own amplitude, minus the log evidence with the amplitudes at their best is
 
     E(W, rho) = sum_j n/2 log(y_j' A^-1 y_j / n) + q/2 log |A|,    A = K + rho I,
 
@@ -12,8 +12,8 @@ and with G = dE/dA = (q A^-1 - sum_j a_j a_j' / s_j) / 2, a_j = A^-1 y_j, s_j = 
 
 One factorisation serves all outputs. A weak prior keeps W finite. Maximised by L-BFGS.
 
-Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); the shared ratio is the lambda of a conditional mean embedding,
-Du et al. (2026), Eq. (5).
+Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); the shared ratio is the lambda of a conditional mean
+embedding, Du et al. (2026), Eq. (5).
 
 Relevant directions: along which inputs do the outcomes change at all?
 
@@ -21,10 +21,12 @@ The average outer product of gradients of the regressions f_j(h) = E[y_j | h],
 
     M = sum_j (1/n) sum_i grad f_j(h_i) grad f_j(h_i)',
 
-has its large eigenvalues along the directions that matter. A desirability that is rarely high says little about them; the
-outcomes themselves, seen in every row, say much more. The regressions are kernel ridge fits with a metric of their own.
+has its large eigenvalues along the directions that matter. A desirability that is rarely high says little
+about them; the outcomes themselves, seen in every row, say much more. The regressions are kernel ridge fits
+with a metric of their own.
 
-Source: Xia, Tong, Li and Zhu (2002) (outer products of gradients); Radhakrishnan et al. (2024) (with kernel machines).
+Source: Xia, Tong, Li and Zhu (2002) (outer products of gradients); Radhakrishnan et al. (2024) (with kernel
+machines).
 
 Ridge regression under a learnt metric: conditional means of many outputs with one factorisation.
 
@@ -32,9 +34,9 @@ With centred outputs and the kernel k(v, v') = exp(-|W (v - v')|^2 / 2),
 
     m(v) = mean + k(v)' A^-1 (Y - mean),    A = K + rho I,    left(v) = 1 - k(v)' A^-1 k(v),
 
-where left is the posterior variance per unit of amplitude: 1 far from all rows. Fitted to features of covariates this is
-their conditional mean embedding, the second stage of the nested estimator; the metric is the one under which those very
-features are best explained, not the covariates themselves.
+where left is the posterior variance per unit of amplitude: 1 far from all rows. Fitted to features of
+covariates this is their conditional mean embedding, the second stage of the nested estimator; the metric is
+the one under which those very features are best explained, not the covariates themselves.
 
 Source: Du et al. (2026), Eq. (5) and (8) (gamma(x)); centring and the choice of metric are ours.
 """
@@ -77,13 +79,17 @@ def gram(left: Tensor, right: Tensor) -> Tensor:
     return squares.clamp_min(0).mul_(-0.5).exp_()
 
 
-def evidence(inputs: Tensor, outputs: Tensor, directions: Tensor, log_ratio: float) -> tuple[float, Tensor, float]:
+def evidence(
+    inputs: Tensor, outputs: Tensor, directions: Tensor, log_ratio: float
+) -> tuple[float, Tensor, float]:
     """E, dE/dW (r, p) and dE/d log sqrt(rho) for inputs (n, p) and outputs (n, q)."""
     count, width = outputs.shape
     shown = inputs @ directions.mT
     kernel = gram(shown, shown)
     ratio = math.exp(2 * log_ratio)
-    factor = torch.linalg.cholesky(kernel + (ratio + FLOOR) * torch.eye(count, dtype=kernel.dtype, device=kernel.device))
+    factor = torch.linalg.cholesky(
+        kernel + (ratio + FLOOR) * torch.eye(count, dtype=kernel.dtype, device=kernel.device)
+    )
     solved = torch.cholesky_solve(outputs, factor)
     signal = (outputs * solved).sum(0) / count
     value = 0.5 * count * signal.log().sum() + width * factor.diagonal().log().sum()
@@ -104,7 +110,11 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int, start: Tensor 
         start: W to start from, (r, p).
     """
     width = inputs.shape[1]
-    first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width) if start is None else start
+    first = (
+        torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
+        if start is None
+        else start
+    )
     shape = first.shape
 
     def directions(free: Tensor) -> Tensor:
@@ -135,7 +145,9 @@ def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor
         return free.clamp_max(NARROWEST).exp().unsqueeze(-1) * basis.mT
 
     def back(slope: Tensor, free: Tensor) -> Tensor:
-        return (slope * basis.mT).sum(-1) * free.exp().where(free <= NARROWEST, 0.0) + (free - WIDTH_MEAN) / WIDTH_SPREAD**2
+        return (slope * basis.mT).sum(-1) * free.exp().where(free <= NARROWEST, 0.0) + (
+            free - WIDTH_MEAN
+        ) / WIDTH_SPREAD**2
 
     def prior(free: Tensor) -> float:
         return float((free - WIDTH_MEAN).square().sum()) / (2 * WIDTH_SPREAD**2)
@@ -161,7 +173,14 @@ def _descend(
     begin = np.append(start.detach().cpu().numpy(), RATIO)
     # Bounds keep the factorisation safe: a ratio of 1e-4 to 1e6.
     bounds = [(None, None)] * (len(begin) - 1) + [(math.log(1e-2), math.log(1e3))]
-    found = minimize(both, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20})
+    found = minimize(
+        both,
+        begin,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20},
+    )
     free, log_ratio = torch.from_numpy(found.x[:-1]).to(inputs), float(found.x[-1])
     best = directions(free)
     return Metric(best, math.exp(2 * log_ratio) + FLOOR, -evidence(inputs, outputs, best, log_ratio)[0])
@@ -174,7 +193,9 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
     """M of inputs (n, p) and outputs (n, q), (p, p)."""
     shown = inputs @ metric.directions.mT
     kernel = gram(shown, shown)
-    factor = torch.linalg.cholesky(kernel + metric.ratio * torch.eye(len(kernel), dtype=kernel.dtype, device=kernel.device))
+    factor = torch.linalg.cholesky(
+        kernel + metric.ratio * torch.eye(len(kernel), dtype=kernel.dtype, device=kernel.device)
+    )
     weights = torch.cholesky_solve(outputs, factor)
     total = inputs.new_zeros(inputs.shape[1], inputs.shape[1])
     for column in weights.T:
@@ -188,7 +209,8 @@ def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tupl
     """Directions in falling order of relevance, and how relevant they are.
 
     Returns:
-        Orthonormal directions as columns (p, p), and the roots of their eigenvalues relative to the largest, at least .1, (p,).
+        Orthonormal directions as columns (p, p), and the roots of their eigenvalues relative to the largest,
+        at least .1, (p,).
     """
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
@@ -231,11 +253,17 @@ class MetricRidge(Solved):
             metric = free_metric(inputs[some], told / told.std(0), self.iterations)
             self.directions, self.ratio = metric.directions, inputs.new_tensor([metric.ratio])
         else:
-            self.directions, self.ratio = inputs.new_zeros(0, inputs.shape[1]), inputs.new_tensor([float(len(inputs))])
+            self.directions, self.ratio = (
+                inputs.new_zeros(0, inputs.shape[1]),
+                inputs.new_tensor([float(len(inputs))]),
+            )
         self.shown = inputs @ self.directions.mT
         self.mean = outputs.mean(0)
         self.centred = outputs - self.mean
-        self.factor = torch.linalg.cholesky(gram(self.shown, self.shown) + self.ratio * torch.eye(len(inputs), dtype=inputs.dtype, device=inputs.device))
+        self.factor = torch.linalg.cholesky(
+            gram(self.shown, self.shown)
+            + self.ratio * torch.eye(len(inputs), dtype=inputs.dtype, device=inputs.device)
+        )
         self.weights = torch.cholesky_solve(self.centred, self.factor)
 
     def similar(self, inputs: Tensor) -> Tensor:

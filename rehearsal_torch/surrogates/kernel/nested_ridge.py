@@ -1,21 +1,25 @@
-"""Nested kernel ridge regression: what altering each candidate set would be worth, without a model of the mechanisms.
+"""Nested kernel ridge regression: what altering each candidate set would be worth, without a model of the
+mechanisms.
 
-For each candidate set, the covariates to adjust for are read off the graph, and an estimator of J(a; x) is fitted: first
-stage E[w(Y) | x, u, a], second stage E[. | x]. A regression on the context alone says what happens when nothing is altered.
+For each candidate set, the covariates to adjust for are read off the graph, and an estimator of J(a; x) is
+fitted: first stage E[w(Y) | x, u, a], second stage E[. | x]. A regression on the context alone says what
+happens when nothing is altered.
 
 Source: Du et al. (2026), Sec. 3 and Alg. 1.
 
 Desirability of observed outcomes: the smoothed target that kernel ridge regression is fitted to.
 
-In standardised outcomes, with the region's normals of length one, the target is w(y) = prod_k Phi(eta (d_k - m_k' y)).
-The sharpness eta trades bias (a small eta blurs the region) against variance (a large one makes a target that is hard to
-learn). The rule, from the observations alone:
+In standardised outcomes, with the region's normals of length one, the target is w(y) = prod_k Phi(eta (d_k -
+m_k' y)). The sharpness eta trades bias (a small eta blurs the region) against variance (a large one makes a
+target that is hard to learn). The rule, from the observations alone:
 
-    eta = max(eta_0, clearance / r),    eta_0 = 5, 10, 20 for a positive rate below .1, from .1 to .3, above .3,
+    eta = max(eta_0, clearance / r),
+    eta_0 = 5, 10, 20 for a positive rate below .1, from .1 to .3, above .3,
 
-with r the radius of the largest ball inside the region: however rare or narrow the region, its centre counts as desired
-(Phi(2) = .977 for each face at the default clearance of 2). The paper names {5, 10, 20} and the positive rate, not the
-thresholds; without the second term, outcomes with heavy tails leave the standardised region so narrow that w never nears one.
+with r the radius of the largest ball inside the region: however rare or narrow the region, its centre counts
+as desired (Phi(2) = .977 for each face at the default clearance of 2). The paper names {5, 10, 20} and the
+positive rate, not the thresholds; without the second term, outcomes with heavy tails leave the standardised
+region so narrow that w never nears one.
 
 Source: Du et al. (2026), Eq. (3) and Sec. 4.1; thresholds and clearance are ours.
 
@@ -25,9 +29,9 @@ What is to be estimated from observations is a nested expectation,
 
     J(a; x) = E_{u | x} E[w(Y) | x, u, a],
 
-with u the covariates that precede the alteration; or, where covariates v between two alterations influence a later one
-and the outcome, its sequential form E_{u | x} E_{v | x, u, a_first} E[w(Y) | x, u, v, a]. Estimators differ in kernels
-and in how they solve; all prepare the contexts once and are then cheap in a.
+with u the covariates that precede the alteration; or, where covariates v between two alterations influence a
+later one and the outcome, its sequential form E_{u | x} E_{v | x, u, a_first} E[w(Y) | x, u, v, a].
+Estimators differ in kernels and in how they solve; all prepare the contexts once and are then cheap in a.
 
 Source: Du et al. (2026), Prop. 1 and Eq. (5)-(9); Robins (1986) for the sequential form.
 """
@@ -67,7 +71,10 @@ class Desirability(Solved):
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
         super().__init__()
         if clearance <= 0 or (sharpness is not None and sharpness <= 0):
-            raise ValueError(f"expected a positive sharpness (or null, to choose it) and clearance; got {sharpness} and {clearance}")
+            raise ValueError(
+                f"expected a positive sharpness (or null, to choose it) and clearance; got {sharpness} and "
+                f"{clearance}"
+            )
         self.region, self.chosen, self.clearance = region, sharpness, clearance
         self.register_fitted("location", "scale", "sharpness", "rate")
         self.location: Tensor
@@ -100,12 +107,16 @@ class Desirability(Solved):
         return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
 
     def scores(self, outcomes: Tensor) -> Tensor:
-        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); faces that order the rows alike count once."""
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); faces that order the rows alike count
+        once.
+        """
         slack = self.region.slack(outcomes)
         ranks = slack.argsort(0).argsort(0).to(torch.float64)
         kept: list[int] = []
         for face in range(slack.shape[1]):
-            pairs = [torch.corrcoef(torch.stack((slack[:, face], slack[:, other])))[0, 1].abs() for other in kept]
+            pairs = [
+                torch.corrcoef(torch.stack((slack[:, face], slack[:, other])))[0, 1].abs() for other in kept
+            ]
             if all(float(pair) < 0.999 for pair in pairs):
                 kept.append(face)
         return torch.special.ndtri((ranks[:, kept] + 0.5) / len(slack))
@@ -137,10 +148,12 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
-        """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N, 2), scores (N, q).
+        """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
+        2), scores (N, q).
 
-        Targets are the smoothed desirability w and the indicator of the desired region; scores are the outcomes as normal scores, from
-        which an estimator may learn what matters. Widths of zero columns stand for empty sets.
+        Targets are the smoothed desirability w and the indicator of the desired region; scores are the
+        outcomes as normal scores, from which an estimator may learn what matters. Widths of zero columns
+        stand for empty sets.
         """
 
     @abstractmethod
@@ -164,7 +177,9 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """How many rows lie near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row), u at its expectation, with k(h, h) = 1."""
+        """How many rows lie near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row), u at its
+        expectation, with k(h, h) = 1.
+        """
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
@@ -192,7 +207,8 @@ class NestedRidge(RehearsalSurrogate):
         estimator: Makes the estimator of a set; called with `first`.
         sharpness: eta in standardised outcomes; None chooses it.
         clearance: How sharp the chosen eta is in a narrow region, see `Desirability`.
-        sequential: Uses the sequential formula where the single one does not hold; otherwise the paper's single one, with a warning.
+        sequential: Uses the sequential formula where the single one does not hold; otherwise the paper's
+            single one, with a warning.
 
     Attributes:
         adjustments: What each candidate set is adjusted for.
@@ -211,13 +227,19 @@ class NestedRidge(RehearsalSurrogate):
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.untouched = MetricRidge()
         context, outcomes = self.task.context, self.task.outcomes
-        self.adjustments: tuple[Adjustment, ...] = tuple(adjustment(self.task.graph, context, names, outcomes, sequential) for names in self.task.candidates)
+        self.adjustments: tuple[Adjustment, ...] = tuple(
+            adjustment(self.task.graph, context, names, outcomes, sequential)
+            for names in self.task.candidates
+        )
         self.estimators = nn.ModuleList(
-            estimator(first=[names.index(name) for name in found.first]) for names, found in zip(self.task.candidates, self.adjustments, strict=True)
+            estimator(first=[names.index(name) for name in found.first])
+            for names, found in zip(self.task.candidates, self.adjustments, strict=True)
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie, the scaler, the desirability, what happens untouched, and an estimator for each candidate set."""
+        """Where the rows lie, the scaler, the desirability, what happens untouched, and an estimator for each
+        candidate set.
+        """
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
@@ -226,7 +248,9 @@ class NestedRidge(RehearsalSurrogate):
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
         context = self._shown(table, self.task.context)
         yield self.untouched, (context, targets, torch.cat((targets, scores), -1))
-        for names, found, estimator in zip(self.task.candidates, self.adjustments, self.values(), strict=True):
+        for names, found, estimator in zip(
+            self.task.candidates, self.adjustments, self.values(), strict=True
+        ):
             covariates = (self._shown(table, found.before), self._shown(table, found.between))
             yield estimator, (context, *covariates, self._shown(table, names), targets, scores)
 
@@ -239,13 +263,23 @@ class NestedRidge(RehearsalSurrogate):
         found = super().faults()
         if found:
             return found
-        context, sets = len(self.task.context), zip(self.task.candidates, self.adjustments, self.values(), strict=True)
+        context, sets = (
+            len(self.task.context),
+            zip(self.task.candidates, self.adjustments, self.values(), strict=True),
+        )
         for place, (names, adjusted, each) in enumerate(sets):
             wanted = (context, len(adjusted.before) + len(adjusted.between), len(names))
             if each.widths_of_rows != wanted:
-                found.append(f"estimators.{place}: expected {wanted} context variables, covariates and actions; got {each.widths_of_rows}")
+                found.append(
+                    f"estimators.{place}: expected {wanted} context variables, covariates and actions; got "
+                    f"{each.widths_of_rows}"
+                )
         width = self.untouched.directions.shape[-1]
-        return found if width == context else [*found, f"untouched.directions: expected {context} columns; got {width}"]
+        return (
+            found
+            if width == context
+            else [*found, f"untouched.directions: expected {context} columns; got {width}"]
+        )
 
     def values(self) -> list[AlterationValue]:
         """The estimators, in the order of the task's candidate sets."""

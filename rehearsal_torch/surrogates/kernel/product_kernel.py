@@ -2,8 +2,8 @@
 
     k_h(h, h') = k_x(x, x') k_u(u, u') k_a(a, a'),   k_v(v, v') = exp(-|v - v'|^2 / (2 s_v^2)).
 
-In coordinates that are divided by their block's width, k_h is one Gaussian kernel of width one. An empty block is the
-constant one. The median heuristic sets s_v to the median distance between two rows.
+In coordinates that are divided by their block's width, k_h is one Gaussian kernel of width one. An empty
+block is the constant one. The median heuristic sets s_v to the median distance between two rows.
 
 Source: Du et al. (2026), Ass. 1 and Sec. 3.4; Gretton et al. (2012), Sec. 8 (median heuristic).
 
@@ -12,8 +12,9 @@ Alteration values that are sums of Gaussian bumps over actions.
     J(a; x) = sum_i omega_i(x) exp(-|a_i - a|^2 / (2 s_a^2)),
     grad J  = s_a^-2 sum_i omega_i(x) k_a(a_i, a) (a_i - a).
 
-Contexts decide the weights, actions the bumps; so thousands of contexts and starts are one tensor, and a step costs as
-many kernel values as there are centres. An average over models with different action widths is a sum over widths.
+Contexts decide the weights, actions the bumps; so thousands of contexts and starts are one tensor, and a step
+costs as many kernel values as there are centres. An average over models with different action widths is a sum
+over widths.
 
 Source: Du et al. (2026), Eq. (9) and (10).
 
@@ -23,13 +24,14 @@ The paper takes the median heuristic. Leave-one-out takes, on a subset of n rows
 
     e_i = alpha_i / [(K_hh + n lambda I)^-1]_ii,
 
-in closed form from one eigendecomposition a kernel, over multiples of the medians, one multiple a block. Errors are
-measured where the data lie while decisions are taken at their edge, so the best of a grid is a lottery; hence J is
-averaged over models that leave-one-out cannot tell apart: those whose squared errors exceed the best model's by less than
-`tolerance` standard errors of the paired difference. Of more than `most` such models, evenly spaced ranks are kept.
+in closed form from one eigendecomposition a kernel, over multiples of the medians, one multiple a block.
+Errors are measured where the data lie while decisions are taken at their edge, so the best of a grid is a
+lottery; hence J is averaged over models that leave-one-out cannot tell apart: those whose squared errors
+exceed the best model's by less than `tolerance` standard errors of the paired difference. Of more than `most`
+such models, evenly spaced ranks are kept.
 
-Source: Du et al. (2026), Sec. 4.1 (median heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12)
-(leave-one-out); the averaging is ours.
+Source: Du et al. (2026), Sec. 4.1 (median heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq.
+(5.12) (leave-one-out); the averaging is ours.
 """
 
 from abc import ABC, abstractmethod
@@ -65,7 +67,9 @@ class GaussianBumps(AlterationValue, ABC):
 
     @abstractmethod
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights (B, g, n) of the smoothed desirability, of the indicator, then the estimator's own."""
+        """Pieces: weights (B, g, n) of the smoothed desirability, of the indicator, then the estimator's
+        own.
+        """
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
@@ -77,12 +81,21 @@ class GaussianBumps(AlterationValue, ABC):
         """Eq. (9), (..., B, k) -> (..., B)."""
         weights, shape = prepared.pieces[target], actions.shape[:-1]
         rows = _by_context(actions.to(weights))
-        total = sum(superposed(rows, self.centres, width, weights[:, g], False)[..., 0] for g, width in enumerate(self.bump_widths))
+        total = sum(
+            superposed(rows, self.centres, width, weights[:, g], False)[..., 0]
+            for g, width in enumerate(self.bump_widths)
+        )
         return torch.as_tensor(total).T.reshape(shape)
 
     def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single precision is good enough for an ascent."""
-        weights, centres, rows = prepared.pieces[0].to(actions), self.centres.to(actions), _by_context(actions)
+        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single
+        precision is good enough for an ascent.
+        """
+        weights, centres, rows = (
+            prepared.pieces[0].to(actions),
+            self.centres.to(actions),
+            _by_context(actions),
+        )
         values, slopes = rows.new_zeros(rows.shape[:2]), torch.zeros_like(rows)
         for g, width in enumerate(self.bump_widths.to(actions)):
             moments = superposed(rows, centres, width, weights[:, g], True)
@@ -104,12 +117,15 @@ class GaussianBumps(AlterationValue, ABC):
 
 
 def superposed(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, slope: bool) -> Tensor:
-    """Moments sum_i omega_i k_a(a_i, a) (1, a_i) at actions (B, S, k), centres (n, k), weights (B, n) -> (B, S, 1) or (B, S, 1 + k).
+    """Moments sum_i omega_i k_a(a_i, a) (1, a_i) at actions (B, S, k), centres (n, k), weights (B, n) -> (B,
+    S, 1) or (B, S, 1 + k).
 
     Source: Du et al. (2026), Eq. (9) and (10).
     """
     (contexts, starts, _), near, scaled = actions.shape, centres / width, actions / width
-    left = torch.cat([scaled, scaled.new_ones(contexts, starts, 1), -0.5 * scaled.square().sum(-1, keepdim=True)], -1)
+    left = torch.cat(
+        [scaled, scaled.new_ones(contexts, starts, 1), -0.5 * scaled.square().sum(-1, keepdim=True)], -1
+    )
     right = torch.cat([near, -0.5 * near.square().sum(-1, keepdim=True), near.new_ones(len(near), 1)], -1).T
     step, found = max(1, CACHED // max(starts * len(centres), 1)), []
     for first in range(0, contexts, step):
@@ -150,7 +166,8 @@ def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
 
 
 def median_width(rows: Tensor) -> Tensor:
-    """The median distance between two of at most 1,000 evenly spaced rows (n, d) -> (); one for an empty block.
+    """The median distance between two of at most 1,000 evenly spaced rows (n, d) -> (); one for an empty
+    block.
 
     Where more than half of all pairs are equal, as for a rare category, the mean distance stands in.
 
@@ -189,7 +206,9 @@ def accumulated(rows: int, columns: int, part: Callable[[slice], tuple[Tensor, .
 
 
 def lay_out(part: nn.Module) -> None:
-    """Lays out every buffer in memory as loading does, so that a saved and loaded part computes the same to the last bit."""
+    """Lays out every buffer in memory as loading does, so that a saved and loaded part computes the same to
+    the last bit.
+    """
     for name, buffer in list(part.named_buffers(recurse=False)):
         setattr(part, name, buffer.contiguous())
 
@@ -237,13 +256,21 @@ class Choice:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        known = self.rule in (MEDIAN, LEAVE_ONE_OUT) if isinstance(self.rule, str) else len(self.rule) == 3 and all(width > 0 for width in self.rule)
+        known = (
+            self.rule in (MEDIAN, LEAVE_ONE_OUT)
+            if isinstance(self.rule, str)
+            else len(self.rule) == 3 and all(width > 0 for width in self.rule)
+        )
         if not known:
             raise ValueError(
-                f"expected `widths` {MEDIAN!r} or {LEAVE_ONE_OUT!r}, or `fixed` three positive numbers (context, covariates, actions); got {self.rule!r}"
+                f"expected `widths` {MEDIAN!r} or {LEAVE_ONE_OUT!r}, or `fixed` three positive numbers "
+                f"(context, covariates, actions); got {self.rule!r}"
             )
         if self.ridge <= 0 or self.rows < 10 or self.tolerance < 0 or self.most < 1:
-            raise ValueError(f"expected a positive ridge, at least 10 rows, a tolerance of at least 0 and at least 1 model; got {self}")
+            raise ValueError(
+                "expected a positive ridge, at least 10 rows, a tolerance of at least 0 and at least 1 "
+                f"model; got {self}"
+            )
 
     def models(self, blocks: Sequence[Tensor], target: Tensor) -> Models:
         """Models for context, covariates and actions (N, d_v) each, and a target (N,)."""
@@ -252,19 +279,33 @@ class Choice:
         medians = torch.stack([median_width(block) for block in blocks])
         if self.rule == MEDIAN:
             return self._one(medians)
-        kept = torch.randperm(len(target), generator=torch.Generator().manual_seed(self.seed))[: self.rows].to(target.device)
+        kept = torch.randperm(len(target), generator=torch.Generator().manual_seed(self.seed))[
+            : self.rows
+        ].to(target.device)
         some, grids = (
             [block[kept] for block in blocks],
-            [grid if block.shape[1] else (1.0,) for block, grid in zip(blocks, (BROAD, BROAD, NARROW), strict=True)],
+            [
+                grid if block.shape[1] else (1.0,)
+                for block, grid in zip(blocks, (BROAD, BROAD, NARROW), strict=True)
+            ],
         )
         widths = medians * target.new_tensor(list(product(*grids)))
-        errors = torch.stack([leave_one_out(gaussian(rows, rows), target[kept], RIDGES) for rows in (joined(some, each) for each in widths)])
+        errors = torch.stack(
+            [
+                leave_one_out(gaussian(rows, rows), target[kept], RIDGES)
+                for rows in (joined(some, each) for each in widths)
+            ]
+        )
         squares = errors.square().flatten(0, 1)
         best = squares[squares.mean(1).argmin()]
         excess = squares - best
         near = excess.mean(1) <= self.tolerance * excess.std(1) / len(kept) ** 0.5
         ranked = squares.mean(1).masked_fill(~near, float("inf")).argsort()[: int(near.sum())]
-        places = torch.linspace(0, len(ranked) - 1, min(len(ranked), self.most), device=ranked.device).round().long()
+        places = (
+            torch.linspace(0, len(ranked) - 1, min(len(ranked), self.most), device=ranked.device)
+            .round()
+            .long()
+        )
         chosen = ranked[places]
         return Models(widths[chosen // len(RIDGES)], target.new_tensor(RIDGES)[chosen % len(RIDGES)])
 
@@ -273,7 +314,8 @@ class Choice:
 
 
 def leave_one_out(gram: Tensor, target: Tensor, ridges: Sequence[float]) -> Tensor:
-    """What each row's prediction from all others misses, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, times n.
+    """What each row's prediction from all others misses, (n, n), (n,) -> (number of ridges, n); ridges are
+    lambdas, times n.
 
     Source: Rasmussen and Williams (2006), Eq. (5.12).
     """

@@ -2,18 +2,19 @@
 
     alpha    = (K_hh + N lambda_h I)^-1 w                     desirability given h = (x, u, a),
     gamma(x) = (K_xx + N lambda_x I)^-1 k_x(x)                covariates given the context,
-    J(a; x)  = (alpha . k_x(x) . K_uu gamma(x))^T k_a(a),     the second factor is one where there are no covariates.
+    J(a; x)  = (alpha . k_x(x) . K_uu gamma(x))^T k_a(a),
+    the second factor is one where there are no covariates.
 
-J is linear in the regression function; with r(x) = k_x(x) . K_uu gamma(x), a Gaussian process of amplitude t and noise
-t N lambda_h gives it the posterior variance
+J is linear in the regression function; with r(x) = k_x(x) . K_uu gamma(x), a Gaussian process of amplitude t
+and noise t N lambda_h gives it the posterior variance
 
     t [gamma^T K_uu gamma - q^T (K_hh + N lambda_h I)^-1 q],   q = r(x) . k_a(a),   t = w^T alpha / N,
 
-t being the amplitude of largest evidence at these widths. Several models are averaged: J is the mean, and the variance
-also has the spread between them. Factors are made at fit; contexts then cost triangular solves.
+t being the amplitude of largest evidence at these widths. Several models are averaged: J is the mean, and the
+variance also has the spread between them. Factors are made at fit; contexts then cost triangular solves.
 
-Source: Du et al. (2026), Eq. (5)-(9) and Alg. 1; Rasmussen and Williams (2006), Eq. (2.26) and (5.8); Chau et al. (2021)
-for variances of such nested estimates.
+Source: Du et al. (2026), Eq. (5)-(9) and Alg. 1; Rasmussen and Williams (2006), Eq. (2.26) and (5.8); Chau et
+al. (2021) for variances of such nested estimates.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
-from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, GaussianBumps, gaussian, gram_product, joined, kernel_rows, lay_out
+from rehearsal_torch.surrogates.kernel.product_kernel import (
+    MEDIAN,
+    Choice,
+    GaussianBumps,
+    gaussian,
+    gram_product,
+    joined,
+    kernel_rows,
+    lay_out,
+)
 
 LAMBDA = 1e-3
 
@@ -34,7 +44,8 @@ class ProductRidge(GaussianBumps):
     Args:
         first: See `AlterationValue`; there is no sequential form.
         widths: "median", or "leave_one_out", which also chooses lambda_h and averages.
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing them.
+        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
+            them.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
         rows: How many rows leave-one-out looks at.
@@ -61,8 +72,21 @@ class ProductRidge(GaussianBumps):
         super().__init__(first)
         if lambda_x <= 0:
             raise ValueError(f"expected a positive `lambda_x`; got {lambda_x}")
-        self.choice, self.lambda_x = Choice(fixed if fixed is not None else widths, lambda_h, rows, tolerance, models, seed), lambda_x
-        self.register_fitted("contexts", "covariates", "widths", "ridges", "coefficients", "factors", "amplitudes", "context_widths", "context_factors")
+        self.choice, self.lambda_x = (
+            Choice(fixed if fixed is not None else widths, lambda_h, rows, tolerance, models, seed),
+            lambda_x,
+        )
+        self.register_fitted(
+            "contexts",
+            "covariates",
+            "widths",
+            "ridges",
+            "coefficients",
+            "factors",
+            "amplitudes",
+            "context_widths",
+            "context_factors",
+        )
         self.contexts: Tensor
         self.covariates: Tensor
         self.widths: Tensor
@@ -75,10 +99,25 @@ class ProductRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """M models of n rows; contexts (x) and covariates (u); w context widths."""
-        own = {"bump_widths": (len(self.widths[:, 2].unique()) if self.widths.ndim == 2 and self.widths.shape[1] == 3 else "g",)}
+        own = {
+            "bump_widths": (
+                len(self.widths[:, 2].unique())
+                if self.widths.ndim == 2 and self.widths.shape[1] == 3
+                else "g",
+            )
+        }
         rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": ("M", 3), "ridges": ("M",)}
-        fit: Sizes = {"coefficients": ("M", "n", 2), "factors": ("M", "n", "n"), "amplitudes": ("M", 2), "context_widths": ("w",)}
-        second: Sizes = {"context_factors": ("w", "n", "n")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
+        fit: Sizes = {
+            "coefficients": ("M", "n", 2),
+            "factors": ("M", "n", "n"),
+            "amplitudes": ("M", 2),
+            "context_widths": ("w",),
+        }
+        second: Sizes = (
+            {"context_factors": ("w", "n", "n")}
+            if self.covariates.ndim == 2 and self.covariates.shape[1]
+            else {}
+        )
         return {**super().sizes(), **own, **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
@@ -94,16 +133,25 @@ class ProductRidge(GaussianBumps):
         self.contexts, self.covariates, self.centres = context.clone(), before.clone(), actions.clone()
         self.widths, self.ridges = chosen.widths, chosen.ridges
         self.bump_widths = self.widths[:, 2].unique()
-        self.factors = torch.stack([_factor(joined(blocks, each), ridge) for each, ridge in zip(self.widths, self.ridges, strict=True)])
+        self.factors = torch.stack(
+            [
+                _factor(joined(blocks, each), ridge)
+                for each, ridge in zip(self.widths, self.ridges, strict=True)
+            ]
+        )
         self.coefficients = torch.cholesky_solve(targets.expand(len(self.widths), -1, -1), self.factors)
         self.amplitudes = (targets * self.coefficients).sum(1) / rows
         self.context_widths = self.widths[:, 0].unique() if before.shape[1] else self.widths.new_empty(0)
-        factors = [_factor(context / width, targets.new_tensor(self.lambda_x)) for width in self.context_widths]
+        factors = [
+            _factor(context / width, targets.new_tensor(self.lambda_x)) for width in self.context_widths
+        ]
         self.context_factors = torch.stack(factors) if factors else targets.new_empty(0)
         lay_out(self)
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, g, N), reach r (B, M, N), prior variance over t (B, M), expected covariates (B, M, |U|)."""
+        """Pieces: weights of both targets (B, g, N), reach r (B, M, N), prior variance over t (B, M),
+        expected covariates (B, M, |U|).
+        """
         contexts = contexts.to(self.contexts)
         reaches, priors, expected = zip(*(self._reach(contexts, each) for each in self.widths), strict=True)
         reach = torch.stack(reaches, 1)
@@ -116,8 +164,14 @@ class ProductRidge(GaussianBumps):
         means, inner = [], []
         for m, (widths, factor) in enumerate(zip(self.widths, self.factors, strict=True)):
             query = reach[:, m] * kernel_rows(actions.to(reach), self.centres, widths[2])
-            explained = torch.linalg.solve_triangular(factor, query.reshape(-1, query.shape[-1]).T, upper=False).square().sum(0)
-            inner.append(self.amplitudes[m, target] * (prior[:, m] - explained.reshape(query.shape[:-1])).clamp(min=0))
+            explained = (
+                torch.linalg.solve_triangular(factor, query.reshape(-1, query.shape[-1]).T, upper=False)
+                .square()
+                .sum(0)
+            )
+            inner.append(
+                self.amplitudes[m, target] * (prior[:, m] - explained.reshape(query.shape[:-1])).clamp(min=0)
+            )
             means.append(query @ self.coefficients[m, :, target])
         return (torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)).sqrt()
 
@@ -126,7 +180,13 @@ class ProductRidge(GaussianBumps):
         expected, near = prepared.pieces[4], []
         for m, widths in enumerate(self.widths):
             here = joined((prepared.contexts, expected[:, m], actions.to(expected)), widths)
-            near.append(gram_product(here, joined((self.contexts, self.covariates, self.centres), widths), here.new_ones(len(self.centres), 1))[:, 0])
+            near.append(
+                gram_product(
+                    here,
+                    joined((self.contexts, self.covariates, self.centres), widths),
+                    here.new_ones(len(self.centres), 1),
+                )[:, 0]
+            )
         return torch.stack(near).mean(0)
 
     def _grouped(self, reach: Tensor, target: int) -> Tensor:
@@ -154,8 +214,10 @@ def refuse_between(between: Tensor) -> None:
     """
     if between.shape[1]:
         raise ValueError(
-            f"{between.shape[1]} variables lie between the alterations, and the product-kernel estimators have no sequential form: "
-            "use surrogate=nested_ridge (spectral), or surrogate.sequential=false for the paper's single adjustment"
+            f"{between.shape[1]} variables lie between the alterations, and the product-kernel estimators "
+            "have no sequential form: "
+            "use surrogate=nested_ridge (spectral), or surrogate.sequential=false for the paper's single "
+            "adjustment"
         )
 
 

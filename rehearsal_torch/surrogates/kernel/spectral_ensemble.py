@@ -1,12 +1,14 @@
 """Several joint metrics, averaged.
 
-Metrics of nearly equal evidence can recommend very different actions, because evidence measures error where the rows lie
-and decisions are taken at their edge. Members that are fitted to different rows disagree there, and only there: their mean
-is a better guide than any of them, and their disagreement belongs into the posterior of J,
+Metrics of nearly equal evidence can recommend very different actions, because evidence measures error where
+the rows lie and decisions are taken at their edge. Members that are fitted to different rows disagree there,
+and only there: their mean is a better guide than any of them, and their disagreement belongs into the
+posterior of J,
 
     J = mean_e J_e,    var J = mean_e var_e + (1 + 1/E) var_e(J_e),
 
-with the unbiased variance over members: the truth is taken for one draw more of the same kind, and the mean is itself uncertain.
+with the unbiased variance over members: the truth is taken for one draw more of the same kind, and the mean
+is itself uncertain.
 
 Source: ours; bagging after Breiman (1996), the law of total variance.
 """
@@ -48,13 +50,19 @@ class SpectralEnsemble(AlterationValue):
         if members < 1:
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
-        self.members = nn.ModuleList(SpectralRidge(first, features, directed_by, chosen_by, iterations, 1000 * seed + each) for each in range(members))
+        self.members = nn.ModuleList(
+            SpectralRidge(first, features, directed_by, chosen_by, iterations, 1000 * seed + each)
+            for each in range(members)
+        )
 
     def _each(self) -> list[SpectralRidge]:
         return [member for member in self.members if isinstance(member, SpectralRidge)]
 
     def _parts(self, prepared: Prepared) -> list[tuple[SpectralRidge, Prepared]]:
-        return [(member, Prepared(prepared.contexts, (piece,))) for member, piece in zip(self._each(), prepared.pieces, strict=True)]
+        return [
+            (member, Prepared(prepared.contexts, (piece,)))
+            for member, piece in zip(self._each(), prepared.pieces, strict=True)
+        ]
 
     def solve(self, *examples: Tensor) -> None:
         """See `AlterationValue.solve`."""
@@ -78,7 +86,9 @@ class SpectralEnsemble(AlterationValue):
 
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """See `AlterationValue.value`."""
-        return torch.stack([member.value(part, actions, target) for member, part in self._parts(prepared)]).mean(0)
+        return torch.stack(
+            [member.value(part, actions, target) for member, part in self._parts(prepared)]
+        ).mean(0)
 
     def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_slope`."""

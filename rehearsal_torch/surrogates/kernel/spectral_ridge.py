@@ -1,28 +1,31 @@
 """The nested estimator under one metric for context, covariates and actions together.
 
-A product of kernels, one for each of x, u and a, can only have widths along its own axes; what matters is often a mixture
-of them (the difference of an action and the context, a weighted sum of covariates and actions). A stationary kernel on
-h = (x, u, a) with any metric W still splits, in its spectrum: with frequencies w = (w_x, w_u, w_a) = W' z, z standard
-normal,
+A product of kernels, one for each of x, u and a, can only have widths along its own axes; what matters is
+often a mixture of them (the difference of an action and the context, a weighted sum of covariates and
+actions). A stationary kernel on h = (x, u, a) with any metric W still splits, in its spectrum: with
+frequencies w = (w_x, w_u, w_a) = W' z, z standard normal,
 
     k(h, h') = E_w[exp(i w'(h - h'))],    exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
 
 so that with M frequencies and ridge coefficients c the nested expectation is
 
-    J(a; x) = mean + Re sum_m conj(c_m) exp(i w_xm'x) E[exp(i w_um'u) | x] exp(i w_am'a) / sqrt(M) = mean + sum_m R_m(x) cos(w_am'a + t_m(x)),
+    J(a; x) = mean + Re sum_m conj(c_m) exp(i w_xm'x) E[exp(i w_um'u) | x] exp(i w_am'a) / sqrt(M) = mean +
+    sum_m R_m(x) cos(w_am'a + t_m(x)),
 
-the expectation estimated by ridge regression of exp(i w_u'u) on x: conditional mean embedding, as in the paper. A step of
-an ascent costs O(M k) for a context, whatever N. Covariates v between alterations enter alike, with their embedding given
-(x, a_first), which then changes with the action.
+the expectation estimated by ridge regression of exp(i w_u'u) on x: conditional mean embedding, as in the
+paper. A step of an ascent costs O(M k) for a context, whatever N. Covariates v between alterations enter
+alike, with their embedding given (x, a_first), which then changes with the action.
 
-Everything is chosen from the observations: directions by outer products of gradients of the outcomes, inverse widths and
-noise ratio by evidence on the desirability, the second stage's metric by evidence on the features it has to predict.
+Everything is chosen from the observations: directions by outer products of gradients of the outcomes, inverse
+widths and noise ratio by evidence on the desirability, the second stage's metric by evidence on the features
+it has to predict.
 
-The posterior of J is Gaussian: the first stage gives phi' S phi with phi the expected features; the second stage adds what
-the rows leave unknown of the embedding times the amplitude that the evidence gives the values that it averages.
+The posterior of J is Gaussian: the first stage gives phi' S phi with phi the expected features; the second
+stage adds what the rows leave unknown of the embedding times the amplitude that the evidence gives the values
+that it averages.
 
-Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint metric, its choice
-and the second stage's variance are ours.
+Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
+metric, its choice and the second stage's variance are ours.
 """
 
 import math
@@ -58,15 +61,40 @@ class SpectralRidge(AlterationValue):
     """
 
     def __init__(
-        self, first: Sequence[int] = (), features: int = 400, directed_by: int = 300, chosen_by: int = 500, iterations: int = 25, seed: int = 0
+        self,
+        first: Sequence[int] = (),
+        features: int = 400,
+        directed_by: int = 300,
+        chosen_by: int = 500,
+        iterations: int = 25,
+        seed: int = 0,
     ) -> None:
         super().__init__(first)
         if min(features, directed_by, chosen_by, iterations) < 1:
             raise ValueError("expected at least one feature, row and iteration")
         bounded("features", features, MOST_FEATURES)
-        self.features, self.directed_by, self.chosen_by, self.iterations, self.seed = features, directed_by, chosen_by, iterations, seed
+        self.features, self.directed_by, self.chosen_by, self.iterations, self.seed = (
+            features,
+            directed_by,
+            chosen_by,
+            iterations,
+            seed,
+        )
         self.embedding = MetricRidge()
-        fitted = ("directions", "ratio", "on_context", "on_covariates", "on_actions", "factor", "coefficients", "mean", "noise", "rows", "covariates", "kept")
+        fitted = (
+            "directions",
+            "ratio",
+            "on_context",
+            "on_covariates",
+            "on_actions",
+            "factor",
+            "coefficients",
+            "mean",
+            "noise",
+            "rows",
+            "covariates",
+            "kept",
+        )
         self.register_fitted(*fitted)
         self.directions: Tensor
         self.ratio: Tensor
@@ -89,16 +117,23 @@ class SpectralRidge(AlterationValue):
         stream = torch.Generator().manual_seed(self.seed)
         order = torch.randperm(len(whole), generator=stream).to(whole.device)
         self._choose(whole, targets[:, :1] - targets[:, :1].mean(0), scores, order)
-        unit = SobolEngine(len(self.directions), scramble=True, seed=self.seed).draw(self.features, dtype=torch.float64).clamp(1e-6, 1 - 1e-6)
+        unit = (
+            SobolEngine(len(self.directions), scramble=True, seed=self.seed)
+            .draw(self.features, dtype=torch.float64)
+            .clamp(1e-6, 1 - 1e-6)
+        )
         frequencies = torch.special.ndtri(unit).to(whole) @ self.directions
         self.on_context, self.on_covariates, self.on_actions = (
-            part.contiguous() for part in frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)
+            part.contiguous()
+            for part in frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)
         )
         self._regress(whole @ frequencies.mT, targets)
         if covariates.shape[1]:
             seen = covariates @ self.on_covariates.mT
             waves = torch.cat((seen.cos(), seen.sin()), -1)
-            told = torch.cat((waves[:, :TOLD], waves[:, self.features : self.features + TOLD], covariates), -1)
+            told = torch.cat(
+                (waves[:, :TOLD], waves[:, self.features : self.features + TOLD], covariates), -1
+            )
             inputs = torch.cat((context, actions[:, list(self.first)]), -1)
             self.embedding.solve(inputs[order], waves[order], told[order])
         self.rows, self.covariates = whole @ self.directions.mT, covariates.mean(0)
@@ -108,9 +143,26 @@ class SpectralRidge(AlterationValue):
     def sizes(self) -> Sizes:
         """M frequencies over contexts (x), covariates (u) and actions (k); n rows seen along r directions."""
         waves = 2 * self.features
-        on = {"on_context": (self.features, "x"), "on_covariates": (self.features, "u"), "on_actions": (self.features, "k")}
-        fit = {"factor": (waves, waves), "coefficients": (waves, 2), "mean": (2,), "noise": (2,), "ratio": (1,)}
-        return {**on, **fit, "directions": ("r", "d"), "rows": ("n", "r"), "covariates": ("u",), "kept": ("c", "k")}
+        on = {
+            "on_context": (self.features, "x"),
+            "on_covariates": (self.features, "u"),
+            "on_actions": (self.features, "k"),
+        }
+        fit = {
+            "factor": (waves, waves),
+            "coefficients": (waves, 2),
+            "mean": (2,),
+            "noise": (2,),
+            "ratio": (1,),
+        }
+        return {
+            **on,
+            **fit,
+            "directions": ("r", "d"),
+            "rows": ("n", "r"),
+            "covariates": ("u",),
+            "kept": ("c", "k"),
+        }
 
     def faults(self) -> list[str]:
         """Sizes, directions over other variables, and covariates whose embedding is missing."""
@@ -120,8 +172,19 @@ class SpectralRidge(AlterationValue):
         if not found and self.directions.shape[1] != columns:
             found.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
         second = self.embedding
-        if not found and covariates and not (second.fitted and len(second.mean) == 2 * self.features and second.directions.shape[-1] == told):
-            found.append(f"embedding: expected {2 * self.features} means given {told} inputs, for the {covariates} covariates")
+        if (
+            not found
+            and covariates
+            and not (
+                second.fitted
+                and len(second.mean) == 2 * self.features
+                and second.directions.shape[-1] == told
+            )
+        ):
+            found.append(
+                f"embedding: expected {2 * self.features} means given {told} inputs, for the {covariates} "
+                "covariates"
+            )
         return found
 
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
@@ -129,27 +192,36 @@ class SpectralRidge(AlterationValue):
         some = order[: self.directed_by]
         axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
         # Along the axes: a matrix of free entries has more of them than so few rows can bear.
-        outcome = scaled_metric(whole[some], scores[some], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations)
+        outcome = scaled_metric(
+            whole[some], scores[some], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations
+        )
         basis, relevance = relevant_directions(whole[some], scores[some], outcome)
         others = order[-self.chosen_by :]
         if float(target[others].std(correction=0)) < FLAT:
-            # Never, or always, desired among these rows: a desirability that does not move says nothing of widths.
+            # Never, or always, desired among these rows: a desirability that does not move says nothing of
+            # widths.
             self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])
             return
         metric = scaled_metric(whole[others], target[others], basis, relevance, self.iterations)
         self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
 
     def _regress(self, phases: Tensor, targets: Tensor) -> None:
-        """Ridge coefficients (2 M, 2) of desirability and indicator; rows are taken in pieces, so that memory stays small."""
+        """Ridge coefficients (2 M, 2) of desirability and indicator; rows are taken in pieces, so that memory
+        stays small.
+        """
         self.mean = targets.mean(0)
         width = 2 * self.features
         moment, cross = phases.new_zeros(width, width), phases.new_zeros(width, targets.shape[1])
-        pieces = list(zip(phases.split(CHUNK // width), (targets - self.mean).split(CHUNK // width), strict=True))
+        pieces = list(
+            zip(phases.split(CHUNK // width), (targets - self.mean).split(CHUNK // width), strict=True)
+        )
         for piece, target in pieces:
             waves = torch.cat((piece.cos(), piece.sin()), -1) / math.sqrt(self.features)
             moment += waves.mT @ waves
             cross += waves.mT @ target
-        self.factor = torch.linalg.cholesky(moment + self.ratio * torch.eye(width, dtype=moment.dtype, device=moment.device))
+        self.factor = torch.linalg.cholesky(
+            moment + self.ratio * torch.eye(width, dtype=moment.dtype, device=moment.device)
+        )
         self.coefficients = torch.cholesky_solve(cross, self.factor)
         energy = (targets - self.mean).square().sum(0)
         # Noise variance at the amplitude of highest evidence: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
@@ -204,8 +276,13 @@ class SpectralRidge(AlterationValue):
         return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
 
     def _sequential_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """The same where the embedding follows the first actions: J = mean + q'e(v), so that both q and e move with the action."""
-        inputs, mixture, turned = self._inputs(prepared, actions).to(actions), *self._mixtures(prepared, actions, 0)
+        """The same where the embedding follows the first actions: J = mean + q'e(v), so that both q and e
+        move with the action.
+        """
+        inputs, mixture, turned = (
+            self._inputs(prepared, actions).to(actions),
+            *self._mixtures(prepared, actions, 0),
+        )
         shown, slopes = self.embedding.shown.to(actions), self.embedding.directions.to(actions)
         weights = self.embedding.weights.to(actions)
         similar = self.embedding.similar(inputs)
@@ -218,8 +295,13 @@ class SpectralRidge(AlterationValue):
         return value, slope
 
     def _mixtures(self, prepared: Prepared, actions: Tensor, target: int) -> tuple[Tensor, Tensor]:
-        """The value at covariates u as a mixture q of (cos(w_u'u), sin(w_u'u)), and dq over each phase, (..., B, 2 M) each."""
-        phases = prepared.contexts.to(actions) @ self.on_context.to(actions).mT + actions @ self.on_actions.to(actions).mT
+        """The value at covariates u as a mixture q of (cos(w_u'u), sin(w_u'u)), and dq over each phase, (...,
+        B, 2 M) each.
+        """
+        phases = (
+            prepared.contexts.to(actions) @ self.on_context.to(actions).mT
+            + actions @ self.on_actions.to(actions).mT
+        )
         cosine, sine = phases.cos() / math.sqrt(self.features), phases.sin() / math.sqrt(self.features)
         even, odd = self.coefficients[:, target].to(actions).chunk(2)
         mixture = torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
@@ -256,7 +338,9 @@ class SpectralRidge(AlterationValue):
 def _times(left: Tensor, right: Tensor) -> Tensor:
     """The product of complex numbers that are kept as (cosines, sines) side by side, (..., 2 M)."""
     (real, imaginary), (other_real, other_imaginary) = left.chunk(2, -1), right.chunk(2, -1)
-    return torch.cat((real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1)
+    return torch.cat(
+        (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
+    )
 
 
 def _pairs(waves: Tensor) -> Tensor:

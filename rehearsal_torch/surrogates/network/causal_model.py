@@ -1,29 +1,34 @@
 """Causal models: what causal Bayesian optimisation asks of a surrogate.
 
-Fitted, every node has a law x = g(w, u) of its inputs w (parents and actions) and of a noise u whose distribution was learnt;
-g itself is known up to a standard deviation. A *network* is the model at one moment, with all factors cached: it carries fixed
-draws of the noise through the graph,
+Fitted, every node has a law x = g(w, u) of its inputs w (parents and actions) and of a noise u whose
+distribution was learnt; g itself is known up to a standard deviation. A *network* is the model at one moment,
+with all factors cached: it carries fixed draws of the noise through the graph,
 
     x_i = m_i(w_i, u_i) + e_i s_i(w_i, u_i),       i in topological order,
 
-where m_i is the best guess of g_i, s_i what is not known of it, and e_i how far it is pushed: 0 (the mean), normal draws (a
-sample), or a number in [-beta, beta] that is chosen to be optimistic. All of it is differentiable in the actions.
+where m_i is the best guess of g_i, s_i what is not known of it, and e_i how far it is pushed: 0 (the mean),
+normal draws (a sample), or a number in [-beta, beta] that is chosen to be optimistic. All of it is
+differentiable in the actions.
 
-Two users of each answer: objectives (confidence bounds, improvement, optimism), and questions to a fitted model (samples,
-interventions, counterfactuals).
+Two users of each answer: objectives (confidence bounds, improvement, optimism), and questions to a fitted
+model (samples, interventions, counterfactuals).
 
-Source: Ren et al. (2025), Sec. 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models); Astudillo and Frazier (2021).
+Source: Ren et al. (2025), Sec. 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models); Astudillo and
+Frazier (2021).
 
 Questions to a fitted causal network: what would come out, and what would have come out.
 
     recover          u = g^-1(w, x)                                    the noise that each row had
-    sample           x_i = g_i(w_i, u_i), u fresh                      under any actions (soft interventions on their children)
-    counterfactual   x_i' = g_i(w_i', u_i), u recovered                the same row under other actions, or with nodes set by hand
+    sample           x_i = g_i(w_i, u_i), u fresh                      under any actions (soft interventions
+                     on their children)
+    counterfactual   x_i' = g_i(w_i', u_i), u recovered                the same row under other actions, or
+                     with nodes set by hand
 
-A node that is set by hand (a hard intervention) takes its value and leaves its law out; what follows from it changes, what it
-follows from does not.
+A node that is set by hand (a hard intervention) takes its value and leaves its law out; what follows from it
+changes, what it follows from does not.
 
-Source: Ren et al. (2025), Sec. 2.2 and 4.1; Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (abduction, action, prediction).
+Source: Ren et al. (2025), Sec. 2.2 and 4.1; Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (abduction, action,
+prediction).
 """
 
 from abc import ABC, abstractmethod
@@ -39,7 +44,8 @@ from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
-# (node's place, its inputs in [0, 1] or nearly so (..., S or 1, p)) -> how many standard deviations it is pushed, to be broadcast to (..., S).
+# (node's place, its inputs in [0, 1] or nearly so (..., S or 1, p)) -> how many standard deviations it is
+# pushed, to be broadcast to (..., S).
 Push = Callable[[int, Tensor], Tensor]
 
 
@@ -48,15 +54,21 @@ class NodeLaw(ABC):
 
     @abstractmethod
     def scaled(self, inputs: Tensor) -> Tensor:
-        """Inputs from the variables' units to the unit cube (beyond it outside the data), (..., p) -> (..., p)."""
+        """Inputs from the variables' units to the unit cube (beyond it outside the data), (..., p) -> (...,
+        p).
+        """
 
     @abstractmethod
     def guess(self, scaled: Tensor, noise: Tensor) -> Tensor:
-        """The best guess of g, (..., p), (...) -> (...), in the node's unit; leading dimensions are broadcast."""
+        """The best guess of g, (..., p), (...) -> (...), in the node's unit; leading dimensions are
+        broadcast.
+        """
 
     @abstractmethod
     def believed(self, scaled: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """The best guess and the standard deviation of what is not known of g, (..., p), (...) -> (...), (...), in the node's unit."""
+        """The best guess and the standard deviation of what is not known of g, (..., p), (...) -> (...),
+        (...), in the node's unit.
+        """
 
     @abstractmethod
     def abduct(self, scaled: Tensor, values: Tensor) -> Tensor:
@@ -90,10 +102,12 @@ class CausalNetwork:
             noise: (S, N), the same draws for all actions, as `CausalModel.draws` gives them; or (..., S, N).
             push: How far each node is pushed from the best guess; None for the best guess itself.
             spread: Nodes whose standard deviation is wanted as well.
-            fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their law is left out.
+            fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their
+                law is left out.
 
         Returns:
-            Node values (..., S, N), and for each node in `spread` its standard deviation, broadcastable to (..., S).
+            Node values (..., S, N), and for each node in `spread` its standard deviation, broadcastable to
+            (..., S).
         """
         known = {name: actions[..., place, None] for place, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
@@ -102,7 +116,11 @@ class CausalNetwork:
                 known[node] = fixed[node]
                 continue
             names = self.task.inputs(node)
-            inputs = torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1) if names else actions.new_empty(*actions.shape[:-1], 1, 0)
+            inputs = (
+                torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
+                if names
+                else actions.new_empty(*actions.shape[:-1], 1, 0)
+            )
             scaled = law.scaled(inputs)
             if push is None and node not in spread:
                 known[node] = law.guess(scaled, noise[..., place])
@@ -111,7 +129,9 @@ class CausalNetwork:
             known[node] = value if push is None else value + push(place, scaled) * deviation
             spreads[node] = deviation
         shape = (*actions.shape[:-1], noise.shape[-2])
-        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {node: spreads[node] for node in spread if node in spreads}
+        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
+            node: spreads[node] for node in spread if node in spreads
+        }
 
     def reward(self, values: Tensor) -> Tensor:
         """The known reward of node values, (..., N) -> (...)."""
@@ -146,21 +166,27 @@ class CausalModel(Surrogate, ABC):
 
     @abstractmethod
     def draws(self, count: int, seed: int = 0) -> Tensor:
-        """Noise of all nodes of the network, (S, N), S = count: scrambled Sobol points through the learnt distributions."""
+        """Noise of all nodes of the network, (S, N), S = count: scrambled Sobol points through the learnt
+        distributions.
+        """
 
     @abstractmethod
     def visited(self) -> Tensor:
         """The actions that have been tried, (n, k), in their units."""
 
     def condition(self, table: Table) -> None:
-        """Takes a table for what has been observed, hyper-parameters as they are; by default it is fitted anew, models with a cheaper way replace this.
+        """Takes a table for what has been observed, hyper-parameters as they are; by default it is fitted
+        anew, models with a cheaper way replace this.
 
         Raises:
             TypeError: if a part has no solution of its own.
         """
         for part, examples in self.parts(table):
             if not isinstance(part, Solved):
-                raise TypeError(f"expected parts that are solved; {type(part).__name__} is trained by gradients: use fitting=solve")
+                raise TypeError(
+                    f"expected parts that are solved; {type(part).__name__} is trained by gradients: use "
+                    "fitting=solve"
+                )
             part.solve(*examples)
 
 
@@ -173,14 +199,20 @@ def recover(network: CausalNetwork, table: Table) -> Tensor:
     """
     found = []
     for node, law in zip(network.task.nodes, network.laws, strict=True):
-        inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node])[:, 0].double()
+        inputs, values = (
+            table.columns(network.task.inputs(node)).double(),
+            table.columns([node])[:, 0].double(),
+        )
         found.append(law.abduct(law.scaled(inputs), values))
     return torch.stack(found, -1)
 
 
 @torch.no_grad()
-def sample(model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None) -> Tensor:
-    """Draws of all nodes under actions (..., k), (..., count, N) in the order of the network's nodes: interventions' distributions.
+def sample(
+    model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None
+) -> Tensor:
+    """Draws of all nodes under actions (..., k), (..., count, N) in the order of the network's nodes:
+    interventions' distributions.
 
     Args:
         model: Fitted.
@@ -197,8 +229,14 @@ def sample(model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed
 
 
 @torch.no_grad()
-def counterfactual(network: CausalNetwork, table: Table, actions: Mapping[str, float] | None = None, fixed: Mapping[str, float] | None = None) -> Table:
-    """What the rows would have been: abduction of their noise, then other actions or hard interventions, then prediction.
+def counterfactual(
+    network: CausalNetwork,
+    table: Table,
+    actions: Mapping[str, float] | None = None,
+    fixed: Mapping[str, float] | None = None,
+) -> Table:
+    """What the rows would have been: abduction of their noise, then other actions or hard interventions, then
+    prediction.
 
     Args:
         network: Of a fitted model.
@@ -214,14 +252,19 @@ def counterfactual(network: CausalNetwork, table: Table, actions: Mapping[str, f
     """
     strange = [name for name in actions or {} if name not in network.task.actions]
     if strange:
-        raise ValueError(f"{strange} are no actions; there are {list(network.task.actions)}: set nodes by hand with `fixed`")
+        raise ValueError(
+            f"{strange} are no actions; there are {list(network.task.actions)}: set nodes by hand with "
+            "`fixed`"
+        )
     noise, other = recover(network, table), table.columns(network.task.actions).double().clone()
     for name, value in (actions or {}).items():
         other[:, network.task.actions.index(name)] = value
     nodes = network.propagate(other, noise.unsqueeze(-2), fixed=_set(network, fixed, other))[0][..., 0, :]
     names = (*network.task.actions, *network.task.nodes)
     values = torch.cat([other, nodes], -1)
-    altered = torch.tensor([name in network.task.actions or name in (fixed or {}) for name in names]).expand(values.shape)
+    altered = torch.tensor([name in network.task.actions or name in (fixed or {}) for name in names]).expand(
+        values.shape
+    )
     return Table(names, values, altered.to(values.device).clone())
 
 
@@ -229,4 +272,11 @@ def _set(network: CausalNetwork, fixed: Mapping[str, float] | None, like: Tensor
     strange = [name for name in fixed or {} if name not in network.task.nodes]
     if strange:
         raise ValueError(f"{strange} are no nodes of this model; it has {list(network.task.nodes)}")
-    return None if fixed is None else {name: torch.full((1,), float(value), dtype=torch.float64, device=like.device) for name, value in fixed.items()}
+    return (
+        None
+        if fixed is None
+        else {
+            name: torch.full((1,), float(value), dtype=torch.float64, device=like.device)
+            for name, value in fixed.items()
+        }
+    )

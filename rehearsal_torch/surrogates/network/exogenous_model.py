@@ -4,8 +4,8 @@ Every node's law x = f(w, u) is learnt by a Gaussian process (the encoder), whic
 
     u_hat = (x - mu(w)) / sigma(w),       p(U) ~ a Gaussian mixture on u_hat,       x = g(w, u_hat),
 
-and a decoder g, in closed form or as a Gaussian process of its own. One class covers the baselines: they ignore the graph
-(`structure`), or take the noise for normal (`components=1`).
+and a decoder g, in closed form or as a Gaussian process of its own. One class covers the baselines: they
+ignore the graph (`structure`), or take the noise for normal (`components=1`).
 
 The mixture is fitted to leave-one-out noise, whose scale is that of rows that the process has not seen.
 
@@ -13,7 +13,7 @@ Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021); S
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -23,14 +23,28 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.estimators.gaussian_process import GaussianProcesses, GivenNoise, SolvedProcesses, TrainedProcesses
+from rehearsal_torch.estimators.gaussian_process import (
+    GaussianProcesses,
+    GivenNoise,
+    SolvedProcesses,
+    TrainedProcesses,
+)
 from rehearsal_torch.estimators.heteroskedastic import InputDependentNoise
 from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, dependence
 from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.estimators.mixture import Components, GaussianMixtures, StandardNormals
 from rehearsal_torch.estimators.mixture_regression import MixtureRegression
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, NodeLaw
-from rehearsal_torch.surrogates.network.node_law import ClosedForm, Decoded, NodeRows, Noise, Structure, Tried, UnitCube, noise_input
+from rehearsal_torch.surrogates.network.node_law import (
+    ClosedForm,
+    Decoded,
+    NodeRows,
+    Noise,
+    Structure,
+    Tried,
+    UnitCube,
+    noise_input,
+)
 
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
 Decoder = Literal["closed_form", "gp"]
@@ -43,15 +57,20 @@ class ExogenousModel(CausalModel):
 
     Args:
         task: Who follows from whom; plain data or a CausalTask.
-        structure: "graph", "independent" (the reward's nodes from all actions) or "black_box" (the reward from all actions).
-        phi: "homoskedastic", "heteroskedastic" (the noise's scale may depend on the inputs, where the rows say so), or "mixture" (besides, the
-            mean is fitted under the noise's mixture, where the rows gain by it).
+        structure: "graph", "independent" (the reward's nodes from all actions) or "black_box" (the reward
+            from all actions).
+        phi: "homoskedastic", "heteroskedastic" (the noise's scale may depend on the inputs, where the rows
+            say so), or "mixture" (besides, the mean is fitted under the noise's mixture, where the rows gain
+            by it).
         decoder: "closed_form", or "gp" for a second process on (w, u).
         components: Of the noise's mixture; "bic" chooses up to 4; 1 is the standard normal law.
-        scale: What is divided by: the noise's own deviation, or the predictive one, which includes what is not known of the mean.
+        scale: What is divided by: the noise's own deviation, or the predictive one, which includes what is
+            not known of the mean.
         fitting: "solve" (L-BFGS-B, warm-started) or "train" (by gradients, which needs a trainer).
-        independence: How strongly recovered noise that depends on the inputs is held against an encoder, in nats a row; 0 for not at all.
-        kernel: Of the encoders and of decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32, as each node's rows say.
+        independence: How strongly recovered noise that depends on the inputs is held against an encoder, in
+            nats a row; 0 for not at all.
+        kernel: Of the encoders and of decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
+            as each node's rows say.
 
     Raises:
         ValueError: if an option is unknown, or a number out of its range.
@@ -73,14 +92,16 @@ class ExogenousModel(CausalModel):
         if not 0 <= independence < float("inf"):
             raise ValueError(f"expected independence >= 0; got {independence}")
         for given, known in ((phi, Phi), (decoder, Decoder), (scale, Scale), (fitting, Fitting)):
-            if given not in known.__args__:  # type: ignore[attr-defined]
-                raise ValueError(f"expected one of {list(known.__args__)}; got {given!r}")  # type: ignore[attr-defined]
+            if given not in get_args(known):
+                raise ValueError(f"expected one of {list(get_args(known))}; got {given!r}")
         self.rows = NodeRows(self.task, structure)
         self.phi, self.decoder, self.scale, self.fitting = phi, decoder, scale, fitting
         widths = [len(names) for names in self.rows.inputs]
         self.cube, self.tried = UnitCube(self.rows), Tried(len(self.task.actions))
         made = SolvedProcesses if fitting == "solve" else TrainedProcesses
-        self.encoder: GaussianProcesses = made(widths, DependencePenalty(independence) if independence else None, kernel)
+        self.encoder: GaussianProcesses = made(
+            widths, DependencePenalty(independence) if independence else None, kernel
+        )
         self.spread = InputDependentNoise(widths) if phi != "homoskedastic" else None
         self.weighted = GivenNoise(widths) if phi != "homoskedastic" else None
         self.mixed = MixtureRegression(widths) if phi == "mixture" and components != 1 else None
@@ -88,7 +109,9 @@ class ExogenousModel(CausalModel):
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
             self.decoders = made([width + 1 for width in widths], None, kernel)
-        self.mixtures = StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
+        self.mixtures = (
+            StandardNormals(len(widths)) if components == 1 else GaussianMixtures(len(widths), components)
+        )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """Scales, encoders, noises' laws, decoders; each with the rows in which the node was not set by hand.
@@ -106,24 +129,45 @@ class ExogenousModel(CausalModel):
         if self.spread is not None and self.weighted is not None:
             residuals, variances = (each.mT for each in self.encoder.factors().left_out())
             rows = (own.inputs.transpose(0, 1), own.kept.mT)
-            yield self.spread, (rows[0], residuals, variances, self.encoder.log_noises.exp().expand(count, -1), rows[1])
+            yield (
+                self.spread,
+                (rows[0], residuals, variances, self.encoder.log_noises.exp().expand(count, -1), rows[1]),
+            )
             self.weighted.like(self.encoder)
-            lengths, varies = self.encoder.log_lengths.expand(count, -1, -1), self.spread.varies.expand(count, -1)
+            lengths, varies = (
+                self.encoder.log_lengths.expand(count, -1, -1),
+                self.spread.varies.expand(count, -1),
+            )
             yield self.weighted, (rows[0], own.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies)
         if self.weighted is not None and self.mixed is not None and self.first is not None:
             residual, deviation = self.weighted.missed()
             noise = (residual / deviation).mT
             yield self.first, (noise, own.kept.mT)
-            laws = torch.stack([self.first.weights, self.first.means, self.first.variances], -2).expand(count, -1, -1, -1)
+            laws = torch.stack([self.first.weights, self.first.means, self.first.variances], -2).expand(
+                count, -1, -1, -1
+            )
             lengths = self.weighted.log_lengths.expand(count, -1, -1)
             self.mixed.like(self.encoder)
-            yield self.mixed, (own.inputs.transpose(0, 1), own.targets.mT, own.kept.mT, self.weighted.ratios.mT, lengths, laws, noise)
+            yield (
+                self.mixed,
+                (
+                    own.inputs.transpose(0, 1),
+                    own.targets.mT,
+                    own.kept.mT,
+                    self.weighted.ratios.mT,
+                    lengths,
+                    laws,
+                    noise,
+                ),
+            )
         yield self.mixtures, (self.noise_of_rows().mT, own.kept.mT)
         if self.decoders is not None:
             yield _fitted(self.decoders, self._joined(), own.targets.mT, own.kept.mT)
 
     def used(self) -> tuple[str, ...]:
-        """The reward is learnt only as a black box; otherwise it is a known function of the nodes that are learnt."""
+        """The reward is learnt only as a black box; otherwise it is a known function of the nodes that are
+        learnt.
+        """
         known = ("graph", "actions", "nodes")
         return (*known, "reward") if self.rows.structure == "black_box" else known
 
@@ -139,21 +183,29 @@ class ExogenousModel(CausalModel):
         return next(each for each in (self.mixed, self.weighted, self.encoder) if each is not None)
 
     def recovered(self) -> Tensor:
-        """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process that has not seen the row; 0 where a row is left out.
+        """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process that has not seen the row; 0
+        where a row is left out.
 
-        Under the process this is (x - mu) / (s^2 - tau^2)^(1/2) of the one that has seen it: the fitted residual, its shrinkage undone.
+        Under the process this is (x - mu) / (s^2 - tau^2)^(1/2) of the one that has seen it: the fitted
+        residual, its shrinkage undone.
         """
         residual, deviation = self.processes.missed()
         return residual / deviation
 
     def noise_of_rows(self) -> Tensor:
-        """What the mixture is fitted to, (N, n): leave-one-out noise, or, with the predictive scale, (x - mu) / sigma as the paper has it."""
+        """What the mixture is fitted to, (N, n): leave-one-out noise, or, with the predictive scale, (x - mu)
+        / sigma as the paper has it.
+        """
         return self.recovered() if self.scale == "noise" else self.abducted()
 
     def abducted(self) -> Tensor:
-        """(x - mu) / sigma of the rows by the process that has seen them, (N, n); 0 where a row is left out."""
+        """(x - mu) / sigma of the rows by the process that has seen them, (N, n); 0 where a row is left
+        out.
+        """
         residual, deviation, unknown = self.processes.seen_noise()
-        return residual / (deviation if self.scale == "noise" else (deviation.square() + unknown.square()).sqrt())
+        return residual / (
+            deviation if self.scale == "noise" else (deviation.square() + unknown.square()).sqrt()
+        )
 
     def _joined(self) -> Tensor:
         """The decoders' inputs, (n, N, p + 1): a node's noise stands after its last input."""
@@ -165,43 +217,67 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def log_likelihood(self, table: Table) -> Tensor:
-        """log p(x_i | w_i) of every node in every row, (n, N), in nats, each node in its unit; parameters as they were fitted."""
+        """log p(x_i | w_i) of every node in every row, (n, N), in nats, each node in its unit; parameters as
+        they were fitted.
+        """
         inputs, values = self.rows.columns(table)
         found = []
         for place, (names, law) in enumerate(zip(self.rows.inputs, self.network().laws, strict=True)):
             scaled = law.scaled(inputs[:, place, : len(names)])
             noise = law.abduct(scaled, values[:, place])
             # The noise is linear in the value, so that a difference is a slope.
-            steep = (law.abduct(scaled, values[:, place] + self.cube.scale[place]) - noise) / self.cube.scale[place]
+            steep = (law.abduct(scaled, values[:, place] + self.cube.scale[place]) - noise) / self.cube.scale[
+                place
+            ]
             found.append((noise, steep.log()))
-        return self.mixtures.log_density(torch.stack([noise for noise, _ in found], -1)) + torch.stack([slope for _, slope in found], -1)
+        return self.mixtures.log_density(torch.stack([noise for noise, _ in found], -1)) + torch.stack(
+            [slope for _, slope in found], -1
+        )
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
-        """Whether each node's recovered noise depends on its inputs still; nodes without inputs are left out."""
+        """Whether each node's recovered noise depends on its inputs still; nodes without inputs are left
+        out.
+        """
         self.require_fitted()
         found, rows = {}, self.processes.rows
         for place, (node, names) in enumerate(zip(self.rows.seen.nodes, self.rows.inputs, strict=True)):
             if names:
                 kept = rows.kept[place]
-                found[node] = dependence(self.recovered()[place][kept], rows.inputs[place][kept][:, : len(names)])
+                found[node] = dependence(
+                    self.recovered()[place][kept], rows.inputs[place][kept][:, : len(names)]
+                )
         return found
 
     @torch.no_grad()
     def network(self) -> CausalNetwork:
         """The model as it is now."""
         self.require_fitted()
-        means, shapes, decoders = (None if each is None else each.posteriors() for each in (self.processes, self._shapes(), self.decoders))
+        means, shapes, decoders = (
+            None if each is None else each.posteriors()
+            for each in (self.processes, self._shapes(), self.decoders)
+        )
         assert means is not None
         cube, laws = self.cube, list[NodeLaw]()
         for place, names in enumerate(self.rows.inputs):
-            level = self.processes.log_noises[place].exp() if self.spread is None else self.spread.level[place]
-            stretch, shift = (torch.ones_like(level), torch.zeros_like(level)) if self.mixed is None else (self.mixed.stretch[place], self.mixed.shift[place])
+            level = (
+                self.processes.log_noises[place].exp() if self.spread is None else self.spread.level[place]
+            )
+            stretch, shift = (
+                (torch.ones_like(level), torch.zeros_like(level))
+                if self.mixed is None
+                else (self.mixed.stretch[place], self.mixed.shift[place])
+            )
             level, shift = level * stretch.square(), shift / stretch
             noise = Noise(level, torch.zeros_like(level))
             if self.spread is not None and shapes is not None and bool(self.spread.varies[place]):
                 noise = Noise(level, self.spread.rho[place], shapes[place])
-            scales = (cube.offset[place, : len(names)], cube.width[place, : len(names)], cube.centre[place], cube.scale[place])
+            scales = (
+                cube.offset[place, : len(names)],
+                cube.width[place, : len(names)],
+                cube.centre[place],
+                cube.scale[place],
+            )
             encoder = ClosedForm(*scales, means[place], noise, shift, self.scale == "predictive")
             laws.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
         return CausalNetwork(self.rows.seen, tuple(laws))
@@ -223,7 +299,9 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
-        """Takes a table for what has been observed: factors anew; hyper-parameters, scales and noises' laws as they are."""
+        """Takes a table for what has been observed: factors anew; hyper-parameters, scales and noises' laws
+        as they are.
+        """
         self.require_fitted()
         inputs, values, kept = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
@@ -238,7 +316,9 @@ class ExogenousModel(CausalModel):
             self.decoders.hold(self._joined(), standard, kept)
 
 
-def _fitted(part: GaussianProcesses, inputs: Tensor, targets: Tensor, kept: Tensor) -> tuple[Solved | Trained, tuple[Tensor, ...]]:
+def _fitted(
+    part: GaussianProcesses, inputs: Tensor, targets: Tensor, kept: Tensor
+) -> tuple[Solved | Trained, tuple[Tensor, ...]]:
     """A part with its examples: one that is trained is told how many rows there are."""
     if isinstance(part, Solved):
         return part, (inputs, targets, kept)

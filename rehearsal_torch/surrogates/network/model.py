@@ -4,11 +4,12 @@ The posterior of the expected reward at q actions is an ensemble: member e is th
 
     f_e(a) = E_u[r(x(a, u, e))],      x_i = m_i + e_i s_i,   e ~ N(0, I) fixed,
 
-carried through the graph in topological order (ancestral sampling) with the same e at every action. Within a member what is not
-known is thus the same number of standard deviations everywhere: joint posteriors of several actions are more dependent than they
-are in truth, while that of a single action is right.
+carried through the graph in topological order (ancestral sampling) with the same e at every action. Within a
+member what is not known is thus the same number of standard deviations everywhere: joint posteriors of
+several actions are more dependent than they are in truth, while that of a single action is right.
 
-Source: Balandat et al. (2020), Sec. 3 (what a model has to offer); Astudillo and Frazier (2021), Sec. 4.2 (fixed draws).
+Source: Balandat et al. (2020), Sec. 3 (what a model has to offer); Astudillo and Frazier (2021), Sec. 4.2
+(fixed draws).
 """
 
 from typing import final
@@ -38,16 +39,22 @@ class NetworkEnsemble(EnsembleModel):
     def __init__(self, surrogate: CausalModel, members: int = 64, draws: int = 16, seed: int = 0) -> None:
         super().__init__()
         if min(members, draws) < 1:
-            raise ValueError(f"expected at least 1 member and 1 draw; got members={members} and draws={draws}")
+            raise ValueError(
+                f"expected at least 1 member and 1 draw; got members={members} and draws={draws}"
+            )
         self._num_outputs = 1
         self.network, self.noise = surrogate.network(), surrogate.draws(draws, seed)
-        self.epistemic = draw_sobol_normal_samples(len(self.network.laws), members, seed=seed + 1, dtype=torch.float64).to(self.noise)
+        self.epistemic = draw_sobol_normal_samples(
+            len(self.network.laws), members, seed=seed + 1, dtype=torch.float64
+        ).to(self.noise)
         self.bounds = torch.stack([surrogate.task.box.lower, surrogate.task.box.upper])
 
     def forward(self, X: Tensor) -> Tensor:
         """Expected rewards of actions in their units, (..., q, k) -> (..., E, q, 1)."""
         members, draws = len(self.epistemic), len(self.noise)
         pushed = self.epistemic.repeat_interleave(draws, 0)
-        values, _ = self.network.propagate(X, self.noise.repeat(members, 1), lambda place, _: pushed[:, place])
+        values, _ = self.network.propagate(
+            X, self.noise.repeat(members, 1), lambda place, _: pushed[:, place]
+        )
         rewards = self.network.reward(values).unflatten(-1, (members, draws)).mean(-1)
         return rewards.mT.unsqueeze(-1)

@@ -4,27 +4,31 @@
     independent   every node that the reward reads from all actions alone,       X_i  <-  A
     black_box     the reward from all actions,                                   y    <-  A
 
-A node is learnt from the rows in which it was not set by hand. Without the structure its law includes all that lies between the
-actions and the node, so that rows are left out in which something between was set.
+A node is learnt from the rows in which it was not set by hand. Without the structure its law includes all
+that lies between the actions and the node, so that rows are left out in which something between was set.
 
-Inputs are scaled to the unit cube: actions by their bounds, other nodes by the values seen. Values are standardised.
+Inputs are scaled to the unit cube: actions by their bounds, other nodes by the values seen. Values are
+standardised.
 
-Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a function network, and the black box that ignores it).
+Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a function network, and the black box
+that ignores it).
 
 Laws of nodes that a Gaussian process and a learnt noise make up.
 
-With the posterior mean mu(w) and standard deviation tau(w) of the process and the noise's standard deviation s(w),
+With the posterior mean mu(w) and standard deviation tau(w) of the process and the noise's standard deviation
+s(w),
 
     closed form:   x = mu(w) + sigma(w) (c + u),    u = (x - mu(w)) / sigma(w) - c,
 
-where c is 0 for normal noise (mu is then the node's mean), and sigma is s (what is not known of mu is kept apart, in tau), or the
-predictive scale (tau^2 + s^2)^(1/2). The rows that were fitted come back exactly.
+where c is 0 for normal noise (mu is then the node's mean), and sigma is s (what is not known of mu is kept
+apart, in tau), or the predictive scale (tau^2 + s^2)^(1/2). The rows that were fitted come back exactly.
 
     decoded:       x = g(w, u),                     g a Gaussian process of its own on (w, u / 6 + 1/2),
 
 which the noises of the rows have taught; what is not known is then what g does not know.
 
-Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq. 2.25-2.26.
+Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq.
+2.25-2.26.
 """
 
 from dataclasses import dataclass
@@ -95,7 +99,9 @@ class ClosedForm(NodeLaw):
         """mu(w) + sigma(w) u, (..., p), (...) -> (...)."""
         if self.predictive:
             return self.believed(scaled, noise)[0]
-        return self.centre + self.scale * (self.posterior.guess(scaled) + self.noise.deviation(scaled) * (self.shift + noise))
+        return self.centre + self.scale * (
+            self.posterior.guess(scaled) + self.noise.deviation(scaled) * (self.shift + noise)
+        )
 
     def believed(self, scaled: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """The same and tau(w), which no noise changes: (..., p), (...) -> (...), (...)."""
@@ -105,7 +111,9 @@ class ClosedForm(NodeLaw):
 
     def abduct(self, scaled: Tensor, values: Tensor) -> Tensor:
         """(x - mu(w)) / sigma(w), (..., p), (...) -> (...)."""
-        mean, unknown = self.posterior.believed(scaled) if self.predictive else (self.posterior.guess(scaled), self.scale)
+        mean, unknown = (
+            self.posterior.believed(scaled) if self.predictive else (self.posterior.guess(scaled), self.scale)
+        )
         return ((values - self.centre) / self.scale - mean) / self._sigma(scaled, unknown) - self.shift
 
     def _sigma(self, scaled: Tensor, unknown: Tensor) -> Tensor:
@@ -178,27 +186,40 @@ class NodeRows:
             name = "reward"
             while name in task.actions:
                 name += "_"
-            self.seen = CausalTask(RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits)
+            self.seen = CausalTask(
+                RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits
+            )
         self.inputs = tuple(self.seen.inputs(node) for node in self.seen.nodes)
         self.most = max(1, *map(len, self.inputs))
 
     def values(self, table: Table) -> Tensor:
         """Node values, (n, N)."""
-        return self.task.reward_of(table).unsqueeze(-1) if self.structure == "black_box" else table.columns(self.seen.nodes)
+        return (
+            self.task.reward_of(table).unsqueeze(-1)
+            if self.structure == "black_box"
+            else table.columns(self.seen.nodes)
+        )
 
     def kept(self, table: Table) -> Tensor:
         """Which rows each node is learnt from, (n, N) bool."""
         held = []
         for node in self.seen.nodes:
             own = self.task.reward.names if self.structure == "black_box" else (node,)
-            between = own if self.structure == "graph" else tuple(self.task.graph.ancestors(own) - set(self.task.actions))
+            between = (
+                own
+                if self.structure == "graph"
+                else tuple(self.task.graph.ancestors(own) - set(self.task.actions))
+            )
             places = [table.names.index(name) for name in between if name in table.names]
             held.append(~table.altered[:, places].any(-1))
         return torch.stack(held, -1)
 
     def columns(self, table: Table) -> tuple[Tensor, Tensor]:
         """Inputs (n, N, p), padded with zeros, and values (n, N)."""
-        inputs = [torch.nn.functional.pad(table.columns(names).double(), (0, self.most - len(names))) for names in self.inputs]
+        inputs = [
+            torch.nn.functional.pad(table.columns(names).double(), (0, self.most - len(names)))
+            for names in self.inputs
+        ]
         return torch.stack(inputs, 1), self.values(table).double()
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
@@ -211,9 +232,15 @@ class NodeRows:
         kept = self.kept(table)
         for node, column, rows in zip(self.seen.nodes, values.T, kept.T, strict=True):
             if int(rows.sum()) < LEAST_ROWS:
-                raise ValueError(f"{node}: expected at least {LEAST_ROWS} rows in which it was not set by hand; got {int(rows.sum())}: add observations")
+                raise ValueError(
+                    f"{node}: expected at least {LEAST_ROWS} rows in which it was not set by hand; got "
+                    f"{int(rows.sum())}: add observations"
+                )
             if bool((column[rows] == column[rows][0]).all()):
-                raise ValueError(f"{node}: all {int(rows.sum())} values that were not set by hand are {float(column[rows][0]):g}: a constant says nothing")
+                raise ValueError(
+                    f"{node}: all {int(rows.sum())} values that were not set by hand are "
+                    f"{float(column[rows][0]):g}: a constant says nothing"
+                )
         return inputs, values, kept
 
 
@@ -228,9 +255,18 @@ class UnitCube(Solved):
         super().__init__()
         box = rows.seen.box
         bounds = box.bounds()
-        known = torch.tensor([[name in bounds for name in names] + [True] * (rows.most - len(names)) for names in rows.inputs]).reshape(-1, rows.most)
-        lower = [[bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.most - len(names)) for names in rows.inputs]
-        width = [[bounds[name][1] - bounds[name][0] if name in bounds else 1.0 for name in names] + [1.0] * (rows.most - len(names)) for names in rows.inputs]
+        known = torch.tensor(
+            [[name in bounds for name in names] + [True] * (rows.most - len(names)) for names in rows.inputs]
+        ).reshape(-1, rows.most)
+        lower = [
+            [bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.most - len(names))
+            for names in rows.inputs
+        ]
+        width = [
+            [bounds[name][1] - bounds[name][0] if name in bounds else 1.0 for name in names]
+            + [1.0] * (rows.most - len(names))
+            for names in rows.inputs
+        ]
         self.register_buffer("known", known, persistent=False)
         self.register_buffer("low", torch.tensor(lower, dtype=torch.float64), persistent=False)
         self.register_buffer("wide", torch.tensor(width, dtype=torch.float64), persistent=False)
@@ -256,10 +292,15 @@ class UnitCube(Solved):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """Least and largest inputs, means and deviations, of inputs (n, N, p), values (n, N), kept rows (n, N)."""
+        """Least and largest inputs, means and deviations, of inputs (n, N, p), values (n, N), kept rows (n,
+        N).
+        """
         inputs, values, kept = examples
         rows = kept.unsqueeze(-1)
-        least, largest = torch.where(rows, inputs, torch.inf).amin(0), torch.where(rows, inputs, -torch.inf).amax(0)
+        least, largest = (
+            torch.where(rows, inputs, torch.inf).amin(0),
+            torch.where(rows, inputs, -torch.inf).amax(0),
+        )
         span = largest - least
         self.offset = torch.where(self.known, self.low, least)
         # An input that has not varied yet keeps a width of 1.

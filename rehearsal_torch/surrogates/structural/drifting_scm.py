@@ -1,11 +1,11 @@
 """Linear structural models that follow a drift.
 
-The rows in which nothing had been altered yet begin: their least squares give the first coefficients and the noise's
-covariance, which stays. Every row from the first altered one on is a round, in order; each equation learns from the rounds
-in which its members were left alone (see `drifting_regression`).
+The rows in which nothing had been altered yet begin: their least squares give the first coefficients and the
+noise's covariance, which stays. Every row from the first altered one on is a round, in order; each equation
+learns from the rounds in which its members were left alone (see `drifting_regression`).
 
-Fitting again to a table that has grown goes through the new rows only, and gives what fitting to all of it would: the loop
-may add rows and fit, at the cost of one round.
+Fitting again to a table that has grown goes through the new rows only, and gives what fitting to all of it
+would: the loop may add rows and fit, at the cost of one round.
 
 Source: Du et al. (2024), Alg. 1.
 """
@@ -37,12 +37,21 @@ class DriftingLinear(LinearSurrogate):
         ValueError: if a number is out of its range.
     """
 
-    def __init__(self, task: RehearsalTask, initial: int | None = None, steps: Sequence[float] = STEPS, rate: float | None = None, horizon: int = 100) -> None:
+    def __init__(
+        self,
+        task: RehearsalTask,
+        initial: int | None = None,
+        steps: Sequence[float] = STEPS,
+        rate: float | None = None,
+        horizon: int = 100,
+    ) -> None:
         super().__init__(task)
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
         self.initial = initial
-        self.starts = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
+        self.starts = nn.ModuleList(
+            LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
+        )
         place = {name: index for index, name in enumerate(self.task.graph.names)}
         each = [(equation, member) for equation in self.equations for member in equation.members]
         self.regressions = DriftingRegression(
@@ -63,18 +72,31 @@ class DriftingLinear(LinearSurrogate):
         """
         self.task.check(table)
         names = self.task.graph.names
-        values, touched = table.columns(names), Table(table.names, table.altered.double(), table.altered).columns(names) > 0
+        values, touched = (
+            table.columns(names),
+            Table(table.names, table.altered.double(), table.altered).columns(names) > 0,
+        )
         altered = touched.any(-1).nonzero()
         first = len(values) if not len(altered) else int(altered[0])
         first = first if self.initial is None else min(self.initial, first)
         if first < 3:
-            raise ValueError(f"expected at least 3 rows before the first altered one; got {first}: begin with observations")
+            raise ValueError(
+                f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
+            )
         yield self.overlap, self.overlap.examples(table)
         head = Table(names, values[:first], touched[:first])
         for equation, start in zip(self.equations, self.mechanisms(), strict=True):
             yield start, (head.columns(equation.parents), head.columns(equation.members))
         yield self.contexts, (table.columns(self.task.context),)
-        yield self.regressions, (values, touched, *(each.expand(len(values), *each.shape) for each in self._first()), torch.full((len(values),), first))
+        yield (
+            self.regressions,
+            (
+                values,
+                touched,
+                *(each.expand(len(values), *each.shape) for each in self._first()),
+                torch.full((len(values),), first),
+            ),
+        )
 
     def mechanisms(self) -> list[LinearGaussian]:
         """The first least squares, typed."""
@@ -86,7 +108,11 @@ class DriftingLinear(LinearSurrogate):
         begin = sum(len(each.members) for each in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, slopes = self.regressions.coefficients()
-        return slopes[begin:end, : len(equation.parents)].mT, intercepts[begin:end], self.mechanisms()[which].covariance
+        return (
+            slopes[begin:end, : len(equation.parents)].mT,
+            intercepts[begin:end],
+            self.mechanisms()[which].covariance,
+        )
 
     def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:  # noqa: ARG002
         """None: experts have no law of what they do not know."""

@@ -1,30 +1,30 @@
 """Structural models with flows: one conditional law for every clique of a rehearsal graph.
 
-In standardised variables each clique, given its parents, is least squares plus a conditional flow for the whitened
-residuals,
+In standardised variables each clique, given its parents, is least squares plus a conditional flow for the
+whitened residuals,
 
     v = b + W' pa + L f(u | pa),      u ~ N(0, I).
 
-Before it is trained the flow is the identity, so that training starts from the linear Gaussian model and departs from it
-where held-out rows agree; with ``flow=None`` the model stays linear. Where some members of a clique are altered, the others
-have an equation of their own with the altered members among the parents. Members that are seen in the context stand among
-the parents likewise, and the context itself needs no law.
+Before it is trained the flow is the identity, so that training starts from the linear Gaussian model and
+departs from it where held-out rows agree; with ``flow=None`` the model stays linear. Where some members of a
+clique are altered, the others have an equation of their own with the altered members among the parents.
+Members that are seen in the context stand among the parents likewise, and the context itself needs no law.
 
-A column of few distinct values has no density: before a flow is fitted it is spread evenly over the smallest gap between
-two of its values.
+A column of few distinct values has no density: before a flow is fitted it is spread evenly over the smallest
+gap between two of its values.
 
-Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part; their linear option is least squares alone); Qin et al.
-(2023), Sec. 2 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
+Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part; their linear option is least squares alone);
+Qin et al. (2023), Sec. 2 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
 
 Push-forward: noise through the altered graph.
 
-Given standard normal noise u for every variable, a context x and values z for the altered variables, each equation in
-topological order turns the noise of its members into their values,
+Given standard normal noise u for every variable, a context x and values z for the altered variables, each
+equation in topological order turns the noise of its members into their values,
 
     v_members = b + W' pa + L f(u_members | pa),
 
-with altered variables and the context held at their values. What depends on neither the altered variables nor comes before
-the outcomes is computed once, when the push-forward is made, and not at every call.
+with altered variables and the context held at their values. What depends on neither the altered variables nor
+comes before the outcomes is computed once, when the push-forward is made, and not at every call.
 
 Source: Qin et al. (2025), Sec. 4.2 (sampling from the alteration graph by fixed noise, differentiable in z).
 """
@@ -53,7 +53,8 @@ class FittedEquation:
     Attributes:
         equation: Who follows from whom.
         linear: Least squares.
-        flow: The law of its whitened residuals given the parents; None where they are taken to be normal and independent of them.
+        flow: The law of its whitened residuals given the parents; None where they are taken to be normal and
+            independent of them.
     """
 
     equation: Equation
@@ -80,7 +81,8 @@ class PushForward:
     Attributes:
         altered: The k altered variables.
         wanted: The m variables that are asked for.
-        known: What is known before anything is altered: context, and draws of what the altered variables do not reach.
+        known: What is known before anything is altered: context, and draws of what the altered variables do
+            not reach.
         noise: Noise of each variable that is still open, (n,).
         open: The equations that are still to be computed, in order.
     """
@@ -104,15 +106,26 @@ class PushForward:
     def first(self, count: int) -> "PushForward":
         """The same with the first `count` draws alone."""
         known = {name: each[..., :count] if each.shape[-1] > 1 else each for name, each in self.known.items()}
-        return PushForward(self.altered, self.wanted, known, {name: each[:count] for name, each in self.noise.items()}, self.open)
+        return PushForward(
+            self.altered,
+            self.wanted,
+            known,
+            {name: each[:count] for name, each in self.noise.items()},
+            self.open,
+        )
 
     def of(self, which: Tensor) -> "PushForward":
         """The same for some of the B situations."""
-        known = {name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each for name, each in self.known.items()}
+        known = {
+            name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each
+            for name, each in self.known.items()
+        }
         return PushForward(self.altered, self.wanted, known, self.noise, self.open)
 
 
-def follow(known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]) -> None:
+def follow(
+    known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]
+) -> None:
     """Adds the members of equations, in order, to what is known."""
     for each in equations:
         found = each.members(known, torch.stack([noise[name] for name in each.equation.members], -1))
@@ -139,23 +152,38 @@ class FlowStructural(RehearsalSurrogate):
         seed: Decides the noise that simulations use, and how columns of few values are spread.
 
     Raises:
-        ValueError: if a cause of a context variable is not in the context: its law given the context is not at hand.
+        ValueError: if a cause of a context variable is not in the context: its law given the context is not
+            at hand.
     """
 
-    def __init__(self, task: RehearsalTask, flow: Callable[[int, int], ConditionalFlow] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, task: RehearsalTask, flow: Callable[[int, int], ConditionalFlow] | None = None, seed: int = 0
+    ) -> None:
         super().__init__(task)
         self.seed = seed
         graph, context = self.task.graph, set(self.task.context)
         unseen = sorted(graph.ancestors(self.task.context) - context)
         if unseen:
-            raise ValueError(f"{unseen} cause context variables and are not seen themselves: add them to the context, or take what they cause out of it")
-        self.equations = tuple(_without(each, self.task.context) for each in equations(self.task) if not set(each.members) <= context)
+            raise ValueError(
+                f"{unseen} cause context variables and are not seen themselves: add them to the context, or "
+                "take what they cause out of it"
+            )
+        self.equations = tuple(
+            _without(each, self.task.context)
+            for each in equations(self.task)
+            if not set(each.members) <= context
+        )
         self.scaler = Standardise(graph.names)
-        self.linear = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
-        self.flows = nn.ModuleList([] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations])
+        self.linear = nn.ModuleList(
+            LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
+        )
+        self.flows = nn.ModuleList(
+            [] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations]
+        )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie, the scaler; then, equation by equation, least squares and the flow of its residuals.
+        """Where the rows lie, the scaler; then, equation by equation, least squares and the flow of its
+        residuals.
 
         Raises:
             ValueError: if nothing can be learnt from the table.
@@ -197,13 +225,19 @@ class FlowStructural(RehearsalSurrogate):
         return self.fitted([each for each in self.equations if set(each.altered) == cut & set(each.clique)])
 
     def noise(self, count: int, purpose: int) -> Tensor:
-        """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call, other draws for another purpose."""
+        """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call,
+        other draws for another purpose.
+        """
         self.require_fitted()
         stream = torch.Generator().manual_seed(1_000_003 * self.seed + purpose)
-        return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(self.scaler.scale)
+        return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(
+            self.scaler.scale
+        )
 
     @torch.no_grad()
-    def pushed(self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]) -> PushForward:
+    def pushed(
+        self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]
+    ) -> PushForward:
         """How draws of some variables follow from the altered ones, in standardised variables.
 
         Args:
@@ -223,7 +257,13 @@ class FlowStructural(RehearsalSurrogate):
         known = {name: shown[:, place : place + 1] for place, name in enumerate(self.task.context)}
         settled = [each for each in under if not reached & set(each.equation.members)]
         follow(known, drawn, settled)
-        return PushForward(tuple(altered), tuple(wanted), known, drawn, tuple(each for each in under if reached & set(each.equation.members)))
+        return PushForward(
+            tuple(altered),
+            tuple(wanted),
+            known,
+            drawn,
+            tuple(each for each in under if reached & set(each.equation.members)),
+        )
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
         """Every variable after an alteration, in the graph's order and in units.
@@ -237,10 +277,14 @@ class FlowStructural(RehearsalSurrogate):
             (..., B, n, d), differentiable in the alteration.
         """
         pushed = self.pushed(noise, alteration.names, given, self.scaler.names)
-        return self.scaler.units(self.scaler.names, pushed(self.scaler.shown(alteration.names, alteration.values).to(noise)))
+        return self.scaler.units(
+            self.scaler.names, pushed(self.scaler.shown(alteration.names, alteration.values).to(noise))
+        )
 
     def _spread(self, table: Table) -> Table:
-        """Columns of few distinct values, spread evenly by half their smallest gap to both sides; the context is left as it is."""
+        """Columns of few distinct values, spread evenly by half their smallest gap to both sides; the context
+        is left as it is.
+        """
         values, stream = table.values.clone(), torch.Generator().manual_seed(1_000_003 * self.seed - 1)
         for name in self.scaler.names:
             column = values[:, positions(table.names, (name,))[0]]

@@ -1,33 +1,37 @@
 """Models drawn from a posterior over graphs and linear Gaussian equations.
 
-K models are cut into blocks, one for each graph, in proportion to its weight (systematic sampling: a block's length is off by
-less than one). Within a block the equations' parameters are drawn for all its models at once, and a scenario follows from
-parents to children,
+K models are cut into blocks, one for each graph, in proportion to its weight (systematic sampling: a block's
+length is off by less than one). Within a block the equations' parameters are drawn for all its models at
+once, and a scenario follows from parents to children,
 
     offset_v = b + W' offset_pa + eps,        slope_v = W' slope_pa,
 
-in which what is set starts with offset 0 and slope 1, and the context with its values and slope 0: no matrix is inverted.
+in which what is set starts with offset 0 and slope 1, and the context with its values and slope 0: no matrix
+is inverted.
 
 Source: Qin et al. (2023), Sec. 4.1-4.2, Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 
 The posterior over rehearsal graphs and their parameters.
 
-Hypotheses G_1, ..., G_H with prior weights each factorise what follows a context over cliques; every clique, and every
-altered part of one, has a Bayesian regression of its own. Given the rows seen so far,
+Hypotheses G_1, ..., G_H with prior weights each factorise what follows a context over cliques; every clique,
+and every altered part of one, has a Bayesian regression of its own. Given the rows seen so far,
 
     p(theta | G, D)  =  prod over cliques p(W, b, Sigma | rows in which just that part was altered),
     log p(G | D)     =  log p(G) + sum_t log p(z_t, y_t | x_t, xi_t, G, D_<t)  + constant,
 
-the sum over rounds t of what the rows before t foresaw: a row never speaks for a model that has learnt from it. Sums are of
-logarithms, so that a hypothesis that has all but vanished may come back.
+the sum over rounds t of what the rows before t foresaw: a row never speaks for a model that has learnt from
+it. Sums are of logarithms, so that a hypothesis that has all but vanished may come back.
 
-The *first* rows, before anything was altered, teach parameters and say nothing of the graphs: graphs that data alone cannot
-tell apart agree on them, and weights that were learnt from them (Eq. 7) would count them twice. An equation of an altered
-part of a clique sees no such rows; the association in the first rows stands in for a few (`borrowed`) rows of its own.
+The *first* rows, before anything was altered, teach parameters and say nothing of the graphs: graphs that
+data alone cannot tell apart agree on them, and weights that were learnt from them (Eq. 7) would count them
+twice. An equation of an altered part of a clique sees no such rows; the association in the first rows stands
+in for a few (`borrowed`) rows of its own.
 
-With forgetting below 1, older rows count less, for parameters and graphs alike: the rehearsal model may change with time.
+With forgetting below 1, older rows count less, for parameters and graphs alike: the rehearsal model may
+change with time.
 
-Source: Qin et al. (2023), Sec. 4.1 (Eq. 4 and 7, and the incremental update), Sec. 2 (time-dependent models, Fig. 2d).
+Source: Qin et al. (2023), Sec. 4.1 (Eq. 4 and 7, and the incremental update), Sec. 2 (time-dependent models,
+Fig. 2d).
 """
 
 import math
@@ -46,7 +50,14 @@ from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
 from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.structural.linear_scm import Equation
-from rehearsal_torch.surrogates.structural.sampled_models import AffineScenarios, Hypothesis, SampledModels, ScenarioModel, hypotheses_of, shared
+from rehearsal_torch.surrogates.structural.sampled_models import (
+    AffineScenarios,
+    Hypothesis,
+    SampledModels,
+    ScenarioModel,
+    hypotheses_of,
+    shared,
+)
 
 Parameters = tuple[Tensor, Tensor, Tensor]
 Draw = Callable[[Equation, int], Parameters]
@@ -60,22 +71,39 @@ class PosteriorModels(SampledModels):
         hypotheses: The H graphs with their equations.
         weights: (H,), summing to one.
         count: K.
-        draw: Parameters for (equation, how many): weights (n, p, c), intercepts (n, c), covariances (n, c, c); the same at every call.
+        draw: Parameters for (equation, how many): weights (n, p, c), intercepts (n, c), covariances (n, c,
+            c); the same at every call.
         stream: Random numbers for graphs and noise, on the CPU.
     """
 
-    def __init__(self, task: RehearsalTask, hypotheses: Sequence[Hypothesis], weights: Tensor, count: int, draw: Draw, stream: torch.Generator) -> None:
+    def __init__(
+        self,
+        task: RehearsalTask,
+        hypotheses: Sequence[Hypothesis],
+        weights: Tensor,
+        count: int,
+        draw: Draw,
+        stream: torch.Generator,
+    ) -> None:
         if count < 1:
             raise ValueError(f"expected at least 1 model; got {count}")
         self.task, self.hypotheses, self.count, self._draw = task, tuple(hypotheses), count, draw
-        place = (torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)) / count
+        place = (
+            torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)
+        ) / count
         ends = weights.cpu().cumsum(0)
         chosen = torch.searchsorted(ends / ends[-1], place).clamp_max(len(weights) - 1)
         self._graphs = chosen.to(weights.device)
         lengths = torch.bincount(chosen, minlength=len(weights)).tolist()
         starts = [sum(lengths[:index]) for index in range(len(lengths))]
-        self.blocks = [(index, start, start + length) for index, (start, length) in enumerate(zip(starts, lengths, strict=True)) if length]
-        self._noise = torch.randn(len(task.graph.names), count, dtype=torch.float64, generator=stream).to(weights.device)
+        self.blocks = [
+            (index, start, start + length)
+            for index, (start, length) in enumerate(zip(starts, lengths, strict=True))
+            if length
+        ]
+        self._noise = torch.randn(len(task.graph.names), count, dtype=torch.float64, generator=stream).to(
+            weights.device
+        )
         self._place = {name: index for index, name in enumerate(task.graph.names)}
         # An equation is drawn once, for the models of all graphs that have it, one block behind the other.
         self._homes: dict[Equation, dict[int, tuple[int, int]]] = {}
@@ -107,7 +135,10 @@ class PosteriorModels(SampledModels):
             reached = set(moved)
             for equation in self.hypotheses[index].under(altered):
                 weights, intercept, root = self._factored(index, equation)
-                above, own = [self._place[name] for name in equation.parents], [self._place[name] for name in equation.members]
+                above, own = (
+                    [self._place[name] for name in equation.parents],
+                    [self._place[name] for name in equation.members],
+                )
                 noise = self._noise[own, start:end]
                 for row, place in enumerate(own):
                     value = offset[place, :, start:end]
@@ -118,7 +149,9 @@ class PosteriorModels(SampledModels):
                         value.addcmul_(root[:, row, column], noise[column])
                     lifted = [column for column in range(len(above)) if equation.parents[column] in reached]
                     for column in lifted:
-                        slope[place, :, start:end] += weights[:, column, row] * slope[above[column], :, start:end]
+                        slope[place, :, start:end] += (
+                            weights[:, column, row] * slope[above[column], :, start:end]
+                        )
                 if reached & set(equation.parents):
                     reached |= set(equation.members)
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), slope.permute(2, 0, 1))
@@ -131,12 +164,21 @@ class PosteriorModels(SampledModels):
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].under(altered):
                 weights, intercept, root = self._factored(index, equation)
-                above, own = [self._place[name] for name in equation.parents], [self._place[name] for name in equation.members]
-                inverse = torch.linalg.solve_triangular(root, torch.eye(len(own), dtype=root.dtype, device=root.device).expand_as(root), upper=False)
+                above, own = (
+                    [self._place[name] for name in equation.parents],
+                    [self._place[name] for name in equation.members],
+                )
+                inverse = torch.linalg.solve_triangular(
+                    root,
+                    torch.eye(len(own), dtype=root.dtype, device=root.device).expand_as(root),
+                    upper=False,
+                )
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
                 slopes = torch.cat([inverse, -inverse @ weights.mT, -(inverse @ intercept.unsqueeze(-1))], -1)
                 shown = torch.cat([rows[..., own], rows[..., above], torch.ones_like(rows[..., :1])], -1)
-                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(2 * math.pi)
+                constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(
+                    2 * math.pi
+                )
                 part = found[..., start:end]
                 part += constant
                 for row in range(len(own)):
@@ -150,7 +192,9 @@ class PosteriorModels(SampledModels):
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].under(altered):
                 _, _, root = self._factored(index, equation)
-                found[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(equation.members) / 2 * math.log(2 * math.pi * math.e)
+                found[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
+                    equation.members
+                ) / 2 * math.log(2 * math.pi * math.e)
         return found
 
     def _check(self, altered: Sequence[str]) -> None:
@@ -178,13 +222,16 @@ class StructuralPosterior(ScenarioModel):
 
     Args:
         task: Who plays which part; plain data or a RehearsalTask.
-        hypotheses: The graphs that may be true, over the task's variables: graphs, or {cliques, edges} each; empty or None for the task's own.
+        hypotheses: The graphs that may be true, over the task's variables: graphs, or {cliques, edges} each;
+            empty or None for the task's own.
         weights: p(G) before the first round; None for equal ones.
-        regression: "conjugate" (matrix-normal inverse-Wishart) or "ridge" (by evidence, as in the paper's experiments).
+        regression: "conjugate" (matrix-normal inverse-Wishart) or "ridge" (by evidence, as in the paper's
+            experiments).
         forgetting: What a row counts for after one further row, in (0, 1]; 1 forgets nothing.
         initial: How many rows are the first ones; None for all before the first altered one.
-        borrowed: For how many rows of its own the first rows stand in an equation of an altered part of a clique, together at most, in rows for
-            each parameter of a member (its p slopes, intercept and noise).
+        borrowed: For how many rows of its own the first rows stand in an equation of an altered part of a
+            clique, together at most, in rows for each parameter of a member (its p slopes, intercept and
+            noise).
 
     Raises:
         ValueError: if the weights do not go with the hypotheses, or a number or name is out of its range.
@@ -215,7 +262,10 @@ class StructuralPosterior(ScenarioModel):
             raise ValueError(f"expected borrowed > 0; got {borrowed}: an equation without any row has no law")
         self.initial, self.borrowed = initial, borrowed
         self.equations = shared(self.hypotheses)
-        self.regressions = nn.ModuleList(REGRESSIONS[regression](len(each.parents), len(each.members), forgetting) for each in self.equations)
+        self.regressions = nn.ModuleList(
+            REGRESSIONS[regression](len(each.parents), len(each.members), forgetting)
+            for each in self.equations
+        )
         self.register_buffer("prior", torch.tensor(prior, dtype=torch.float64) / sum(prior), persistent=False)
         self.prior: Tensor
 
@@ -223,7 +273,8 @@ class StructuralPosterior(ScenarioModel):
         """Where the rows lie; every equation with all rows, and which of them it learns from.
 
         Raises:
-            ValueError: if nothing can be learnt from the table, or it does not begin with rows in which nothing was altered.
+            ValueError: if nothing can be learnt from the table, or it does not begin with rows in which
+                nothing was altered.
         """
         self.task.check(table)
         place = {name: index for index, name in enumerate(table.names)}
@@ -231,7 +282,9 @@ class StructuralPosterior(ScenarioModel):
         first = int(changed[0]) if len(changed) else len(table)
         first = first if self.initial is None else min(self.initial, first)
         if first < 3:
-            raise ValueError(f"expected at least 3 rows before the first altered one; got {first}: begin with observations")
+            raise ValueError(
+                f"expected at least 3 rows before the first altered one; got {first}: begin with observations"
+            )
         yield self.overlap, self.overlap.examples(table)
         early = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
@@ -241,13 +294,24 @@ class StructuralPosterior(ScenarioModel):
             lent = min(1.0, self.borrowed * (len(equation.parents) + 2) / first) if equation.altered else 1.0
             basis = early.to(torch.float64) * lent
             # Nothing was altered in the first rows, so that none of them is an altered clique's own.
-            yield self._typed(regression), (table.columns(equation.parents), table.columns(equation.members), basis, own & ~early)
+            yield (
+                self._typed(regression),
+                (table.columns(equation.parents), table.columns(equation.members), basis, own & ~early),
+            )
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
         self.require_fitted()
-        score = {each: regression.score for each, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)}
-        gained = torch.stack([torch.stack([score[each] for each in hypothesis.equations]).sum() for hypothesis in self.hypotheses])
+        score = {
+            each: regression.score
+            for each, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
+        }
+        gained = torch.stack(
+            [
+                torch.stack([score[each] for each in hypothesis.equations]).sum()
+                for hypothesis in self.hypotheses
+            ]
+        )
         return torch.log_softmax(self.prior.log() + gained, 0)
 
     def graph_weights(self) -> Tensor:
@@ -260,9 +324,13 @@ class StructuralPosterior(ScenarioModel):
 
         def draw(equation: Equation, length: int) -> Parameters:
             # A stream for each, so that it does not matter which alteration is asked about first.
-            return self._typed(self.regressions[place[equation]]).draw(length, _stream(seed, 1 + place[equation]))
+            return self._typed(self.regressions[place[equation]]).draw(
+                length, _stream(seed, 1 + place[equation])
+            )
 
-        return PosteriorModels(self.task, self.hypotheses, self.graph_weights(), count, draw, _stream(seed, 0))
+        return PosteriorModels(
+            self.task, self.hypotheses, self.graph_weights(), count, draw, _stream(seed, 0)
+        )
 
     def _typed(self, regression: nn.Module) -> BayesianRegression:
         if not isinstance(regression, BayesianRegression):
@@ -271,4 +339,6 @@ class StructuralPosterior(ScenarioModel):
 
 
 def _stream(seed: int, place: int) -> torch.Generator:
-    return torch.Generator().manual_seed(int(np.random.SeedSequence((seed, place)).generate_state(1, np.uint64)[0] >> 1))
+    return torch.Generator().manual_seed(
+        int(np.random.SeedSequence((seed, place)).generate_state(1, np.uint64)[0] >> 1)
+    )

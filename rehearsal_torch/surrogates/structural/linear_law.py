@@ -1,7 +1,7 @@
 """Linear Gaussian laws: what follows an alteration, in closed form.
 
-Variables in topological order, W[p, c] the coefficient from p to c, b intercepts, eps ~ N(0, Sigma). Setting variables
-to z zeroes their columns of W, their intercepts and their noise, and
+Variables in topological order, W[p, c] the coefficient from p to c, b intercepts, eps ~ N(0, Sigma). Setting
+variables to z zeroes their columns of W, their intercepts and their noise, and
 
     v = T (b + eps + E z),        T = (I - W')^-1.
 
@@ -10,8 +10,8 @@ K = Sigma T_x' (T_x Sigma T_x')^-1. Hence, for outcomes Y,
 
     Y = A x + B z + c0 + C eps,   A = T_y K,  B = T_y E,  c0 = T_y b - A T_x b,  C = T_y (I - K T_x).
 
-Where the context holds all its own ancestors, C's columns for it are zero and this is the formula with the context's
-columns of W cut; where it does not, cutting would forget what x says of its causes.
+Where the context holds all its own ancestors, C's columns for it are zero and this is the formula with the
+context's columns of W cut; where it does not, cutting would forget what x says of its causes.
 
 Source: Qin et al. (2023), Eq. 5-6; Qin et al. (2025b), Sec. 3 (both without c0 and with the context cut).
 """
@@ -50,7 +50,8 @@ class AffineResponse:
 
 @dataclass(frozen=True)
 class LinearLaw:
-    """A linear Gaussian law in which some variables are set from outside; leading dimensions run over sets of parameters.
+    """A linear Gaussian law in which some variables are set from outside; leading dimensions run over sets of
+    parameters.
 
     Attributes:
         names: The d variables, parents before children.
@@ -69,7 +70,9 @@ class LinearLaw:
     def total(self) -> Tensor:
         """T = (I - W')^-1, (..., d, d): what one unit of noise in a column does to each row."""
         eye = torch.eye(len(self.names), dtype=self.weights.dtype, device=self.weights.device)
-        return torch.linalg.solve_triangular(eye - self.weights.mT, eye.expand_as(self.weights), upper=False, unitriangular=True)
+        return torch.linalg.solve_triangular(
+            eye - self.weights.mT, eye.expand_as(self.weights), upper=False, unitriangular=True
+        )
 
     def moments(self) -> tuple[Tensor, Tensor]:
         """Mean (..., d) and covariance (..., d, d) with what is set at zero."""
@@ -81,9 +84,17 @@ class LinearLaw:
         total, gain, seen = self._seen(context)
         of_outcomes = total[..., positions(self.names, outcomes), :]
         by_context = of_outcomes @ gain
-        start = (of_outcomes @ self.intercept.unsqueeze(-1)).squeeze(-1) - (by_context @ (seen @ self.intercept.unsqueeze(-1))).squeeze(-1)
+        start = (of_outcomes @ self.intercept.unsqueeze(-1)).squeeze(-1) - (
+            by_context @ (seen @ self.intercept.unsqueeze(-1))
+        ).squeeze(-1)
         noise = self._left(of_outcomes - by_context @ seen)
-        return AffineResponse(by_context, of_outcomes[..., positions(self.names, self.altered)], start, noise, noise @ self.covariance @ noise.mT)
+        return AffineResponse(
+            by_context,
+            of_outcomes[..., positions(self.names, self.altered)],
+            start,
+            noise,
+            noise @ self.covariance @ noise.mT,
+        )
 
     def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
         """Every variable after the alteration.

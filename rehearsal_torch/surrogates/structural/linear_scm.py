@@ -1,15 +1,15 @@
 """Linear surrogates: who has an equation, and what follows from all of them together.
 
-Every maximal clique has an equation given its parents. Where some members of a clique are altered the others keep
-each other, get the altered members as further parents, and have parameters of their own; so each clique has one more
-equation for each set of its members that may be altered without the rest.
+Every maximal clique has an equation given its parents. Where some members of a clique are altered the others
+keep each other, get the altered members as further parents, and have parameters of their own; so each clique
+has one more equation for each set of its members that may be altered without the rest.
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4; Qin et al. (2025b), Sec. 4.2.
 
 Linear structural models: least squares for every clique of a rehearsal graph.
 
-Each equation is fitted by itself on the rows in which its members were untouched; the whole law, under any alteration,
-follows in closed form (see `linear_law`).
+Each equation is fitted by itself on the rows in which its members were untouched; the whole law, under any
+alteration, follows in closed form (see `linear_law`).
 
 Source: Qin et al. (2025b), Sec. 4.2; Qin et al. (2023), Sec. 4.1.
 """
@@ -51,8 +51,9 @@ class Equation:
     def rows(self, table: Table) -> Table:
         """The rows from which the equation is learnt.
 
-        Those in which its members were untouched; for an equation under alteration only those in which exactly `altered` was set, once
-        there are ten for each parameter of a member: until then the association seen without altering stands in.
+        Those in which its members were untouched; for an equation under alteration only those in which
+        exactly `altered` was set, once there are ten for each parameter of a member: until then the
+        association seen without altering stands in.
         """
         untouched = table.untouched(self.members)
         if not self.altered:
@@ -77,14 +78,21 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
         found.append(Equation(clique, (), clique, parents))
         seen = [name for name in clique if name in task.context]
         if free and seen:
-            raise ValueError(f"context {seen} and actionable {free} stand in one clique: what is set would change what was seen; take one out of the clique")
+            raise ValueError(
+                f"context {seen} and actionable {free} stand in one clique: what is set would change what "
+                "was seen; take one out of the clique"
+            )
         for size in range(1, min(len(free) + 1, len(clique))):
-            found += [Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen)) for chosen in combinations(free, size)]
+            found += [
+                Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen))
+                for chosen in combinations(free, size)
+            ]
     return tuple(found)
 
 
 class SeenContexts(Solved):
-    """The contexts that the observations show, at most `most` of them, for choices that a method makes before it decides.
+    """The contexts that the observations show, at most `most` of them, for choices that a method makes before
+    it decides.
 
     Args:
         width: |X|.
@@ -125,7 +133,9 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Draws of them from what the data leave open, with a leading dimension; the same at every call. None where the method has no such law."""
+        """Draws of them from what the data leave open, with a leading dimension; the same at every call. None
+        where the method has no such law.
+        """
 
     def law(self, altered: Sequence[str] = ()) -> LinearLaw:
         """The law in which `altered` is set from outside."""
@@ -156,12 +166,16 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return self.law(altered).response(self.task.context, self.task.outcomes)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """Every variable after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given (..., |X|) -> (..., d)."""
+        """Every variable after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given
+        (..., |X|) -> (..., d).
+        """
         law = self.law(alteration.names)
         there, back = positions(self.task.graph.names, law.names), positions(law.names, self.task.graph.names)
         return law.rehearse(noise[..., there], alteration.values, self.task.context, given)[..., back]
 
-    def _assembled(self, altered: Sequence[str], learnt: Sequence[tuple[Tensor, Tensor, Tensor]]) -> LinearLaw:
+    def _assembled(
+        self, altered: Sequence[str], learnt: Sequence[tuple[Tensor, Tensor, Tensor]]
+    ) -> LinearLaw:
         names = self.task.graph.names
         place = {name: index for index, name in enumerate(names)}
         lead, like, width = learnt[0][1].shape[:-1], learnt[0][1], len(names)
@@ -176,12 +190,24 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             for row, index in enumerate(to):
                 covariance[..., index, to] = spread[..., row, :]
         keep = [place[name] for name in order]
-        return LinearLaw(order, tuple(altered), weights[..., keep, :][..., keep], intercept[..., keep], covariance[..., keep, :][..., keep])
+        return LinearLaw(
+            order,
+            tuple(altered),
+            weights[..., keep, :][..., keep],
+            intercept[..., keep],
+            covariance[..., keep, :][..., keep],
+        )
 
     def _order(self, altered: Sequence[str]) -> tuple[str, ...]:
-        """Parents before children in the altered graph: altered members of a clique come before the others."""
+        """Parents before children in the altered graph: altered members of a clique come before the
+        others.
+        """
         cut = set(altered)
-        return tuple(name for clique in self.task.graph.cliques for name in sorted(clique, key=lambda name: name not in cut))
+        return tuple(
+            name
+            for clique in self.task.graph.cliques
+            for name in sorted(clique, key=lambda name: name not in cut)
+        )
 
 
 MOST_DRAWS = 100_000
@@ -205,7 +231,9 @@ class LinearStructural(LinearSurrogate):
             raise ValueError(f"expected draws >= 0; got {draws}")
         bounded("draws", draws, MOST_DRAWS, 0)
         self.draws, self.seed = draws, seed
-        self.mechanisms = nn.ModuleList(LinearGaussian(len(each.parents), len(each.members)) for each in self.equations)
+        self.mechanisms = nn.ModuleList(
+            LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
+        )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """Where the rows lie; every equation with its rows; then the contexts that were seen.

@@ -1,33 +1,36 @@
 """Sampled rehearsal models: what a method that reasons by samples asks of a surrogate.
 
-What is not known of a world is its graph G, its parameters theta, and the noise eps to come. From a law of (G, theta) a
-surrogate samples K models with a noise each. In sample k, every variable is affine in what is set,
+What is not known of a world is its graph G, its parameters theta, and the noise eps to come. From a law of
+(G, theta) a surrogate samples K models with a noise each. In sample k, every variable is affine in what is
+set,
 
     V_k(x, z) = offset_k(x) + slope_k z,
 
-a *scenario*; the outcomes are among the variables. Given (G_k, theta_k) alone, what is neither context nor altered has a
-density that factorises over cliques; its entropy depends on neither x nor z where the noise is normal with a covariance of
-its own. Hence the information that a row carries about the model,
+a *scenario*; the outcomes are among the variables. Given (G_k, theta_k) alone, what is neither context nor
+altered has a density that factorises over cliques; its entropy depends on neither x nor z where the noise is
+normal with a covariance of its own. Hence the information that a row carries about the model,
 
-    I(G, theta; V | x, z) = E_k log p(V_k | G_k, theta_k, x, z) - E_k log (1 / K) sum_j p(V_k | G_j, theta_j, x, z),
+    I(G, theta; V | x, z) = E_k log p(V_k | G_k, theta_k, x, z) - E_k log (1 / K) sum_j p(V_k | G_j, theta_j,
+    x, z),
 
 needs `SampledModels.log_density` alone.
 
-Two users: the posterior over graphs and parameters (`structural_posterior`) answers it; searches and objectives of Qin et
-al. (2023) ask it.
+Two users: the posterior over graphs and parameters (`structural_posterior`) answers it; searches and
+objectives of Qin et al. (2023) ask it.
 
 Source: Qin et al. (2023), Sec. 4.1, Prop. 5 (Eq. 8), Eq. 9 and App. C.
 
 Hypotheses: rehearsal graphs that may be true, and the equations that each needs.
 
-The context is seen before anything is set, so that X comes before Z before Y. A hypothesis that says otherwise (a graph that
-data alone cannot tell from the others may) keeps its edges among the rest; arrows into the context are cut, and how the
-context comes about is nobody's business: graphs that differ there alone foresee the same. Members of the context stand in a
-clique as parents of the others.
+The context is seen before anything is set, so that X comes before Z before Y. A hypothesis that says
+otherwise (a graph that data alone cannot tell from the others may) keeps its edges among the rest; arrows
+into the context are cut, and how the context comes about is nobody's business: graphs that differ there alone
+foresee the same. Members of the context stand in a clique as parents of the others.
 
 Equations that two hypotheses share are one equation, learnt once.
 
-Source: Qin et al. (2023), Sec. 2 (alteration graphs), Sec. 3 (X, Z, Y), Prop. 4 (differences in X do not matter).
+Source: Qin et al. (2023), Sec. 2 (alteration graphs), Sec. 3 (X, Z, Y), Prop. 4 (differences in X do not
+matter).
 """
 
 from abc import ABC, abstractmethod
@@ -53,8 +56,8 @@ class Hypothesis:
 
     Attributes:
         graph: As it was named.
-        equations: One for each clique outside the context, and for each set of its members that may be altered without the rest; parents
-            before children.
+        equations: One for each clique outside the context, and for each set of its members that may be
+            altered without the rest; parents before children.
     """
 
     graph: RehearsalGraph
@@ -80,7 +83,10 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
     made.require_cliques("a hypothesis of a structural posterior")
     if set(made.names) != set(task.graph.names):
         odd = sorted(set(made.names) ^ set(task.graph.names))
-        raise ValueError(f"expected a graph over {list(task.graph.names)}; {odd} stand in one of the two alone: a hypothesis has the task's variables")
+        raise ValueError(
+            f"expected a graph over {list(task.graph.names)}; {odd} stand in one of the two alone: a "
+            "hypothesis has the task's variables"
+        )
     found = []
     for clique in made.cliques:
         rest = tuple(_sorted([name for name in clique if name not in task.context], task))
@@ -90,11 +96,16 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
         free = [name for name in rest if name in task.box.names]
         found.append(Equation(rest, (), rest, parents))
         for size in range(1, min(len(free) + 1, len(rest))):
-            found += [Equation(rest, chosen, tuple(n for n in rest if n not in chosen), (*parents, *chosen)) for chosen in combinations(free, size)]
+            found += [
+                Equation(rest, chosen, tuple(n for n in rest if n not in chosen), (*parents, *chosen))
+                for chosen in combinations(free, size)
+            ]
     return Hypothesis(made, tuple(found))
 
 
-def hypotheses_of(graphs: Sequence[RehearsalGraph | Mapping[str, Any]] | None, task: RehearsalTask) -> tuple[Hypothesis, ...]:
+def hypotheses_of(
+    graphs: Sequence[RehearsalGraph | Mapping[str, Any]] | None, task: RehearsalTask
+) -> tuple[Hypothesis, ...]:
     """The hypotheses of a list of graphs; the task's own graph where there are none."""
     return tuple(hypothesis_of(graph, task) for graph in graphs or [task.graph])
 
@@ -142,13 +153,16 @@ class AffineScenarios:
 class SampledModels(ABC):
     """K models (G_k, theta_k), equally likely, with the noise of a scenario each.
 
-    All questions are about the same K models and the same noise: what differs between alterations and situations is not chance.
+    All questions are about the same K models and the same noise: what differs between alterations and
+    situations is not chance.
     """
 
     @property
     @abstractmethod
     def graphs(self) -> Tensor:
-        """Which hypothesis each model's graph is, (K,), ascending: the models are sorted by graph, so a beginning of them is no sample."""
+        """Which hypothesis each model's graph is, (K,), ascending: the models are sorted by graph, so a
+        beginning of them is no sample.
+        """
 
     @abstractmethod
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
@@ -167,7 +181,8 @@ class SampledModels(ABC):
         """log p(v | G_k, theta_k, x, z) of what is neither context nor altered.
 
         Args:
-            rows: (..., d), every variable in the order of the task's graph; the context x and what is set, z, are read from it.
+            rows: (..., d), every variable in the order of the task's graph; the context x and what is set, z,
+                are read from it.
             altered: Which were set.
 
         Returns:
@@ -176,7 +191,9 @@ class SampledModels(ABC):
 
     @abstractmethod
     def entropy(self, altered: Sequence[str]) -> Tensor:
-        """The entropy of that density, (K,), in the same nats: the mean of -log_density under model k, whatever x and z."""
+        """The entropy of that density, (K,), in the same nats: the mean of -log_density under model k,
+        whatever x and z.
+        """
 
 
 class ScenarioModel(RehearsalSurrogate, ABC):

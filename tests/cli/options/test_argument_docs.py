@@ -38,7 +38,10 @@ def test_entries_of_a_docstring():
 
 def test_a_derived_class_speaks_before_its_base():
     target = f"{HERE}.Derived"
-    assert argument_docs(target) == {"beds": "How many, at least ten.", "nurses": "Of the day: and of the night."}
+    assert argument_docs(target) == {
+        "beds": "How many, at least ten.",
+        "nurses": "Of the day: and of the night.",
+    }
 
 
 def test_annotations_in_words():

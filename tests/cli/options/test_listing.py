@@ -34,7 +34,9 @@ def test_every_key_of_every_experiment_is_explained(experiment):
     assert set(knobs) == {key for key, _ in leaves(OmegaConf.to_container(config, resolve=False))}
     assert [knob.key for knob in knobs.values() if not knob.kind] == []
     assert {key for key, knob in knobs.items() if not knob.meaning} == UNEXPLAINED
-    assert {key: knob.value for key, knob in knobs.items()} == dict(leaves(OmegaConf.to_container(config, resolve=True)))
+    assert {key: knob.value for key, knob in knobs.items()} == dict(
+        leaves(OmegaConf.to_container(config, resolve=True))
+    )
     assert {node.key for node in found if node.option and not node.meaning} <= {"experiment"}
 
 
@@ -51,9 +53,18 @@ def test_what_is_printed(capsys):
     assert by_key["dataset.scale"].endswith("lambda of the paper: 1, 2 or 3."), "the comment of the YAML file"
     assert by_key["dataset.sigma"].endswith("The noise level."), "the docstring of the class"
     assert "whole number or null" in by_key["dataset.initial"]
-    columns = {line.index(kind) for line, kind in ((by_key["seed"], "whole"), (by_key["dataset.scale"], "number"), (by_key["learn"], "true or"))}
+    columns = {
+        line.index(kind)
+        for line, kind in (
+            (by_key["seed"], "whole"),
+            (by_key["dataset.scale"], "number"),
+            (by_key["learn"], "true or"),
+        )
+    }
     assert len(columns) == 1, "aligned"
-    assert sum("SpreadActions" in line or "AcquisitionSearch" in line for line in lines) == 1, "a class is named once"
+    assert sum("SpreadActions" in line or "AcquisitionSearch" in line for line in lines) == 1, (
+        "a class is named once"
+    )
 
 
 def test_meanings_are_wrapped_for_a_terminal():
@@ -69,7 +80,10 @@ def test_meanings_are_wrapped_for_a_terminal():
 
 
 def test_what_is_inside_of_a_part_is_explained_too():
-    found = {node.key: node for node in nodes(CONF, ["+experiment=sepsis", "objective.reward.weights={SOFA: -1, GCS: 0.5}"])}
+    found = {
+        node.key: node
+        for node in nodes(CONF, ["+experiment=sepsis", "objective.reward.weights={SOFA: -1, GCS: 0.5}"])
+    }
     assert found["surrogate.mechanism"].target.endswith("LocationScale")
     assert [(knob.key, knob.value) for knob in found["objective.reward"].knobs] == [
         ("objective.reward.weights.SOFA", -1),

@@ -10,7 +10,9 @@ from rehearsal_torch.run_folder import RunFolder
 
 def cell(sweep, job, location, scale, scaled):
     folder = RunFolder(sweep / str(job))
-    folder.write_yaml("config.yaml", {"surrogate": {"mechanism": {"location_constant": location, "scale_constant": scale}}})
+    folder.write_yaml(
+        "config.yaml", {"surrogate": {"mechanism": {"location_constant": location, "scale_constant": scale}}}
+    )
     folder.write(TABLE, "fold,scaled\n" + "".join(f"{fold},{value}\n" for fold, value in enumerate(scaled)))
 
 
@@ -25,7 +27,11 @@ def test_cells_are_compared_with_the_unconstrained_one(tmp_path):
     cell(tmp_path, 10, None, 0.1, [12.0, 8.0])
     (tmp_path / "2").mkdir()
     grid(tmp_path)
-    assert rows(tmp_path) == [("0.5", "0.1", "8.0", "20.0"), ("", "", "10.0", "0.0"), ("", "0.1", "10.0", "0.0")]
+    assert rows(tmp_path) == [
+        ("0.5", "0.1", "8.0", "20.0"),
+        ("", "", "10.0", "0.0"),
+        ("", "0.1", "10.0", "0.0"),
+    ]
     assert (tmp_path / "figures/lipschitz_grid.png").is_file()
 
 

@@ -22,13 +22,27 @@ def after(tmp_path):
 
 def test_episodes_are_decided_again_with_the_same_checkpoint(after):
     kept = ["+experiment=sepsis", "objective.changes=2"]
-    assert after("branch_and_bound", [*kept, "shard=0", "search.leaves=3"], Market()) == [*kept, "decision=greedy", "checkpoint=runs/x/checkpoint"]
+    assert after("branch_and_bound", [*kept, "shard=0", "search.leaves=3"], Market()) == [
+        *kept,
+        "decision=greedy",
+        "checkpoint=runs/x/checkpoint",
+    ]
     assert "decision=branch_and_bound" in after("greedy", [*kept, "decision=greedy"], Market())
 
 
-@pytest.mark.parametrize(("decision", "other"), [("cme", "care"), ("care", "cme"), ("none", "care"), ("grad_rh", "care")])
+@pytest.mark.parametrize(
+    ("decision", "other"), [("cme", "care"), ("care", "cme"), ("none", "care"), ("grad_rh", "care")]
+)
 def test_in_foresight_another_method_fits_a_surrogate_of_its_own(after, decision, other):
-    overrides = ["+experiment=auf", f"decision={decision}", "surrogate.task=null", "objective.caution=1", "search=refrain", "checkpoint=there", "seed=3"]
+    overrides = [
+        "+experiment=auf",
+        f"decision={decision}",
+        "surrogate.task=null",
+        "objective.caution=1",
+        "search=refrain",
+        "checkpoint=there",
+        "seed=3",
+    ]
     assert after(decision, overrides, Loan(rows=30)) == ["+experiment=auf", "seed=3", f"decision={other}"]
 
 
@@ -37,8 +51,14 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
     task = {"graph": {"parents": {"x": [], "y": ["x"]}}, "actions": {"x": [0, 1]}, "reward": "y"}
     problem = ExperimentTable(tmp_path / "experiments.csv", task)
     folder = RunFolder(tmp_path / "run")
-    folder.write_json("run.json", {"overrides": ["+experiment=own_system", "path=experiments.csv"], "choices": {"decision": "excbo"}})
+    folder.write_json(
+        "run.json",
+        {"overrides": ["+experiment=own_system", "path=experiments.csv"], "choices": {"decision": "excbo"}},
+    )
     folder.write_yaml("config.yaml", {"path": "experiments.csv"})
     again = "python scripts/decide.py +experiment=own_system path=experiments.csv"
-    assert _following(folder, problem, "c") == f"carry the experiment out, add it as a row to experiments.csv, and type {again}"
+    assert (
+        _following(folder, problem, "c")
+        == f"carry the experiment out, add it as a row to experiments.csv, and type {again}"
+    )
     assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"

@@ -43,7 +43,11 @@ def method(*overrides):
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ("{paO3: 1}", "reward.weights: expected some of the variables that the surrogate moves, ['GCS', 'paO2', 'SOFA']; got ['paO3'] (did you mean paO2?)"),
+        (
+            "{paO3: 1}",
+            "reward.weights: expected some of the variables that the surrogate moves, ['GCS', 'paO2', "
+            "'SOFA']; got ['paO3'] (did you mean paO2?)",
+        ),
         ("{age: 1, GCS: 2}", "got ['age']"),
         ("{lactate: -1}", "got ['lactate']: a mapping that is typed takes the default's place"),
     ],
@@ -57,11 +61,19 @@ def test_a_reward_of_variables_that_the_surrogate_does_not_move_is_refused(weigh
 
 
 def test_costs_of_variables_that_may_not_be_altered_are_refused():
-    with pytest.raises(UserError, match=r"objective: expected positive weights and references of \['A2'\]; got weights \{'X1': 2\}"):
-        suits(method("dataset=bank", "decision=micns", "+objective.weights.X1=2"), built("linear_structural", Loan(rows=30).task))
+    with pytest.raises(
+        UserError,
+        match=r"objective: expected positive weights and references of \['A2'\]; got weights \{'X1': 2\}",
+    ):
+        suits(
+            method("dataset=bank", "decision=micns", "+objective.weights.X1=2"),
+            built("linear_structural", Loan(rows=30).task),
+        )
 
 
-@pytest.mark.parametrize("weights", ["1", "{}", "{SOFA: null}", "{SOFA: .inf}", "{SOFA: true}", "{SOFA: much}"])
+@pytest.mark.parametrize(
+    "weights", ["1", "{}", "{SOFA: null}", "{SOFA: .inf}", "{SOFA: true}", "{SOFA: much}"]
+)
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(UserError, match="weights: expected"):
         method(f"objective.reward.weights={weights}")
@@ -70,9 +82,15 @@ def test_weights_that_are_none_are_refused(weights):
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["surrogate._target_=tests.cli.test_fitting.Own"], "surrogate: tests.cli.test_fitting.Own is not part of rehearsal_torch"),
+        (
+            ["surrogate._target_=tests.cli.test_fitting.Own"],
+            "surrogate: tests.cli.test_fitting.Own is not part of rehearsal_torch",
+        ),
         (["objective.reward.weights={lactate: 1}"], "reward.weights: expected some of"),
-        (["surrogate.mechanism.hidden=1000000000"], "hidden: expected a whole number from 1 to 65536; got 1000000000"),
+        (
+            ["surrogate.mechanism.hidden=1000000000"],
+            "hidden: expected a whole number from 1 to 65536; got 1000000000",
+        ),
         (["surrogate.levels=5000"], "levels: expected a whole number from 2 to 1000; got 5000"),
     ],
 )
@@ -86,8 +104,14 @@ def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, w
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("dataset.patients=1000000000", "dataset.patients: expected a whole number of at most 100000000; got 1000000000"),
-        ("surrogate.mechanism.hidden=1000000000", "surrogate.mechanism.hidden: expected a whole number of at most"),
+        (
+            "dataset.patients=1000000000",
+            "dataset.patients: expected a whole number of at most 100000000; got 1000000000",
+        ),
+        (
+            "surrogate.mechanism.hidden=1000000000",
+            "surrogate.mechanism.hidden: expected a whole number of at most",
+        ),
     ],
 )
 def test_sizes_beyond_any_machine_are_refused_before_anything_is_imported(override, words):
@@ -101,5 +125,7 @@ def test_a_transition_that_has_learnt_nothing_says_so():
     (episode,) = patients(1, 5, seed=0)
     assert isinstance(episode, Episode)
     for asked in (lambda: model().course(episode), lambda: model().log_likelihood(transitions([episode]))):
-        with pytest.raises(ValueError, match=r"this TransitionModel has learnt nothing yet \(rescale, levels\): fit it first"):
+        with pytest.raises(
+            ValueError, match=r"this TransitionModel has learnt nothing yet \(rescale, levels\): fit it first"
+        ):
             asked()

@@ -22,7 +22,9 @@ GRAPH = RehearsalGraph.mixed("xpqy", [("x", "p"), ("x", "q"), ("p", "y"), ("q", 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     file = tmp_path_factory.mktemp("data") / "table.csv"
-    pd.DataFrame(drawn(GRAPH, 0, 2000).numpy(), columns=list(GRAPH.names)).assign(note="text").to_csv(file, index=False)
+    pd.DataFrame(drawn(GRAPH, 0, 2000).numpy(), columns=list(GRAPH.names)).assign(note="text").to_csv(
+        file, index=False
+    )
     return file
 
 
@@ -33,19 +35,35 @@ def answered(capsys, *typed):
 
 def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
     code, said = answered(
-        capsys, f"data={table}", "columns=x,p,q,y", "context=x", "outcomes=y", "alterable=p", "resamples=8", "weights=frequency", f"out={tmp_path / 'out'}"
+        capsys,
+        f"data={table}",
+        "columns=x,p,q,y",
+        "context=x",
+        "outcomes=y",
+        "alterable=p",
+        "resamples=8",
+        "weights=frequency",
+        f"out={tmp_path / 'out'}",
     )
     assert code == 0, said.err
     assert "2000 rows, 4 variables" in said.out
     assert "2 directed graphs cannot be told apart; they stand for 3 rehearsal graphs" in said.out
     assert "8 of 8 resamples gave" in said.out
     out = tmp_path / "out"
-    assert {path.name for path in out.iterdir()} == {"graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml", "figures"}
+    assert {path.name for path in out.iterdir()} == {
+        "graphs.yaml",
+        "edges.csv",
+        "graph.yaml",
+        "graph.dagitty",
+        "graph.graphml",
+        "figures",
+    }
     assert {path.name for path in (out / "figures").iterdir()} == {"graph.png", "graph.svg"}
     content = yaml.safe_load((out / "graphs.yaml").read_text())
     assert content["options"]["weights"] == "frequency"
     assert signature(GRAPH) in {
-        signature(RehearsalGraph(tuple(map(tuple, one["cliques"])), tuple(map(tuple, one["edges"])))) for one in content["class"]["graphs"]
+        signature(RehearsalGraph(tuple(map(tuple, one["cliques"])), tuple(map(tuple, one["edges"]))))
+        for one in content["class"]["graphs"]
     }
     assert sum(one["probability"] for one in content["posterior"]["graphs"]) == pytest.approx(1)
     same = [signature(read_graph(out / name)) for name in ("graph.yaml", "graph.dagitty", "graph.graphml")]
@@ -54,7 +72,9 @@ def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
     with (out / "edges.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     assert {row["line"] for row in rows} == {"->", "<->"}
-    assert [float(row["probability"]) for row in rows] == sorted((float(row["probability"]) for row in rows), reverse=True)
+    assert [float(row["probability"]) for row in rows] == sorted(
+        (float(row["probability"]) for row in rows), reverse=True
+    )
 
 
 def test_without_resamples_the_class_is_what_there_is(capsys, table, tmp_path):
@@ -69,7 +89,14 @@ def test_without_resamples_the_class_is_what_there_is(capsys, table, tmp_path):
 
 def test_background_knowledge_is_read(capsys, table, tmp_path):
     (tmp_path / "known.yaml").write_text("tiers: [[x], [p, q], [y]]\nrequired: [[p, q]]\n")
-    code, said = answered(capsys, f"data={table}", "columns=x,p,q,y", f"background={tmp_path / 'known.yaml'}", "resamples=0", f"out={tmp_path / 'out'}")
+    code, said = answered(
+        capsys,
+        f"data={table}",
+        "columns=x,p,q,y",
+        f"background={tmp_path / 'known.yaml'}",
+        "resamples=0",
+        f"out={tmp_path / 'out'}",
+    )
     assert code == 0, said.err
     assert "1 directed graph stands for 1 rehearsal graph\n" in said.out
     assert ("p", "q") in read_graph(tmp_path / "out/graph.yaml").edges
@@ -85,7 +112,11 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ([], "learn_graph needs data= (the table, a .csv or .csv.gz with a header row). For example: python scripts/learn_graph.py data=DATA"),
+        (
+            [],
+            "learn_graph needs data= (the table, a .csv or .csv.gz with a header row). For example: python "
+            "scripts/learn_graph.py data=DATA",
+        ),
         (["data=no.csv"], "there is no file no.csv: check data="),
         (["data=TABLE"], "note: expected numbers; got 'text' in line 2"),
         (["data=TABLE", "columns=x,z"], "no column 'z'"),
@@ -125,19 +156,37 @@ def test_full_errors_are_shown_on_demand(monkeypatch):
 
 
 def test_the_script_tells_its_options_without_loading_anything_heavy(table):
-    script = subprocess.run([sys.executable, str(ROOT / "scripts/learn_graph.py"), "--help"], capture_output=True, text=True, check=True)
+    script = subprocess.run(
+        [sys.executable, str(ROOT / "scripts/learn_graph.py"), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "python scripts/learn_graph.py data=DATA" in script.stdout
     heavy = "sorted({'torch', 'pandas', 'causallearn'} & set(sys.modules))"
-    code = f"import sys; from rehearsal_torch.cli.verbs.learn_graph import main; main(['--help']); print({heavy})"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()[-1] == "[]"
+    code = (
+        "import sys; from rehearsal_torch.cli.verbs.learn_graph import main; main(['--help']); "
+        f"print({heavy})"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout.splitlines()[-1]
+        == "[]"
+    )
 
 
 def test_background_knowledge_is_read_within_bounds(capsys, table, tmp_path):
     lines = [
         f"a: &a [{', '.join(['x'] * 100)}]",
-        *(f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]" for other, name in zip("abcde", "bcdef", strict=True)),
+        *(
+            f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]"
+            for other, name in zip("abcde", "bcdef", strict=True)
+        ),
     ]
     (tmp_path / "bomb.yaml").write_text("\n".join(lines))
-    code, said = answered(capsys, f"data={table}", "columns=x,p,q,y", f"background={tmp_path / 'bomb.yaml'}", "resamples=0")
+    code, said = answered(
+        capsys, f"data={table}", "columns=x,p,q,y", f"background={tmp_path / 'bomb.yaml'}", "resamples=0"
+    )
     assert code == 2
     assert "at most 200000 values" in said.err

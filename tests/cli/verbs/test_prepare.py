@@ -26,14 +26,21 @@ def answered(capsys, *typed):
     [
         (["nhanse"], "nhanse: there is no such verb. Did you mean nhanes?"),
         (["x"], "Choose from bermuda, nhanes"),
-        (["nhanes"], "nhanes needs source= (the folder with the modules, DEMO_G.XPT and so on) and out= (the folder for what is made). For example:"),
+        (
+            ["nhanes"],
+            "nhanes needs source= (the folder with the modules, DEMO_G.XPT and so on) and out= (the folder "
+            "for what is made). For example:",
+        ),
         (["nhanes", "sorce=a"], "sorce: nhanes has no such option. Did you mean source?"),
         (["nhanes", "source"], "source: expected key=value. Write source=..."),
         (["nhanes", "data"], "data: expected key=value. The options of nhanes are source=..., out=..."),
         (["nhanes", "source="], "source=: has no value."),
         (["nhanes", "source=a", "source=b"], "source: was given twice."),
         (["nhanes", "source=a", "out=b", "download=yes"], "download=yes: expected true or false"),
-        (["nhanes", "source=no/where", "out=b"], "there is no such folder: give the folder with the CDC's modules, or add download=true"),
+        (
+            ["nhanes", "source=no/where", "out=b"],
+            "there is no such folder: give the folder with the CDC's modules, or add download=true",
+        ),
         (["bermuda", "out=b"], "bermuda needs source="),
     ],
 )
@@ -61,8 +68,13 @@ def test_help_tells_verbs_and_options(capsys):
 def test_help_is_quick():
     began = time.monotonic()
     heavy = "sorted({'torch', 'pandas', 'sklearn'} & set(sys.modules))"
-    code = f"import sys; from rehearsal_torch.cli.verbs.prepare import main; main(['nhanes', '--help']); print({heavy})"
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    code = (
+        "import sys; from rehearsal_torch.cli.verbs.prepare import main; main(['nhanes', '--help']); "
+        f"print({heavy})"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
     assert told.splitlines()[-1] == "[]"
     assert time.monotonic() - began < 5
 
@@ -74,13 +86,25 @@ def test_full_errors_are_shown_on_demand(monkeypatch):
 
 
 def test_options_without_default_are_left_out():
-    verb = Verb("toy", "Toys.", (Option("a", "one", required=True), Option("b", "two"), Option("c", "three", "7")), lambda options: 0)
+    verb = Verb(
+        "toy",
+        "Toys.",
+        (Option("a", "one", required=True), Option("b", "two"), Option("c", "three", "7")),
+        lambda options: 0,
+    )
     assert verb.read(["a=x=y"]) == {"a": "x=y", "c": "7"}
 
 
 def test_no_network_is_said(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    code, said = answered(capsys, "nhanes", f"source={tmp_path / 'got'}", f"out={tmp_path / 'out'}", "download=true", f"site={(tmp_path / 'no').as_uri()}")
+    code, said = answered(
+        capsys,
+        "nhanes",
+        f"source={tmp_path / 'got'}",
+        f"out={tmp_path / 'out'}",
+        "download=true",
+        f"site={(tmp_path / 'no').as_uri()}",
+    )
     assert code == 2
     assert "cannot be reached" in said.err
     assert "check the network" in said.err
@@ -89,11 +113,15 @@ def test_no_network_is_said(capsys, tmp_path, monkeypatch):
 
 def test_other_modules_than_the_published_are_refused(capsys, tmp_path):
     (tmp_path / "data").mkdir()
-    code, said = answered(capsys, "nhanes", f"source={small_modules(tmp_path / 'data')}", f"out={tmp_path / 'out'}")
+    code, said = answered(
+        capsys, "nhanes", f"source={small_modules(tmp_path / 'data')}", f"out={tmp_path / 'out'}"
+    )
     assert code == 2
     assert "40 modules differ" in said.err
     assert "checksums=false" in said.err
-    code, said = answered(capsys, "nhanes", f"source={tmp_path / 'data'}", f"out={tmp_path / 'out'}", "checksums=false")
+    code, said = answered(
+        capsys, "nhanes", f"source={tmp_path / 'data'}", f"out={tmp_path / 'out'}", "checksums=false"
+    )
     assert code == 2
     assert "at least 512 complete cases; got 16" in said.err
     (tmp_path / "file").write_text("")
@@ -113,26 +141,40 @@ def crowd(folder, each=150):
             "RIDRETH3": stream.choice([1, 3, 6], each),
             "DMDEDUC2": stream.integers(1, 6, each),
         }
-        special |= {"MCQ300C": stream.integers(1, 3, each), "INDFMPIR": stream.uniform(0, 5, each).round(2), "LBXGH": np.exp(1.6 + 0.003 * age)}
+        special |= {
+            "MCQ300C": stream.integers(1, 3, each),
+            "INDFMPIR": stream.uniform(0, 5, each).round(2),
+            "LBXGH": np.exp(1.6 + 0.003 * age),
+        }
         special["LBXGH"] = special["LBXGH"] * np.exp(0.1 * stream.standard_normal(each))
         for module, columns in columns_of(cycle).items():
             values = {column: special.get(column, stream.lognormal(4, 0.3, each)) for column in columns}
             identities = np.arange(each) + 1000 * number
-            write(folder / f"{module}_{cycle}.XPT", {"SEQN": identities.tolist()} | {column: np.asarray(each).tolist() for column, each in values.items()})
+            write(
+                folder / f"{module}_{cycle}.XPT",
+                {"SEQN": identities.tolist()}
+                | {column: np.asarray(each).tolist() for column, each in values.items()},
+            )
     return folder
 
 
 def test_from_modules_to_a_world(capsys, tmp_path):
     (tmp_path / "data").mkdir()
     out = tmp_path / "out"
-    code, said = answered(capsys, "nhanes", f"source={crowd(tmp_path / 'data')}", f"out={out}", "checksums=false")
+    code, said = answered(
+        capsys, "nhanes", f"source={crowd(tmp_path / 'data')}", f"out={out}", "checksums=false"
+    )
     assert (code, said.err) == (0, "")
     assert "HbA1c and FPG measured" in said.out
     assert "roots chain, noise independent: correlation MAE" in said.out
     assert "(paper 0.0483)" in said.out
     names = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
     figures = {f"{name}.{ending}" for name in ("marginals", "correlations") for ending in ("png", "svg")}
-    assert names == {"attrition.csv", "complete_cases.csv", "generator/card.yaml", "generator/weights.safetensors"} | figures
+    assert (
+        names
+        == {"attrition.csv", "complete_cases.csv", "generator/card.yaml", "generator/weights.safetensors"}
+        | figures
+    )
     assert len(pd.read_csv(out / "complete_cases.csv")) == 600
     assert pd.read_csv(out / "attrition.csv")["left"].tolist() == [600] * 17
     world = Nhanes(rows=50, contexts=2, generator=out / "generator")

@@ -17,7 +17,9 @@ def test_the_hill():
     values = hill(places)
     assert float(values.max()) == pytest.approx(2.80813, abs=1e-5)
     assert float(values.min()) == pytest.approx(-2.18277, abs=1e-5)
-    assert [float(places[values.argmin()]) / 10, float(places[values.argmax()]) / 10] == pytest.approx(EXTREMES[:2], abs=1e-5)
+    assert [float(places[values.argmin()]) / 10, float(places[values.argmax()]) / 10] == pytest.approx(
+        EXTREMES[:2], abs=1e-5
+    )
     assert hill(torch.tensor([-0.3, 0.0])).tolist() == [0, 0]
     inside = torch.tensor([0.0, 2.0], requires_grad=True)
     assert torch.autograd.grad(hill(inside).sum(), inside)[0].isfinite().all()
@@ -71,14 +73,17 @@ def test_decomposable_noise(scale, sigma, law, simulated, error):
 
 
 def test_where_the_low_place_stands_matters():
-    # 843 +- 1.2 at lambda = 1, sigma = .2 is a local optimum: the low place stands second. First it gives 1044.
+    # 843 +- 1.2 at lambda = 1, sigma = .2 is a local optimum: the low place stands second. First it gives
+    # 1044.
     world = Alpine2("dgm", sigma=0.2, scale=1.0)
     second = torch.tensor([0.79, 0.48, 0.79, 0.79, 0.79, 0.79], dtype=torch.float64)
     assert float(world.expected(second)) == pytest.approx(843, abs=3)
     draws = world.noise_rows(400_000, np.random.default_rng(0))
     rewards = world.rewards(world.simulate(world.optimal_action, draws))
     assert world.optimal_value == pytest.approx(1044.7, abs=0.5)
-    assert float(rewards.mean()) == pytest.approx(world.optimal_value, abs=4 * float(rewards.std()) / 400_000**0.5)
+    assert float(rewards.mean()) == pytest.approx(
+        world.optimal_value, abs=4 * float(rewards.std()) / 400_000**0.5
+    )
 
 
 def test_even_draws_give_the_exact_mean_where_it_can_be_seen():
@@ -87,7 +92,8 @@ def test_even_draws_give_the_exact_mean_where_it_can_be_seen():
     exact = world.exact_mean(actions)
     assert ((world.expected(actions) - exact).abs() <= 1e-3 * exact.abs() + 2e-3).all()
     assert world.optimal_value == pytest.approx(502.04, abs=0.05)
-    # The moments know no rare draws from others: at lambda = .3, sigma = .4 they make the mean of actions whose reward is usually small.
+    # The moments know no rare draws from others: at lambda = .3, sigma = .4 they make the mean of actions
+    # whose reward is usually small.
     strange = Alpine2("dgm", sigma=0.4)
     action = torch.tensor([0.6267, 0.7913, 0.7917, 0.7268, 0.4663, 0.5759], dtype=torch.float64)
     assert float(strange.exact_mean(action)) > 1e37
@@ -96,14 +102,19 @@ def test_even_draws_give_the_exact_mean_where_it_can_be_seen():
 
 
 def test_moments_agree_with_quadrature():
-    # Two links by brute force: E X_5 under fixed other links is a polynomial of low degree when lambda is small and actions are zero.
+    # Two links by brute force: E X_5 under fixed other links is a polynomial of low degree when lambda is
+    # small and actions are zero.
     world = Alpine2("dgm", sigma=0.3, scale=0.5)
     action = torch.tensor([0.3, 0.6, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)
     points, weights = (torch.from_numpy(each) for each in world.law.nodes(40))
     fourth = float(weights @ (0.5 * points**4))
     first = -hill(10 * action[0]) + (torch.cos(10 * action[0]) + 1.2) * 0.5 * points**4
-    second = hill(10 * action[1]) * first[:, None] + 0.1 * (torch.cos(10 * action[1]) + first[:, None] ** 2 + 1.2) * 0.5 * points**4
-    # With a = 0 the hill vanishes and X_2 = .1 (2.2 + X_1^2) W_2, whose fifth moment follows; stop at the mean of X_2.
+    second = (
+        hill(10 * action[1]) * first[:, None]
+        + 0.1 * (torch.cos(10 * action[1]) + first[:, None] ** 2 + 1.2) * 0.5 * points**4
+    )
+    # With a = 0 the hill vanishes and X_2 = .1 (2.2 + X_1^2) W_2, whose fifth moment follows; stop at the
+    # mean of X_2.
     mean = float((weights @ (0.1 * (2.2 + second**2) * fourth)) @ weights)
     terms, moments = world._moments._terms, torch.ones(1, dtype=torch.float64)
     slopes, levels = hill(10 * action), torch.cos(10 * action) + 1.2
@@ -115,7 +126,9 @@ def test_moments_agree_with_quadrature():
 def test_the_bounded_variant():
     world = Alpine2("dgm_bounded", sigma=0.4, scale=1.0)
     # Draws of their own: no mean of rare ones.
-    rewards = world.rewards(world.simulate(world.optimal_action, world.noise_rows(400_000, np.random.default_rng(1))))
+    rewards = world.rewards(
+        world.simulate(world.optimal_action, world.noise_rows(400_000, np.random.default_rng(1)))
+    )
     assert float(rewards.mean()) == pytest.approx(world.optimal_value, rel=3e-3)
     assert float(rewards.std()) < 2 * world.optimal_value
     with pytest.raises(ValueError, match="no closed form"):

@@ -1,4 +1,5 @@
-"""The chemostat: equations, the fitted law on simulated files, and the measurements where they lie beside the project."""
+"""The chemostat: equations, the fitted law on simulated files, and the measurements where they lie beside the
+project."""
 
 import math
 
@@ -21,10 +22,19 @@ def folder(tmp_path):
     for name, days in (("C1", 70), ("C2", 50)):
         adults = np.exp(stream.standard_normal(days) * 0.5) * 10
         ratio, dead = stream.uniform(0.2, 1.0, days), np.concatenate([[0.0], 0.4 * adults[:-1]])
-        rows = [stream.uniform(0.1, 2, days), stream.uniform(1, 20, days), ratio, adults * ratio / 5 / 0.285, dead, stream.uniform(60, 100, days)]
+        rows = [
+            stream.uniform(0.1, 2, days),
+            stream.uniform(1, 20, days),
+            ratio,
+            adults * ratio / 5 / 0.285,
+            dead,
+            stream.uniform(60, 100, days),
+        ]
         lines = ["time (days), " + ", ".join(COLUMNS)]
         for day, values in enumerate(zip(*rows, strict=True)):
-            cells = ["NaN" if day % 9 == 4 and place == 1 else f"{value:.5f}" for place, value in enumerate(values)]
+            cells = [
+                "NaN" if day % 9 == 4 and place == 1 else f"{value:.5f}" for place, value in enumerate(values)
+            ]
             lines.append(f"{day:.2f}," + ",".join(cells))
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
@@ -81,15 +91,21 @@ def test_the_fitted_law(folder):
     world = Chemostat("gp", path=folder, series=("C1", "C2"), rows=80)
     assert world.scm == "gp"
     assert len(world.contexts) == 118
-    rows = world.noise_rows(50, np.random.default_rng(0))[:, [world.task.nodes.index(name) for name in ("N0", "P0", "D0")]]
+    rows = world.noise_rows(50, np.random.default_rng(0))[
+        :, [world.task.nodes.index(name) for name in ("N0", "P0", "D0")]
+    ]
     # Roots are drawn together.
     assert all((world.contexts == row).all(1).any() for row in rows)
     assert world.optimal_value == pytest.approx(float(world.expected(world.optimal_action)))
     assert float(world.expected(world.task.box.sobol(64)).max()) <= world.optimal_value + 1e-6
     again = Chemostat("gp", path=folder, series=("C1", "C2"), rows=80)
     assert again.optimal_value == world.optimal_value
-    rewards = world.rewards(world.simulate(world.optimal_action, world.noise_rows(20_000, np.random.default_rng(1))))
-    assert world.optimal_value == pytest.approx(float(rewards.mean()), abs=5 * float(rewards.std()) / 20_000**0.5 + 0.01)
+    rewards = world.rewards(
+        world.simulate(world.optimal_action, world.noise_rows(20_000, np.random.default_rng(1)))
+    )
+    assert world.optimal_value == pytest.approx(
+        float(rewards.mean()), abs=5 * float(rewards.std()) / 20_000**0.5 + 0.01
+    )
     assert "smoke test" in world.card()["caution"]
 
 
@@ -105,7 +121,9 @@ def test_missing_files_say_where_they_are(folder):
         Chemostat("sde")
 
 
-@pytest.mark.skipif(not MEASURED.is_dir(), reason="REHEARSAL_DATA names no folder with the measurements, p3c2/")
+@pytest.mark.skipif(
+    not MEASURED.is_dir(), reason="REHEARSAL_DATA names no folder with the measurements, p3c2/"
+)
 def test_the_measurements():
     before, _ = chemostat_pairs(MEASURED, ("C1", "C2", "C3", "C4"))
     assert len(before) == 366 + 190 + 182 + 139 - 4

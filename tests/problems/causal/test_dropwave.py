@@ -21,7 +21,9 @@ def test_optima(scale, sigma, optimum, radius, centre, mean, high):
     assert world.optimal_value == pytest.approx(optimum, abs=1e-4)
     assert world.best_radius == pytest.approx(radius, abs=1e-3)
     assert float(world.expected(torch.tensor([0.5, 0.5]))) == pytest.approx(centre, abs=1e-4)
-    random = world.expected(torch.rand(20_000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+    random = world.expected(
+        torch.rand(20_000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    )
     assert float(random.mean()) == pytest.approx(mean, abs=0.002)
     assert float(random.quantile(0.99)) == pytest.approx(high, abs=0.012)
 
@@ -31,7 +33,10 @@ def test_quadrature_agrees_with_a_fine_sum():
     law, shift = world.noise["X"], 3 * world.noise["Y"].mean
     fine = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
     parts = zip(law.weights, law.means, law.deviations, strict=True)
-    density = sum(weight * torch.distributions.Normal(mean, deviation).log_prob(fine).exp() for weight, mean, deviation in parts)
+    density = sum(
+        weight * torch.distributions.Normal(mean, deviation).log_prob(fine).exp()
+        for weight, mean, deviation in parts
+    )
     for action in world.task.box.sobol(5):
         radius = float(((10.24 * action - 5.12) ** 2).sum() ** 0.5)
         summed = float((wave(radius + 3 * fine) * density).sum() * (fine[1] - fine[0])) + shift

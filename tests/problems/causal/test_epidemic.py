@@ -39,7 +39,9 @@ def test_expectations_are_exact():
     noise = world.noise_rows(400_000, np.random.default_rng(0))
     for action in actions:
         rewards = world.rewards(world.simulate(action, noise))
-        assert float(world.expected(action)) == pytest.approx(float(rewards.mean()), abs=4 * float(rewards.std()) / 400_000**0.5)
+        assert float(world.expected(action)) == pytest.approx(
+            float(rewards.mean()), abs=4 * float(rewards.std()) / 400_000**0.5
+        )
 
 
 def test_another_search_finds_no_more():
@@ -51,7 +53,10 @@ def test_another_search_finds_no_more():
         (slope,) = torch.autograd.grad(value, point)
         return float(value.detach()), slope.numpy()
 
-    found = [-minimize(loss, stream.uniform(size=12), jac=True, method="L-BFGS-B", bounds=[(0, 1)] * 12).fun for _ in range(15)]
+    found = [
+        -minimize(loss, stream.uniform(size=12), jac=True, method="L-BFGS-B", bounds=[(0, 1)] * 12).fun
+        for _ in range(15)
+    ]
     assert max(found) <= world.optimal_value + 1e-5
     assert max(found) >= world.optimal_value - 1e-3
 
@@ -61,7 +66,9 @@ def test_inputs_and_totals():
     assert set(block.task.inputs("I12")) == {"I11", "I21", "b112", "b122", "b212", "b222"}
     assert set(row.task.inputs("I12")) == {"I11", "I21", "b112", "b122"}
     torch.testing.assert_close(block.expected(block.true_action), row.expected(row.true_action))
-    torch.testing.assert_close(Epidemic(total=True).expected(block.true_action), 6 * block.expected(block.true_action))
+    torch.testing.assert_close(
+        Epidemic(total=True).expected(block.true_action), 6 * block.expected(block.true_action)
+    )
     assert len(Epidemic(actions=13).task.actions) == 13
     assert (block.initial, Epidemic(actions=13).initial) == (26, 28)
     with pytest.raises(ValueError, match="12 or 13 actions"):

@@ -6,9 +6,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.problems.causal.noise import SILENT, STANDARD, MixtureNoise, even_draws, gauss_rule, modal_noise, product_rule, quantiles
+from rehearsal_torch.problems.causal.noise import (
+    SILENT,
+    STANDARD,
+    MixtureNoise,
+    even_draws,
+    gauss_rule,
+    modal_noise,
+    product_rule,
+    quantiles,
+)
 
-LAWS = [STANDARD, modal_noise(0.2), modal_noise(0.3, 3, "std"), modal_noise(0.1, 2, means=(-0.2, 0.4), factors=(1.4, 1.0))]
+LAWS = [
+    STANDARD,
+    modal_noise(0.2),
+    modal_noise(0.3, 3, "std"),
+    modal_noise(0.1, 2, means=(-0.2, 0.4), factors=(1.4, 1.0)),
+]
 
 
 def test_modes_and_readings():

@@ -13,22 +13,32 @@ def test_peaks_inside_and_beyond_the_box(width):
     wanted = box.project(PEAKS[:, :width])
     found, value = highest(lambda points: (-(points - PEAKS[:, :width]).square().sum(-1)).exp(), box, 2)
     torch.testing.assert_close(found, wanted, rtol=0, atol=2e-3)
-    torch.testing.assert_close(value, (-(wanted - PEAKS[:, :width]).square().sum(-1)).exp(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        value, (-(wanted - PEAKS[:, :width]).square().sum(-1)).exp(), rtol=0, atol=1e-5
+    )
 
 
 def test_the_higher_of_two_hills_is_found_though_it_is_the_narrower():
     box = Box(("a", "b"), [-1.0, -1.0], [1.0, 1.0])
-    broad, narrow = torch.tensor([-0.5, 0.0], dtype=torch.float64), torch.tensor([0.5333, 0.4777], dtype=torch.float64)
+    broad, narrow = (
+        torch.tensor([-0.5, 0.0], dtype=torch.float64),
+        torch.tensor([0.5333, 0.4777], dtype=torch.float64),
+    )
 
     def value(points):
-        return 0.8 * (-(points - broad).square().sum(-1)).exp() + (-(points - narrow).square().sum(-1) / 0.004).exp()
+        return (
+            0.8 * (-(points - broad).square().sum(-1)).exp()
+            + (-(points - narrow).square().sum(-1) / 0.004).exp()
+        )
 
     found, _ = highest(value, box, 1)
     torch.testing.assert_close(found[0], narrow, rtol=0, atol=5e-3)
 
 
 def test_a_plateau_is_no_obstacle():
-    found, value = highest(lambda points: torch.zeros(points.shape[:-1], dtype=torch.float64), Box(("a",), [0.0], [1.0]), 3)
+    found, value = highest(
+        lambda points: torch.zeros(points.shape[:-1], dtype=torch.float64), Box(("a",), [0.0], [1.0]), 3
+    )
     assert found.shape == (3, 1)
     assert (value == 0).all()
 

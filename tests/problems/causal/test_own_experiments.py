@@ -8,7 +8,11 @@ import yaml
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 
-TASK = {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}, "actions": {"a": [0, 1], "b": [0, 5]}, "reward": {"weights": {"Y": 2.0}}}
+TASK = {
+    "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
+    "actions": {"a": [0, 1], "b": [0, 5]},
+    "reward": {"weights": {"Y": 2.0}},
+}
 
 
 @pytest.fixture
@@ -43,7 +47,11 @@ def test_a_node_that_was_set_is_marked(tmp_path, frame):
     ("change", "error", "message"),
     [
         (lambda frame: frame.drop(columns="X"), TableError, "no column 'X'"),
-        (lambda frame: frame.assign(Y=[1.0] * 6 + [float("nan")]), TableError, "Y: 1 of 7 values are missing or infinite in line 8"),
+        (
+            lambda frame: frame.assign(Y=[1.0] * 6 + [float("nan")]),
+            TableError,
+            "Y: 1 of 7 values are missing or infinite in line 8",
+        ),
         (lambda frame: frame.assign(Y=1.0), ValueError, "Y: all 7 values are 1"),
         (lambda frame: frame.assign(**{"set:X": 2}), TableError, "set:X: expected 0 or 1"),
         (lambda frame: frame.assign(**{"set:x": 1}), TableError, "set:x: no node of the graph"),
@@ -58,7 +66,10 @@ def test_rows_outside_the_bounds_are_history(tmp_path, frame):
     frame.loc[3, "b"] = 9.0
     problem = ExperimentTable(*written(tmp_path, frame))
     assert len(problem.observations()) == 7
-    assert any("row 3: b may be set within [0, 5]; got 9" in each for each in problem.card()["kept as history, though it may not be set any more"])
+    assert any(
+        "row 3: b may be set within [0, 5]; got 9" in each
+        for each in problem.card()["kept as history, though it may not be set any more"]
+    )
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4, 5])

@@ -4,11 +4,25 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.problems.causal.pooled_protocol import AVERAGE, SECONDARY, SIZES, infected_members, pooled_errors, primary_rate, side, simulated_errors
+from rehearsal_torch.problems.causal.pooled_protocol import (
+    AVERAGE,
+    SECONDARY,
+    SIZES,
+    infected_members,
+    pooled_errors,
+    primary_rate,
+    side,
+    simulated_errors,
+)
 from rehearsal_torch.problems.causal.pooled_testing import BETA, PooledTesting, period
 
 # Prevalence, people in a pool, false negatives, false positives, tests a person.
-TABLE = [(0.01, 20, 0.168, 0.036, 0.091), (0.01, 50, 0.166, 0.078, 0.039), (0.01, 100, 0.151, 0.169, 0.020), (0.05, 50, 0.085, 0.491, 0.039)]
+TABLE = [
+    (0.01, 20, 0.168, 0.036, 0.091),
+    (0.01, 50, 0.166, 0.078, 0.039),
+    (0.01, 100, 0.151, 0.169, 0.020),
+    (0.05, 50, 0.085, 0.491, 0.039),
+]
 
 
 def number(value):
@@ -26,7 +40,14 @@ def test_errors_in_closed_form(prevalence, pool, negative, positive, tests):
 @pytest.mark.parametrize(("prevalence", "pool"), [(0.01, 20), (0.05, 50), (0.03, 3)])
 def test_errors_agree_with_simulated_households(prevalence, pool):
     groups, rate = side(number(pool)), float(primary_rate(number(prevalence)))
-    runs = np.array([simulated_errors(rate, int(groups), max(1, 40_000 // int(groups) ** 2), np.random.default_rng(seed)) for seed in range(12)])
+    runs = np.array(
+        [
+            simulated_errors(
+                rate, int(groups), max(1, 40_000 // int(groups) ** 2), np.random.default_rng(seed)
+            )
+            for seed in range(12)
+        ]
+    )
     errors = pooled_errors(number(prevalence), groups)
     exact, spread = np.array([float(errors.negative), float(errors.positive)]), runs.std(0, ddof=1) / 12**0.5
     # Persons of one matrix share pools: the error is that between runs.
@@ -63,9 +84,17 @@ def test_the_best_protocol_without_noise():
     assert world.optimal_value == pytest.approx(-8.591, abs=1e-3)
     assert (199 * world.optimal_action + 1).tolist() == pytest.approx([23.4, 200, 200], abs=0.1)
     assert "R1" not in world.task.nodes
-    nodes = dict(zip(world.task.nodes, world.simulate(world.optimal_action, torch.zeros(6, dtype=torch.float64)).tolist(), strict=True))
+    nodes = dict(
+        zip(
+            world.task.nodes,
+            world.simulate(world.optimal_action, torch.zeros(6, dtype=torch.float64)).tolist(),
+            strict=True,
+        )
+    )
     assert [nodes[name] for name in ("L1", "L2", "L3")] == pytest.approx([4.13, 1.86, 2.60], abs=5e-3)
-    random = world.expected(torch.rand(5000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+    random = world.expected(
+        torch.rand(5000, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    )
     assert float(random.mean()) == pytest.approx(-15.9, abs=0.3)
     assert float(random.median()) == pytest.approx(-14.0, abs=0.2)
     assert float(random.quantile(0.99)) == pytest.approx(-9.09, abs=0.15)
@@ -99,7 +128,13 @@ def test_states_stay_within_the_population():
     assert float(loss) > 0
     assert pytest.approx(3.2347, abs=1e-4) == BETA
     poor = PooledTesting(noise_scale=0.0)
-    nodes = dict(zip(poor.task.nodes, poor.simulate(torch.ones(3), torch.zeros(6, dtype=torch.float64)).tolist(), strict=True))
+    nodes = dict(
+        zip(
+            poor.task.nodes,
+            poor.simulate(torch.ones(3), torch.zeros(6, dtype=torch.float64)).tolist(),
+            strict=True,
+        )
+    )
     assert nodes["I1"] + nodes["I2"] <= 100
 
 

@@ -15,7 +15,9 @@ def test_rosenbrock():
     assert world.optimal_value == 0.0
     assert Rosenbrock(means=(-0.2, 0.4)).optimal_value == pytest.approx(0.4)
     assert set(world.task.inputs("X2")) == {"X1", "a2", "a3"}
-    random = world.expected(torch.rand(20_000, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+    random = world.expected(
+        torch.rand(20_000, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    )
     assert float(random.median()) == pytest.approx(-1525, abs=25)
     assert float(random.quantile(0.99)) == pytest.approx(-104, abs=8)
     nodes = world.simulate(torch.tensor([0.5, 0.75, 0.75, 0.75, 0.75]), torch.zeros(4, dtype=torch.float64))

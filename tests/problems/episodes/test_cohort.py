@@ -41,7 +41,11 @@ def test_nothing_changed_is_what_was_observed(problem: SepsisSimulated) -> None:
         states = problem.true_states(episode, decision)
         torch.testing.assert_close(states, episode.values[:, :9], rtol=1e-10, atol=1e-10)
         score = problem.score(problem.situation(index), decision)
-        assert score["true_value"] == score["true_observed"] == pytest.approx(-float(episode.columns(["SOFA"]).sum()))
+        assert (
+            score["true_value"]
+            == score["true_observed"]
+            == pytest.approx(-float(episode.columns(["SOFA"]).sum()))
+        )
         assert score["true_improvement"] == 0
 
 
@@ -60,7 +64,11 @@ def test_the_course_answers_as_the_law_does(problem: SepsisSimulated) -> None:
 def test_the_optimum_is_at_least_what_any_decision_gives(problem: SepsisSimulated) -> None:
     situation = problem.situation(1)
     best = problem.optimum(situation)
-    single = [problem.score(situation, doing({step: action}))["true_value"] for step in range(9) for action in range(25)]
+    single = [
+        problem.score(situation, doing({step: action}))["true_value"]
+        for step in range(9)
+        for action in range(25)
+    ]
     assert best == pytest.approx(max(single))
     objective = true_return(problem.cohort, problem.levels, situation.episode, 2)
     assert Exhaustive()(objective).value >= GreedyChanges()(objective).value >= objective.outcome()
@@ -82,7 +90,11 @@ def test_lagged_doses_are_judged_at_the_step_at_which_they_were_given() -> None:
     lagged = SepsisSimulated(patients=150, seed=0, action_lag=1)
     decision = doing({})
     score = lagged.score(lagged.situation(0), decision)
-    assert score["true_value"] == score["true_observed"] == pytest.approx(-float(lagged.situation(0).episode.columns(["SOFA"]).sum()))
+    assert (
+        score["true_value"]
+        == score["true_observed"]
+        == pytest.approx(-float(lagged.situation(0).episode.columns(["SOFA"]).sum()))
+    )
     states = lagged.true_states(lagged.situation(0).episode, decision)
     torch.testing.assert_close(states, lagged.situation(0).episode.values[:, :9], rtol=1e-10, atol=1e-10)
     with pytest.raises(ValueError, match="action_lag=0 only"):

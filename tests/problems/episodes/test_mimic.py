@@ -27,7 +27,9 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
     real, simulated = Mimic(path, seed=1), SepsisSimulated(patients=150, seed=1)
     for first, second in zip(real.stays.episodes, simulated.stays.episodes, strict=True):
         torch.testing.assert_close(first.values, second.values, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(real.observations().values, simulated.observations().values, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        real.observations().values, simulated.observations().values, rtol=1e-12, atol=1e-12
+    )
     assert real.count() == simulated.count()
     assert real.situation(0).identity == simulated.situation(0).identity
     assert real.card()["source"] == "table.csv.gz"
@@ -35,7 +37,11 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
 
 def test_splits_hold_different_patients(path: Path) -> None:
     identities = {
-        split: {Mimic(path, split=split).situation(index).identity for index in range(Mimic(path, split=split).count())} for split in ("train", "test")
+        split: {
+            Mimic(path, split=split).situation(index).identity
+            for index in range(Mimic(path, split=split).count())
+        }
+        for split in ("train", "test")
     }
     assert not identities["train"] & identities["test"]
 
@@ -66,7 +72,9 @@ def test_files_that_are_none_are_told(tmp_path: Path) -> None:
         Mimic(tmp_path / "empty.csv", split="all")
 
 
-@pytest.mark.skipif(not DEMO.is_dir(), reason="REHEARSAL_DATA names no folder with the public MIMIC-III demo, mimic_demo/")
+@pytest.mark.skipif(
+    not DEMO.is_dir(), reason="REHEARSAL_DATA names no folder with the public MIMIC-III demo, mimic_demo/"
+)
 def test_the_public_demo_is_read() -> None:
     problem = Mimic(DEMO / "mimic3demo_4h_imputed.csv.gz", age_unit="years")
     card = problem.card()

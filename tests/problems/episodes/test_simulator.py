@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.problems.episodes.simulator import FLUID, LONGEST, RETURN, SPREAD, STATES, VASOPRESSOR, Cohort, emit, move, simulate
+from rehearsal_torch.problems.episodes.simulator import (
+    FLUID,
+    LONGEST,
+    RETURN,
+    SPREAD,
+    STATES,
+    VASOPRESSOR,
+    Cohort,
+    emit,
+    move,
+    simulate,
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +31,8 @@ def test_a_patient_is_the_same_in_a_cohort_of_any_size(cohort: Cohort) -> None:
 
 
 def test_the_marginals_are_near_the_published_aggregates(cohort: Cohort) -> None:
-    """Targets: ICU-Sepsis 2.0.1's aggregates (SOFA 6.35 +- 3.45, vasopressor 14.1 %, no fluid 26 %, ventilated 37 %)."""
+    """Targets: ICU-Sepsis 2.0.1's aggregates (SOFA 6.35 +- 3.45, vasopressor 14.1 %, no fluid 26 %,
+    ventilated 37 %)."""
     frame = cohort.frame()
     found = {
         "SOFA": frame.SOFA.mean(),
@@ -31,9 +43,29 @@ def test_the_marginals_are_near_the_published_aggregates(cohort: Cohort) -> None
         "female": frame.groupby("icustayid").gender.first().mean(),
         "readmitted": frame.groupby("icustayid").re_admission.first().mean(),
     }
-    target = {"SOFA": 6.35, "SOFA sd": 3.45, "vasopressor": 0.141, "no fluid": 0.26, "ventilated": 0.37, "female": 0.44, "readmitted": 0.33}
-    allowed = {"SOFA": 0.25, "SOFA sd": 0.2, "vasopressor": 0.015, "no fluid": 0.02, "ventilated": 0.02, "female": 0.03, "readmitted": 0.03}
-    off = {name: (found[name], target[name]) for name in target if abs(found[name] - target[name]) > allowed[name]}
+    target = {
+        "SOFA": 6.35,
+        "SOFA sd": 3.45,
+        "vasopressor": 0.141,
+        "no fluid": 0.26,
+        "ventilated": 0.37,
+        "female": 0.44,
+        "readmitted": 0.33,
+    }
+    allowed = {
+        "SOFA": 0.25,
+        "SOFA sd": 0.2,
+        "vasopressor": 0.015,
+        "no fluid": 0.02,
+        "ventilated": 0.02,
+        "female": 0.03,
+        "readmitted": 0.03,
+    }
+    off = {
+        name: (found[name], target[name])
+        for name in target
+        if abs(found[name] - target[name]) > allowed[name]
+    }
     assert not off
 
 
@@ -45,19 +77,27 @@ def share(doses: torch.Tensor, levels: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     ("column", "levels", "target"),
-    [("max_dose_vaso", VASOPRESSOR, [0.859, 0.035, 0.040, 0.030, 0.036]), ("input_4hourly", FLUID, [0.26, 0.187, 0.188, 0.183, 0.182])],
+    [
+        ("max_dose_vaso", VASOPRESSOR, [0.859, 0.035, 0.040, 0.030, 0.036]),
+        ("input_4hourly", FLUID, [0.26, 0.187, 0.188, 0.183, 0.182]),
+    ],
 )
-def test_dose_levels_are_as_frequent_as_published(cohort: Cohort, column: str, levels: torch.Tensor, target: list[float]) -> None:
+def test_dose_levels_are_as_frequent_as_published(
+    cohort: Cohort, column: str, levels: torch.Tensor, target: list[float]
+) -> None:
     found = share(torch.from_numpy(cohort.frame()[column].to_numpy().copy()), levels)
     torch.testing.assert_close(found, torch.tensor(target), rtol=0, atol=0.01)
 
 
 def test_features_change_slowly_or_fast_as_organs_do(cohort: Cohort) -> None:
-    """Platelets and creatinine hardly move in four hours, oxygenation and urine do; the order is that of published models of MIMIC-III."""
+    """Platelets and creatinine hardly move in four hours, oxygenation and urine do; the order is that of
+    published models of MIMIC-III."""
     frame = cohort.frame()
     before = frame.groupby("icustayid").shift()
     later = before.SOFA.notna()
-    found = {name: float(np.corrcoef(frame[name][later], before[name][later])[0, 1]) for name in (*STATES, "SOFA")}
+    found = {
+        name: float(np.corrcoef(frame[name][later], before[name][later])[0, 1]) for name in (*STATES, "SOFA")
+    }
     assert all(0.4 < value < 0.97 for value in found.values())
     assert min(found["Platelets_count"], found["Creatinine"]) > 0.9
     assert max(found["paO2"], found["output_4hourly"]) < 0.65
@@ -65,13 +105,16 @@ def test_features_change_slowly_or_fast_as_organs_do(cohort: Cohort) -> None:
 
 
 def test_vasopressors_look_harmful_in_the_raw_table(cohort: Cohort) -> None:
-    """Those who get one fare worse one step later, and go on looking harmed when all that the table shows is held equal."""
+    """Those who get one fare worse one step later, and go on looking harmed when all that the table shows is
+    held equal."""
     frame = cohort.frame()
     after = frame.groupby("icustayid").SOFA.shift(-1)
     kept = after.notna()
     given, score = (frame.max_dose_vaso > 0)[kept].to_numpy(np.float64), after[kept].to_numpy()
     assert score[given > 0].mean() - score[given == 0].mean() > 3
-    shown = frame.loc[kept, [*STATES, "SOFA", "mechvent", "age", "re_admission", "gender", "input_4hourly"]].to_numpy(np.float64)
+    shown = frame.loc[
+        kept, [*STATES, "SOFA", "mechvent", "age", "re_admission", "gender", "input_4hourly"]
+    ].to_numpy(np.float64)
     design = np.column_stack([np.ones(len(shown)), (shown - shown.mean(0)) / shown.std(0), given])
     assert 0.5 < np.linalg.lstsq(design, score)[0][-1] < 2
 
@@ -79,7 +122,9 @@ def test_vasopressors_look_harmful_in_the_raw_table(cohort: Cohort) -> None:
 def test_the_table_has_the_pipelines_columns_units_and_horizons(cohort: Cohort) -> None:
     frame = cohort.frame()
     assert list(frame.columns[:6]) == ["icustayid", "bloc", "gender", "re_admission", "age", "mechvent"]
-    assert set(STATES) | {"SOFA", "max_dose_vaso", "input_4hourly", "died_within_48h_of_out_time"} <= set(frame.columns)
+    assert set(STATES) | {"SOFA", "max_dose_vaso", "input_4hourly", "died_within_48h_of_out_time"} <= set(
+        frame.columns
+    )
     lengths = frame.groupby("icustayid").size()
     assert (lengths.min(), lengths.max()) == (10, LONGEST)
     assert (frame.groupby("icustayid").bloc.min() == 1).all()
@@ -107,14 +152,23 @@ def explained(frailty: torch.Tensor, static: torch.Tensor) -> float:
 
 
 def test_confounding_hides_the_severity_that_treatment_follows() -> None:
-    shares = [explained(cohort.frailty, cohort.static) for cohort in (simulate(1000, 0, confounding=each) for each in (0.0, 0.5, 1.0))]
+    shares = [
+        explained(cohort.frailty, cohort.static)
+        for cohort in (simulate(1000, 0, confounding=each) for each in (0.0, 0.5, 1.0))
+    ]
     assert shares[0] > 1 - 1e-9
     assert 0.5 < shares[1] < 0.9
     assert shares[2] < 0.05
 
 
 def test_the_course_follows_its_law(cohort: Cohort) -> None:
-    moved = move(cohort.latent[:, :-1], cohort.level[:, None], cohort.doses[:, :-1], cohort.ventilated[:, :-1], cohort.noise)
+    moved = move(
+        cohort.latent[:, :-1],
+        cohort.level[:, None],
+        cohort.doses[:, :-1],
+        cohort.ventilated[:, :-1],
+        cohort.noise,
+    )
     torch.testing.assert_close(moved, cohort.latent[:, 1:], rtol=1e-12, atol=1e-12)
 
 
@@ -122,7 +176,9 @@ def test_the_law_is_location_scale_and_returns_to_the_level() -> None:
     calm, level = torch.zeros(8, dtype=torch.float64), torch.ones(8, dtype=torch.float64)
     nothing, still = torch.zeros(2, dtype=torch.float64), torch.zeros((), dtype=torch.float64)
     for noise in (torch.zeros(8, dtype=torch.float64), torch.ones(8, dtype=torch.float64)):
-        torch.testing.assert_close(move(calm, level, nothing, still, noise), level - RETURN * level + SPREAD * noise)
+        torch.testing.assert_close(
+            move(calm, level, nothing, still, noise), level - RETURN * level + SPREAD * noise
+        )
 
 
 def test_vasopressors_raise_a_low_pressure_and_not_a_sufficient_one() -> None:
@@ -131,7 +187,10 @@ def test_vasopressors_raise_a_low_pressure_and_not_a_sufficient_one() -> None:
     for pressure, helps in ((55.0, True), (95.0, False)):
         latent = level.clone()
         latent[5] = pressure
-        gain = move(latent, level, dose, still, level)[5] - move(latent, level, torch.zeros_like(dose), still, level)[5]
+        gain = (
+            move(latent, level, dose, still, level)[5]
+            - move(latent, level, torch.zeros_like(dose), still, level)[5]
+        )
         assert bool(gain > 0) is helps
 
 

@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.problems.episodes.simulator import sofa
 
-HEALTHY = {"oxygen": 0.21, "arterial": 95.0, "platelets": 250.0, "bilirubin": 0.5, "glasgow": 15.0, "pressure": 90.0, "creatinine": 0.8, "urine": 400.0}
+HEALTHY = {
+    "oxygen": 0.21,
+    "arterial": 95.0,
+    "platelets": 250.0,
+    "bilirubin": 0.5,
+    "glasgow": 15.0,
+    "pressure": 90.0,
+    "creatinine": 0.8,
+    "urine": 400.0,
+}
 
 
 def score(vasopressor: float = 0.0, **changed: float) -> float:
@@ -46,7 +55,9 @@ def test_each_organ_has_its_limits(organ: str, values: dict[float, int]) -> None
 )
 def test_a_limit_that_is_just_reached_keeps_the_lower_score(organ: str, values: dict[float, int]) -> None:
     """Half oxygen, so that the ratios 400, 300, 200 and 100 are met exactly."""
-    assert {value: score(**({"oxygen": 0.5, "arterial": 300.0} | {organ: value})) for value in values} == values
+    assert {
+        value: score(**({"oxygen": 0.5, "arterial": 300.0} | {organ: value})) for value in values
+    } == values
 
 
 @pytest.mark.parametrize(("dose", "points"), [(0.0, 0), (0.001, 3), (0.1, 3), (0.101, 4)])
@@ -61,6 +72,8 @@ def test_pressure_and_vasopressor_are_one_organ_and_so_are_creatinine_and_urine(
 
 @given(st.lists(st.floats(0.01, 500), min_size=8, max_size=8), st.floats(0, 2))
 def test_scores_are_whole_and_within_range(values: list[float], dose: float) -> None:
-    found = float(sofa(torch.tensor([values, values], dtype=torch.float64), torch.tensor(dose, dtype=torch.float64))[1])
+    found = float(
+        sofa(torch.tensor([values, values], dtype=torch.float64), torch.tensor(dose, dtype=torch.float64))[1]
+    )
     assert found == round(found)
     assert 0 <= found <= 24

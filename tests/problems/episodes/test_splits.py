@@ -10,7 +10,9 @@ SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
 @given(st.lists(st.integers(1, 3), min_size=150, max_size=250), st.integers(0, 5))
-def test_every_episode_has_one_place_and_a_patients_episodes_stay_together(counts: list[int], seed: int) -> None:
+def test_every_episode_has_one_place_and_a_patients_episodes_stay_together(
+    counts: list[int], seed: int
+) -> None:
     patients = [str(patient) for patient, count in enumerate(counts) for _ in range(count)]
     found = split(patients, SHARES, seed)
     assert sorted(place for places in found.values() for place in places) == list(range(len(patients)))

@@ -18,7 +18,11 @@ def frame() -> pd.DataFrame:
 def test_a_table_becomes_episodes_in_time_order_however_its_rows_lie(frame: pd.DataFrame) -> None:
     stays = read_stays(frame, source="table")
     mixed = read_stays(frame.sample(frac=1, random_state=0), source="table")
-    assert [episode.identity for episode in stays.episodes] == ["0", "1", "2", "3", "4", "5"] == list(stays.patients)
+    assert (
+        [episode.identity for episode in stays.episodes]
+        == ["0", "1", "2", "3", "4", "5"]
+        == list(stays.patients)
+    )
     assert not stays.drops
     for first, second in zip(stays.episodes, mixed.episodes, strict=True):
         assert torch.equal(first.values, second.values)
@@ -35,7 +39,10 @@ def test_a_gap_in_bloc_cuts_a_stay(frame: pd.DataFrame) -> None:
     gone = frame[~((frame.icustayid == 0) & (frame.bloc == 5))]
     stays = read_stays(gone, source="table", least=3)
     rows = int((frame.icustayid == 0).sum())
-    assert [(episode.identity, episode.horizon) for episode in stays.episodes[:2]] == [("0", 4), ("0+1", rows - 5)]
+    assert [(episode.identity, episode.horizon) for episode in stays.episodes[:2]] == [
+        ("0", 4),
+        ("0+1", rows - 5),
+    ]
     assert stays.patients[:2] == ("0", "0")
     assert stays.drops["stays cut at a gap in bloc"] == 1
     twice = read_stays(gone[~((gone.icustayid == 0) & (gone.bloc == 8))], source="table", least=2)
@@ -59,7 +66,10 @@ def test_long_episodes_are_cut_and_counted(frame: pd.DataFrame) -> None:
 
 
 def test_lagged_doses_come_from_the_step_before(frame: pd.DataFrame) -> None:
-    plain, lagged = read_stays(frame, source="table"), read_stays(frame, source="table", least=9, action_lag=1)
+    plain, lagged = (
+        read_stays(frame, source="table"),
+        read_stays(frame, source="table", least=9, action_lag=1),
+    )
     doses, rest = ["max_dose_vaso", "input_4hourly"], ["SOFA", "MeanBP", "mechvent"]
     for before, after in zip(plain.episodes, lagged.episodes, strict=True):
         assert torch.equal(after.columns(doses), before.columns(doses)[:-1])
@@ -76,7 +86,9 @@ def test_years_are_converted_where_said(frame: pd.DataFrame) -> None:
     years = frame.assign(age=frame.age / 365.25)
     with pytest.raises(TableError, match=r"looks like years: set dataset\.age_unit=years"):
         read_stays(years, source="table")
-    with pytest.raises(TableError, match=r"age: expected 0 to 200 \(years; a table in days takes dataset\.age_unit=days\)"):
+    with pytest.raises(
+        TableError, match=r"age: expected 0 to 200 \(years; a table in days takes dataset\.age_unit=days\)"
+    ):
         read_stays(frame, source="table", age_unit="years")
     converted, plain = read_stays(years, source="table", age_unit="years"), read_stays(frame, source="table")
     torch.testing.assert_close(converted.episodes[0].values, plain.episodes[0].values)
@@ -95,7 +107,9 @@ def test_patients_that_are_unknown_or_several_in_a_stay_are_refused(frame: pd.Da
     rows = int((frame.icustayid == 0).sum())
     with pytest.raises(TableError, match=rf"subject_id: {rows} rows name no patient \(first at row 1\)"):
         read_stays(unknown, source="table")
-    with pytest.raises(TableError, match=r"expected one patient a stay; stay 0 has several \(first at row 1\)"):
+    with pytest.raises(
+        TableError, match=r"expected one patient a stay; stay 0 has several \(first at row 1\)"
+    ):
         read_stays(frame.assign(subject_id=range(len(frame))), source="table")
 
 
@@ -126,7 +140,9 @@ def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
         ("icustayid", np.nan, r"icustayid: 1 missing or infinite values \(first at row 4\)"),
     ],
 )
-def test_each_fault_is_named_with_its_row_and_what_to_do(frame: pd.DataFrame, column: str, value: object, told: str) -> None:
+def test_each_fault_is_named_with_its_row_and_what_to_do(
+    frame: pd.DataFrame, column: str, value: object, told: str
+) -> None:
     with pytest.raises(TableError, match=told):
         read_stays(spoil(frame, column, value), source="table")
 
@@ -136,7 +152,10 @@ def test_all_faults_are_told_at_once(frame: pd.DataFrame) -> None:
     bad = pd.concat([bad, bad.iloc[[7]]], ignore_index=True)
     with pytest.raises(TableError, match="3 faults") as caught:
         read_stays(bad, source="wards.csv")
-    assert all(part in str(caught.value) for part in ("wards.csv", "GCS", "MeanBP", "1 rows repeat a (icustayid, bloc)"))
+    assert all(
+        part in str(caught.value)
+        for part in ("wards.csv", "GCS", "MeanBP", "1 rows repeat a (icustayid, bloc)")
+    )
 
 
 def test_missing_columns_are_told_with_the_nearest_name(frame: pd.DataFrame) -> None:

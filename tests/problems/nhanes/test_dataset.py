@@ -33,16 +33,25 @@ def test_doing_nothing_is_as_good_as_in_the_paper(world, contexts):
 
 
 def test_what_nothing_follows_changes_nothing(world, contexts):
-    few, many = (world.probability(contexts[:1], ACTIONABLE, middle(world, CarbIntake=value)) for value in (60.0, 600.0))
+    few, many = (
+        world.probability(contexts[:1], ACTIONABLE, middle(world, CarbIntake=value))
+        for value in (60.0, 600.0)
+    )
     assert torch.equal(few, many)
-    lean, heavy = (world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value)) for value in (20.0, 45.0))
+    lean, heavy = (
+        world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value)) for value in (20.0, 45.0)
+    )
     assert float(lean) > float(heavy) + 0.05
 
 
 def test_alterations_are_clipped_to_the_box(world, contexts):
     names = ("BMI",)
-    far, edge = (torch.tensor([[value]], dtype=torch.float64) for value in (500.0, world.task.box.bounds()["BMI"][1]))
-    assert torch.equal(world.probability(contexts[:1], names, far), world.probability(contexts[:1], names, edge))
+    far, edge = (
+        torch.tensor([[value]], dtype=torch.float64) for value in (500.0, world.task.box.bounds()["BMI"][1])
+    )
+    assert torch.equal(
+        world.probability(contexts[:1], names, far), world.probability(contexts[:1], names, edge)
+    )
     assert torch.equal(world.rehearse(contexts[0], names, far[0], 5).columns(names), edge.expand(5, 1))
 
 
@@ -84,7 +93,10 @@ def test_the_oracle_does_not_depend_on_what_was_asked_before(world, contexts):
 
 def test_the_chain_and_independent_noise_change_law_and_graph():
     rows = 4000
-    plain, other = Nhanes(rows=rows).observations(), Nhanes(rows=rows, roots="chain", noise="independent").observations()
+    plain, other = (
+        Nhanes(rows=rows).observations(),
+        Nhanes(rows=rows, roots="chain", noise="independent").observations(),
+    )
 
     def correlation(table, one, two):
         return float(torch.corrcoef(table.columns((one, two)).T)[0, 1])
@@ -100,7 +112,10 @@ def test_the_chain_and_independent_noise_change_law_and_graph():
 def test_the_probability_follows_the_noise(contexts):
     paired, apart = (Nhanes(noise=noise) for noise in ("paired", "independent"))
     nothing = contexts.new_empty(1, 0)
-    assert float(paired.probability(contexts[:1], (), nothing)) > float(apart.probability(contexts[:1], (), nothing)) + 0.02
+    assert (
+        float(paired.probability(contexts[:1], (), nothing))
+        > float(apart.probability(contexts[:1], (), nothing)) + 0.02
+    )
     rows = apart.rehearse(contexts[0], (), nothing[0], 20_000)
     found = float(apart.desired(rows.columns(apart.task.outcomes)).double().mean())
     assert found == pytest.approx(float(apart.probability(contexts[:1], (), nothing)), abs=0.015)
@@ -113,7 +128,10 @@ def test_the_card_warns(world):
     assert card["generator"]["validation"]["correlation_mae_paper"] == 0.0483
 
 
-@pytest.mark.parametrize("change", [{"candidates": "all"}, {"roots": "tree"}, {"noise": "none"}, {"rows": 3}, {"generator": "nowhere"}])
+@pytest.mark.parametrize(
+    "change",
+    [{"candidates": "all"}, {"roots": "tree"}, {"noise": "none"}, {"rows": 3}, {"generator": "nowhere"}],
+)
 def test_slips_are_answered(change):
     with pytest.raises(ValueError, match=r"expected|give a folder"):
         Nhanes(**change)

@@ -106,7 +106,10 @@ def test_no_network_is_said(tmp_path):
     def cut(request, seconds):
         raise urllib.error.URLError("Name or service not known")
 
-    with pytest.raises(ValueError, match=r"cannot be reached.*Name or service not known.*check the network.*by hand.*shipped generator"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot be reached.*Name or service not known.*check the network.*by hand.*shipped generator",
+    ):
         fetch(tmp_path, opener=cut, pause=0)
     with pytest.raises(ValueError, match="cannot be reached"):
         fetch(tmp_path, (tmp_path / "nowhere").as_uri(), pause=0)
@@ -143,7 +146,9 @@ def test_a_module_that_is_too_large_is_refused_while_it_comes_and_not_kept(tmp_p
 
     if announced:
         Endless.headers["Content-Length"] = str(2**40)
-    with pytest.raises(ValueError, match=r"DEMO_G.xpt: expected a module of at most 1000000 bytes; .*nothing of it was kept"):
+    with pytest.raises(
+        ValueError, match=r"DEMO_G.xpt: expected a module of at most 1000000 bytes; .*nothing of it was kept"
+    ):
         fetch(tmp_path, opener=lambda request, seconds: Endless(), pause=0, largest=1_000_000)
     assert sum(read) <= (0 if announced else 1_000_000 + 2**18)
     assert list(tmp_path.iterdir()) == []

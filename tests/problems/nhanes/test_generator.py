@@ -11,7 +11,15 @@ from safetensors.numpy import load, save
 
 from rehearsal_torch.problems.nhanes.fitting import PUBLISHED_ERROR, fit_generator, validated
 from rehearsal_torch.problems.nhanes.generator import SHIPPED, Generator
-from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES, influence_graph, merged
+from rehearsal_torch.problems.nhanes.modules import (
+    CONTEXT,
+    INNER,
+    OUTCOMES,
+    PARENTS,
+    VARIABLES,
+    influence_graph,
+    merged,
+)
 from tests.problems.nhanes.test_modules import MODULES, needs_modules
 
 
@@ -19,7 +27,11 @@ def people(count=700, seed=0):
     """Made-up participants with some of the real dependences."""
     stream = np.random.default_rng(seed)
     table = {name: stream.lognormal(3, 0.2, count) for name in VARIABLES}
-    table |= {"Age": stream.integers(20, 81, count), "Sex": stream.integers(1, 3, count), "Race": stream.choice([1, 2, 3, 4, 6, 7], count)}
+    table |= {
+        "Age": stream.integers(20, 81, count),
+        "Sex": stream.integers(1, 3, count),
+        "Race": stream.choice([1, 2, 3, 4, 6, 7], count),
+    }
     table |= {
         "FamilyHx_Diabetes": stream.integers(0, 2, count),
         "Education": stream.integers(1, 6, count),
@@ -29,7 +41,9 @@ def people(count=700, seed=0):
     table["BMI"] = 18 + 0.15 * table["Age"] + 2 * stream.standard_normal(count)
     shock = stream.standard_normal(count)
     table["HbA1c"] = np.exp(1.6 + 0.01 * table["BMI"] + 0.1 * shock)
-    table["FPG"] = np.exp(4.4 + 0.01 * table["BMI"] + 0.1 * (0.8 * shock + 0.6 * stream.standard_normal(count)))
+    table["FPG"] = np.exp(
+        4.4 + 0.01 * table["BMI"] + 0.1 * (0.8 * shock + 0.6 * stream.standard_normal(count))
+    )
     return pd.DataFrame(table).astype(float)
 
 
@@ -53,7 +67,9 @@ def resealed(folder, arrays=None, **card):
     content = save(arrays) if arrays is not None else (folder / "weights.safetensors").read_bytes()
     (folder / "weights.safetensors").write_bytes(content)
     old = yaml.safe_load((folder / "card.yaml").read_text())
-    (folder / "card.yaml").write_text(yaml.safe_dump(old | {"sha256": hashlib.sha256(content).hexdigest()} | card))
+    (folder / "card.yaml").write_text(
+        yaml.safe_dump(old | {"sha256": hashlib.sha256(content).hexdigest()} | card)
+    )
     return folder
 
 
@@ -62,7 +78,9 @@ def test_saved_and_loaded_it_draws_the_same(small, tmp_path):
     again = Generator.load(tmp_path)
     for chain in (False, True):
         for paired in (False, True):
-            rows = [generator.draw(200, np.random.default_rng(1), chain, paired) for generator in (small, again)]
+            rows = [
+                generator.draw(200, np.random.default_rng(1), chain, paired) for generator in (small, again)
+            ]
             assert np.array_equal(*rows)
     assert again.card["bounds"] == small.card["bounds"]
 
@@ -70,8 +88,12 @@ def test_saved_and_loaded_it_draws_the_same(small, tmp_path):
 def test_a_fit_recovers_what_made_the_data(small):
     rows = pd.DataFrame(small.draw(20_000, np.random.default_rng(0)), columns=list(VARIABLES))
     cases = people()
-    assert rows[["BMI", "Age"]].corr().iloc[0, 1] == pytest.approx(cases[["BMI", "Age"]].corr().iloc[0, 1], abs=0.1)
-    assert rows[list(OUTCOMES)].corr().iloc[0, 1] == pytest.approx(cases[list(OUTCOMES)].corr().iloc[0, 1], abs=0.1)
+    assert rows[["BMI", "Age"]].corr().iloc[0, 1] == pytest.approx(
+        cases[["BMI", "Age"]].corr().iloc[0, 1], abs=0.1
+    )
+    assert rows[list(OUTCOMES)].corr().iloc[0, 1] == pytest.approx(
+        cases[list(OUTCOMES)].corr().iloc[0, 1], abs=0.1
+    )
     apart = pd.DataFrame(small.draw(20_000, np.random.default_rng(0), paired=False), columns=list(VARIABLES))
     assert apart[list(OUTCOMES)].corr().iloc[0, 1] < rows[list(OUTCOMES)].corr().iloc[0, 1] - 0.3
     assert set(rows["Race"]) == {1, 2, 3, 4, 6, 7}
@@ -165,7 +187,9 @@ def test_the_outcomes_noise_is_integrated_exactly(shipped):
     for paired in (True, False):
         exact = float(shipped.desired(found, (5.7, 100.0), paired)[0, 0])
         outcomes = shipped.outcomes(found, stream.random((1, 100_000)), stream.random((1, 100_000)), paired)
-        assert ((outcomes["HbA1c"] <= 5.7) & (outcomes["FPG"] <= 100)).mean() == pytest.approx(exact, abs=0.006)
+        assert ((outcomes["HbA1c"] <= 5.7) & (outcomes["FPG"] <= 100)).mean() == pytest.approx(
+            exact, abs=0.006
+        )
 
 
 def test_a_changed_byte_is_refused(copy):
@@ -192,15 +216,25 @@ def test_a_changed_byte_is_refused(copy):
 )
 def test_damage_with_a_forged_card_is_refused(copy, key, change, told):
     arrays = load((copy / "weights.safetensors").read_bytes())
-    arrays = {name: array for name, array in arrays.items() if name != key} | ({key: change(arrays[key])} if change else {})
+    arrays = {name: array for name, array in arrays.items() if name != key} | (
+        {key: change(arrays[key])} if change else {}
+    )
     if key.startswith("chain.Race.5"):
-        arrays = {name: array for name, array in arrays.items() if not name.startswith(("chain.Race.5.", "chain.Race.4."))}
+        arrays = {
+            name: array
+            for name, array in arrays.items()
+            if not name.startswith(("chain.Race.5.", "chain.Race.4."))
+        }
     with pytest.raises(ValueError, match=told):
         Generator.load(resealed(copy, arrays))
 
 
 def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
-    with pytest.raises(ValueError, match=r"there is no weights.safetensors and no card.yaml: give a folder that `rehearsal prepare nhanes` wrote"):
+    with pytest.raises(
+        ValueError,
+        match=r"there is no weights.safetensors and no card.yaml: give a folder that `rehearsal prepare "
+        r"nhanes` wrote",
+    ):
         Generator.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="format 1"):
         Generator.load(resealed(copy, format=2))
@@ -211,7 +245,9 @@ def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
     with pytest.raises(ValueError, match="cannot be read as YAML"):
         Generator.load(copy)
     (copy / "weights.safetensors").write_bytes(b"no numbers")
-    (copy / "card.yaml").write_text(yaml.safe_dump({"format": 1, "sha256": hashlib.sha256(b"no numbers").hexdigest()}))
+    (copy / "card.yaml").write_text(
+        yaml.safe_dump({"format": 1, "sha256": hashlib.sha256(b"no numbers").hexdigest()})
+    )
     with pytest.raises(ValueError, match="no safetensors file"):
         Generator.load(copy)
 
@@ -221,7 +257,9 @@ def test_the_graph_is_the_papers():
     assert set(graph.names) == set(VARIABLES)
     assert graph.clique("HbA1c") == OUTCOMES
     assert all(len(influence_graph(paired=False).clique(name)) == 1 for name in VARIABLES)
-    assert graph.parents(OUTCOMES) == tuple(name for name in graph.names if name not in (*OUTCOMES, "CarbIntake", "DBP"))
+    assert graph.parents(OUTCOMES) == tuple(
+        name for name in graph.names if name not in (*OUTCOMES, "CarbIntake", "DBP")
+    )
     for name in VARIABLES:
         if name not in CONTEXT:
             assert set(CONTEXT) <= set(graph.parents(name))

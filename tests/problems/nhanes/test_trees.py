@@ -29,12 +29,18 @@ def grown(rows=400, width=5, trees=30, seed=0):
     x = stream.integers(0, 12, (rows, width)).astype(float) / 2
     y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + stream.standard_normal(rows)
     model = GradientBoostingRegressor(n_estimators=trees, max_depth=3, random_state=0).fit(x, y)
-    return _trees([row[0] for row in model.estimators_], width, float(y.mean()), model.learning_rate), model, x
+    return (
+        _trees([row[0] for row in model.estimators_], width, float(y.mean()), model.learning_rate),
+        model,
+        x,
+    )
 
 
 def test_a_tree_by_hand():
     tree = one_tree()
-    found = tree([np.array([[0.0], [1.0], [1.5], [1.5], [9.0]]), np.array([[9.0], [9.0], [2.0], [2.5], [-1.0]])])
+    found = tree(
+        [np.array([[0.0], [1.0], [1.5], [1.5], [9.0]]), np.array([[9.0], [9.0], [2.0], [2.5], [-1.0]])]
+    )
     assert found[:, 0].tolist() == [11.0, 11.0, 21.0, 31.0, 21.0]
 
 
@@ -44,7 +50,12 @@ def test_trees_say_what_scikit_learn_says():
 
 
 @settings(derandomize=True, max_examples=20, deadline=None)
-@given(st.integers(1, 7), st.integers(1, 9), st.lists(st.sampled_from("rmn1"), min_size=5, max_size=5), st.integers(0, 99))
+@given(
+    st.integers(1, 7),
+    st.integers(1, 9),
+    st.lists(st.sampled_from("rmn1"), min_size=5, max_size=5),
+    st.integers(0, 99),
+)
 def test_columns_of_any_shape_say_the_same_as_rows(rows, many, kinds, seed):
     trees, _, _ = SHARED
     shape = {"r": (rows, 1), "m": (1, many), "n": (rows, many), "1": (1, 1)}
@@ -61,10 +72,14 @@ SHARED = grown()
 def test_many_rows_are_cut_into_pieces_without_a_trace():
     trees, _, _ = SHARED
     stream = np.random.default_rng(1)
-    columns = [stream.uniform(0, 6, (3, 9001)) if place < 3 else stream.uniform(0, 6, (3, 1)) for place in range(5)]
+    columns = [
+        stream.uniform(0, 6, (3, 9001)) if place < 3 else stream.uniform(0, 6, (3, 1)) for place in range(5)
+    ]
     found = trees(columns)
     for row, column in ((0, 0), (1, 4096), (2, 9000), (1, 8191)):
-        alone = trees([each[row : row + 1, column if each.shape[1] > 1 else 0].reshape(1, 1) for each in columns])
+        alone = trees(
+            [each[row : row + 1, column if each.shape[1] > 1 else 0].reshape(1, 1) for each in columns]
+        )
         assert found[row, column] == pytest.approx(float(alone[0, 0]), abs=1e-6)
 
 
@@ -102,7 +117,10 @@ def test_missing_arrays_and_deep_trees_are_refused():
         BoostedTrees.of({key: value for key, value in one_tree().arrays().items() if key != "left"}, 2)
     deep = 9  # a comb of nine inner nodes has ten leaves
     inner, nodes = np.arange(0, 2 * deep, 2), 2 * deep + 1
-    arrays = {name: np.zeros((1, nodes)) for name in ("left", "right", "threshold", "value")} | {"feature": np.full((1, nodes), -1), "start": np.zeros(1)}
+    arrays = {name: np.zeros((1, nodes)) for name in ("left", "right", "threshold", "value")} | {
+        "feature": np.full((1, nodes), -1),
+        "start": np.zeros(1),
+    }
     arrays["feature"][0, inner], arrays["left"][0, inner], arrays["right"][0, inner] = 0, inner + 1, inner + 2
     with pytest.raises(ValueError, match="at most 8 leaves"):
         BoostedTrees.of(arrays, 1)

@@ -3,7 +3,12 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.problems.rehearsal.additive_noise_world import Exponential, Normal, SymmetricBeta, Uniform
+from rehearsal_torch.problems.rehearsal.additive_noise_world import (
+    Exponential,
+    Normal,
+    SymmetricBeta,
+    Uniform,
+)
 
 LAWS = {
     "normal": (Normal(0.5), 0.0, 0.25),
@@ -31,4 +36,6 @@ def test_nodes_and_numbers_have_the_moments_of_the_law(name):
 def test_quantiles():
     assert Exponential().of_normal(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(math.log(2))
     quantile = SymmetricBeta().of_normal(torch.tensor([-1.0], dtype=torch.float64))
-    assert (3 * quantile**2 - 2 * quantile**3).item() == pytest.approx(float(torch.special.ndtr(torch.tensor(-1.0, dtype=torch.float64))))
+    assert (3 * quantile**2 - 2 * quantile**3).item() == pytest.approx(
+        float(torch.special.ndtr(torch.tensor(-1.0, dtype=torch.float64)))
+    )

@@ -7,7 +7,14 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.verbs.prepare import prepare_bermuda
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.problems.causal.optimum import highest
-from rehearsal_torch.problems.rehearsal.bermuda import ACTIONABLE, PRESETS, Bermuda, bermuda_graphs, figures, refit
+from rehearsal_torch.problems.rehearsal.bermuda import (
+    ACTIONABLE,
+    PRESETS,
+    Bermuda,
+    bermuda_graphs,
+    figures,
+    refit,
+)
 from tests.places import DATA
 
 MEASURED = DATA / "bermuda" / "bermuda.csv"
@@ -52,12 +59,26 @@ def test_the_best_single_variable_is_omega():
 
 def test_effects_on_calcification():
     world = Bermuda("qwz23")
-    nothing, omega, five = world.response(()), world.response(["Omega"]), world.response(["DIC", "TA", "Omega", "Chla", "Nut"])
+    nothing, omega, five = (
+        world.response(()),
+        world.response(["Omega"]),
+        world.response(["DIC", "TA", "Omega", "Chla", "Nut"]),
+    )
     assert nothing.context[0].tolist() == pytest.approx([0.0123, 0.3062, -0.5598], abs=1e-4)
     assert omega.context[0].tolist() == pytest.approx([0.0123, 1.5138, 0.3393], abs=1e-4)
     assert omega.action[0].tolist() == pytest.approx([-2.3303], abs=1e-4)
     noise = dict(zip(world.law.names, omega.noise[0].tolist(), strict=True))
-    expected = {"DIC": -2.6234, "TA": 3.0550, "Chla": 0.1311, "Nut": 0.0882, "pHsw": 2.0376, "CO2": -2.5004, "NEC": 1.0, "Omega": 0.0, "Light": 0.0}
+    expected = {
+        "DIC": -2.6234,
+        "TA": 3.0550,
+        "Chla": 0.1311,
+        "Nut": 0.0882,
+        "pHsw": 2.0376,
+        "CO2": -2.5004,
+        "NEC": 1.0,
+        "Omega": 0.0,
+        "Light": 0.0,
+    }
     assert {name: noise[name] for name in expected} == pytest.approx(expected, abs=1e-4)
     assert world.response(["TA"]).action.item() == pytest.approx(-0.6978, abs=1e-4)
     assert world.response(["DIC"]).action.item() == pytest.approx(-0.0468, abs=1e-4)
@@ -70,7 +91,9 @@ def test_effects_on_calcification():
 def test_the_closed_form_oracle_is_what_a_grid_finds(names):
     world = Bermuda("aaai")
     given = contexts(world, 30)
-    _, found = highest(lambda values: world.probability(given, names, values), world.task.box.only(names), len(given))
+    _, found = highest(
+        lambda values: world.probability(given, names, values), world.task.box.only(names), len(given)
+    )
     torch.testing.assert_close(world.optimal(given, names)[1], found, rtol=0, atol=2e-5)
 
 
@@ -128,5 +151,7 @@ def test_five_graphs_imply_the_same_independences():
     assert world.hypotheses == Bermuda("cme").hypotheses == bermuda_graphs()
     assert set(world.hypotheses[0].edges) == set(world.task.graph.edges)
     enumerated = members(pattern_of(world.task.graph))
-    assert {frozenset(graph.edges) for graph in enumerated} == {frozenset(graph.edges) for graph in bermuda_graphs()}
+    assert {frozenset(graph.edges) for graph in enumerated} == {
+        frozenset(graph.edges) for graph in bermuda_graphs()
+    }
     assert len(enumerated) == 5

@@ -1,4 +1,5 @@
-"""Two stores: the same observations before and after the change, other consequences; and a posterior that forgets follows."""
+"""Two stores: the same observations before and after the change, other consequences; and a posterior that
+forgets follows."""
 
 import pytest
 import torch
@@ -13,7 +14,12 @@ from rehearsal_torch.training.fit import fit
 def test_what_is_observed_is_the_same_whatever_is_followed():
     reference = FollowedStore(1.0, rows=50_000).observations().values.T.cov()
     for follows in (0.6, 0.0):
-        assert torch.allclose(FollowedStore(follows, rows=50_000, seed=1).observations().values.T.cov(), reference, rtol=0.05, atol=0.003)
+        assert torch.allclose(
+            FollowedStore(follows, rows=50_000, seed=1).observations().values.T.cov(),
+            reference,
+            rtol=0.05,
+            atol=0.003,
+        )
 
 
 @pytest.mark.parametrize(("follows", "effect"), [(1.0, 0.6), (0.5, 0.0), (0.0, -0.6)])
@@ -26,18 +32,26 @@ def test_what_follows_from_the_price_is_not(follows, effect):
 
 
 def test_the_change_comes_at_its_round():
-    at_once, slowly, never = TwoStores(change=3, contexts=9), TwoStores(change=3, fading=4, contexts=9), TwoStores(change=None, contexts=9)
+    at_once, slowly, never = (
+        TwoStores(change=3, contexts=9),
+        TwoStores(change=3, fading=4, contexts=9),
+        TwoStores(change=None, contexts=9),
+    )
     assert [at_once.follows(index) for index in range(9)] == [1.0] * 3 + [0.0] * 6
     assert [slowly.follows(index) for index in range(9)] == [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0]
     assert [never.follows(index) for index in range(9)] == [1.0] * 9
     raised = Decision(Alteration(("price",), torch.tensor([2.0], dtype=torch.float64)), 0.0)
     for index in (0, 8):
         situation = at_once.situation(index)
-        assert at_once.score(situation, raised) == FollowedStore(at_once.follows(index), 10, 9).score(situation, raised)
+        assert at_once.score(situation, raised) == FollowedStore(at_once.follows(index), 10, 9).score(
+            situation, raised
+        )
         assert at_once.optimum(situation) == at_once.score(situation, raised)["oracle"]
         row = at_once.respond(situation, raised)
         assert row.altered.sum() == 1
-    before, after = (at_once.respond(at_once.situation(index), raised).columns(("rival",)) for index in (0, 8))
+    before, after = (
+        at_once.respond(at_once.situation(index), raised).columns(("rival",)) for index in (0, 8)
+    )
     assert float(before - after) > 1.0, "the rival follows no more"
 
 
@@ -68,8 +82,16 @@ def followed(forgetting, seed, rounds=60):
         models = model.sampled(400, seed=index)
         for names in task.candidates:
             box = task.box.only(names)
-            values = torch.linspace(float(box.lower), float(box.upper), 41, dtype=torch.float64).reshape(-1, 1, 1)
-            shares = task.region.contains(models.scenarios(model.task.given([situation]), names).only(task.outcomes).rows(values)).double().mean(-1)[:, 0]
+            values = torch.linspace(float(box.lower), float(box.upper), 41, dtype=torch.float64).reshape(
+                -1, 1, 1
+            )
+            shares = (
+                task.region.contains(
+                    models.scenarios(model.task.given([situation]), names).only(task.outcomes).rows(values)
+                )
+                .double()
+                .mean(-1)[:, 0]
+            )
             if float(shares.max()) > best[0]:
                 best = float(shares.max()), Alteration(names, values[int(shares.argmax()), 0])
         decision = Decision(best[1], best[0])
@@ -80,9 +102,13 @@ def followed(forgetting, seed, rounds=60):
 
 
 def test_a_posterior_that_forgets_follows_the_change():
-    keeps, forgets = (torch.stack([followed(forgetting, seed) for seed in (0, 1)]).mean(0) for forgetting in (1.0, 0.8))
+    keeps, forgets = (
+        torch.stack([followed(forgetting, seed) for seed in (0, 1)]).mean(0) for forgetting in (1.0, 0.8)
+    )
     assert float(keeps[12:25].mean()) > 0.88, "both come near the oracle of .95 before the change"
     assert float(forgets[12:25].mean()) > 0.88
     assert float(forgets[25:28].mean()) < 0.5, "nobody foresees the change"
-    assert float(forgets[35:].mean()) > float(keeps[35:].mean()) + 0.1, "what happened before the change misleads"
+    assert float(forgets[35:].mean()) > float(keeps[35:].mean()) + 0.1, (
+        "what happened before the change misleads"
+    )
     assert float(forgets[40:].mean()) > 0.6, "the oracle is .80 now"

@@ -10,7 +10,15 @@ EYE = torch.eye(4, dtype=torch.float64)
 
 
 def law(**changes):
-    return LinearLaw(**{"names": NAMES, "weights": WEIGHTS, "covariance": 0.1 * EYE, "intercepts": {"z": 1.0, "y": -0.3}, **changes})
+    return LinearLaw(
+        **{
+            "names": NAMES,
+            "weights": WEIGHTS,
+            "covariance": 0.1 * EYE,
+            "intercepts": {"z": 1.0, "y": -0.3},
+            **changes,
+        }
+    )
 
 
 def test_the_response_is_what_solving_gives():
@@ -20,7 +28,9 @@ def test_the_response_is_what_solving_gives():
     for altered, fixed in (((), {"x": x}), (("z",), {"x": x, "z": z}), (("w",), {"x": x, "w": z})):
         found = law().response(("x",), altered, ("y",))
         values = torch.stack([fixed[name] for name in altered]) if altered else x.new_empty(0)
-        expected = found.context @ x.reshape(1) + found.action @ values + found.constant + noise @ found.noise.mT
+        expected = (
+            found.context @ x.reshape(1) + found.action @ values + found.constant + noise @ found.noise.mT
+        )
         torch.testing.assert_close(law().solve(noise, fixed, rounds)[:, 3:], expected)
 
 
@@ -35,12 +45,18 @@ def test_altering_cuts_the_paths_into_a_variable():
 def test_coefficients_drift_with_the_round():
     moving = law(drift=(Drift("w", "y", 0.5, 8.0, 1.0),))
     assert moving.coefficients(1.0)[3, 2] == pytest.approx(3.5)
-    rows = moving.solve(torch.zeros(2, 4, dtype=torch.float64), {"w": torch.tensor(1.0, dtype=torch.float64)}, torch.tensor([1.0, 5.0], dtype=torch.float64))
+    rows = moving.solve(
+        torch.zeros(2, 4, dtype=torch.float64),
+        {"w": torch.tensor(1.0, dtype=torch.float64)},
+        torch.tensor([1.0, 5.0], dtype=torch.float64),
+    )
     assert rows[:, 3].tolist() == pytest.approx([3.5 + 1.0 - 0.3, 2.5 + 1.0 - 0.3])
 
 
 def test_uniform_roots_keep_to_their_range():
-    noise = law(uniform={"x": (-1.0, 3.0)}).noises(torch.randn(5000, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    noise = law(uniform={"x": (-1.0, 3.0)}).noises(
+        torch.randn(5000, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    )
     assert noise[:, 0].aminmax().min >= -1
     assert noise[:, 0].aminmax().max <= 3
     assert noise[:, 0].mean().item() == pytest.approx(1.0, abs=0.06)

@@ -54,18 +54,27 @@ def test_a_case_is_a_row_that_was_kept_aside(file, frame):
     problem = RehearsalTable(file, TASK)
     case = problem.situation(4)
     row = frame.iloc[int(case.identity) - 2]
-    assert {name: float(value) for name, value in case.given.items()} == pytest.approx({"X1": row["X1"], "X2": row["X2"]})
+    assert {name: float(value) for name, value in case.given.items()} == pytest.approx(
+        {"X1": row["X1"], "X2": row["X2"]}
+    )
     assert case.feasible == {"A2": (0.0, 1.0)}
     with pytest.raises(IndexError, match=r"0 \.\.\. 11"):
         problem.situation(12)
 
 
 def test_cases_may_come_from_a_second_file(tmp_path, file):
-    cases = written(tmp_path, pd.DataFrame({"who": ["ann", "bob"], "X2": [0.2, 0.3], "X1": [0.1, 0.5]}), "cases.csv")
+    cases = written(
+        tmp_path, pd.DataFrame({"who": ["ann", "bob"], "X2": [0.2, 0.3], "X1": [0.1, 0.5]}), "cases.csv"
+    )
     problem = RehearsalTable(file, TASK, cases, identity="who")
     assert (len(problem.observations()), problem.count()) == (60, 2)
     assert problem.situation(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
-    assert problem.score(problem.situation(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))) == {}
+    assert (
+        problem.score(
+            problem.situation(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
+        )
+        == {}
+    )
     assert problem.card()["kept_aside"] == 0
 
 
@@ -75,7 +84,11 @@ def test_what_was_foretold_without_altering_is_held_against_the_record(file, fra
     row = frame.iloc[int(case.identity) - 2]
     desired = float(row["Y1"] >= 0.6 and row["Y2"] >= 0.3)
     decision = Decision(Alteration(("A2",), torch.tensor([0.3])), 0.8, baseline=Estimate(0.25, "chance"))
-    assert problem.score(case, decision) == {"desired_untouched": desired, "foretold_untouched": 0.25, "brier_untouched": (0.25 - desired) ** 2}
+    assert problem.score(case, decision) == {
+        "desired_untouched": desired,
+        "foretold_untouched": 0.25,
+        "brier_untouched": (0.25 - desired) ** 2,
+    }
     assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
 
 
@@ -90,7 +103,10 @@ def test_the_card_warns_of_what_no_row_shows(file):
 
 def test_a_task_may_be_a_file(tmp_path, file):
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
-    assert RehearsalTable(file, tmp_path / "task.yaml").task.to_plain() == RehearsalTable(file, TASK).task.to_plain()
+    assert (
+        RehearsalTable(file, tmp_path / "task.yaml").task.to_plain()
+        == RehearsalTable(file, TASK).task.to_plain()
+    )
 
 
 def test_every_fault_of_a_table_is_told_at_once(tmp_path, frame):
@@ -114,7 +130,10 @@ def test_every_fault_of_a_table_is_told_at_once(tmp_path, frame):
 
 def test_faults_of_the_task_and_of_the_table_are_told_at_once(tmp_path, frame):
     frame.loc[2, "A2"] = float("nan")
-    with pytest.raises(TaskError, match=r"(?s)3 faults.*box.A2: expected lower <= upper.*contxt: unknown key.*A2: 1 of 60 values"):
+    with pytest.raises(
+        TaskError,
+        match=r"(?s)3 faults.*box.A2: expected lower <= upper.*contxt: unknown key.*A2: 1 of 60 values",
+    ):
         RehearsalTable(written(tmp_path, frame), {**TASK, "contxt": [], "box": {"A2": [1, 0]}})
 
 

@@ -19,7 +19,9 @@ def test_the_released_worlds_reference_values(worlds):
     world = worlds[True]
     given = contexts(world)
     # References .0297 +- .079, .7849 +- .0070 and .0332, each over contexts of its own.
-    assert float(world.probability(given, (), given.new_empty(400, 0)).mean()) == pytest.approx(0.0297, abs=0.009)
+    assert float(world.probability(given, (), given.new_empty(400, 0)).mean()) == pytest.approx(
+        0.0297, abs=0.009
+    )
     best = world.optimal(given, ("recommend",))[1]
     assert float(best.mean()) == pytest.approx(0.7849, abs=0.002)
     assert float(best.std()) == pytest.approx(0.007, abs=0.004)
@@ -46,23 +48,37 @@ def test_the_clique_shares_noise_of_variance_008(worlds, released):
     one = first - weather + users
     other = second + weather - 2 * users
     if released:
-        # Both columns carry the common noise once: congestion three times the recommendation's own, and its own.
-        expected = torch.tensor([[0.0064 + 0.008, 3 * 0.0064 + 0.008], [3 * 0.0064 + 0.008, 9 * 0.0064 + 0.0064 + 0.008]], dtype=torch.float64)
+        # Both columns carry the common noise once: congestion three times the recommendation's own, and its
+        # own.
+        expected = torch.tensor(
+            [[0.0064 + 0.008, 3 * 0.0064 + 0.008], [3 * 0.0064 + 0.008, 9 * 0.0064 + 0.0064 + 0.008]],
+            dtype=torch.float64,
+        )
         other = other - 3 * (weather - users)
     else:
-        expected = torch.tensor([[0.0144, 3 * 0.0144 + 0.008], [3 * 0.0144 + 0.008, 9 * 0.0144 + 6 * 0.008 + 0.0144]], dtype=torch.float64)
+        expected = torch.tensor(
+            [[0.0144, 3 * 0.0144 + 0.008], [3 * 0.0144 + 0.008, 9 * 0.0144 + 6 * 0.008 + 0.0144]],
+            dtype=torch.float64,
+        )
         other = other - 3 * (weather - users)
     assert torch.allclose(torch.stack([one, other]).cov(), expected, rtol=0.04)
 
 
 def test_setting_one_leaves_the_common_noise_to_the_other(worlds):
     for released, world in worlds.items():
-        rows = world.rehearse(torch.tensor([0.3, -0.2], dtype=torch.float64), ("recommend",), torch.tensor([0.5], dtype=torch.float64), 20_000)
+        rows = world.rehearse(
+            torch.tensor([0.3, -0.2], dtype=torch.float64),
+            ("recommend",),
+            torch.tensor([0.5], dtype=torch.float64),
+            20_000,
+        )
         congestion, time = rows.columns(("congestion",))[:, 0], rows.columns(("time",))[:, 0]
         assert float(congestion.mean()) == pytest.approx(-0.3 - 0.4 + 1.5, abs=0.01)
         assert float(congestion.var()) == pytest.approx(0.0144, rel=0.05)
         reached = 0.0064 if released else 0.0144
-        assert float(time.var()) == pytest.approx(16 * reached + 0.0064, rel=0.05), "released: the common noise stops at the column"
+        assert float(time.var()) == pytest.approx(16 * reached + 0.0064, rel=0.05), (
+            "released: the common noise stops at the column"
+        )
 
 
 def test_three_graphs_are_told():

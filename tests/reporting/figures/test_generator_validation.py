@@ -10,7 +10,9 @@ NAMES = ("kind", "size", "outcome")
 
 def rows(seed):
     stream = np.random.default_rng(seed)
-    return np.column_stack([stream.integers(1, 4, 500), stream.lognormal(0, 1, 500), stream.standard_normal(500)])
+    return np.column_stack(
+        [stream.integers(1, 4, 500), stream.lognormal(0, 1, 500), stream.standard_normal(500)]
+    )
 
 
 def test_every_variable_has_a_panel_and_bounds_are_marked():
@@ -20,7 +22,11 @@ def test_every_variable_has_a_panel_and_bounds_are_marked():
     assert [axes.get_title() for axes in shown] == list(NAMES)
     assert [len(axes.lines) for axes in shown] == [0, 0, 1]
     assert shown[2].lines[0].get_xdata()[0] == 0.5
-    assert sorted(text.get_text() for text in figure.legends[0].get_texts()) == ["desired below", "generated", "participants"]
+    assert sorted(text.get_text() for text in figure.legends[0].get_texts()) == [
+        "desired below",
+        "generated",
+        "participants",
+    ]
 
 
 def test_histograms_have_the_same_bins_and_area():

@@ -26,15 +26,21 @@ def test_edges_run_to_the_right_and_pass_no_box(seed):
     placed = layout(graph)
     for one, other in graph.edges:
         assert placed.column[one] < placed.column[other]
-        assert all((one, place) in placed.passing for place in range(placed.column[one] + 1, placed.column[other]))
+        assert all(
+            (one, place) in placed.passing for place in range(placed.column[one] + 1, placed.column[other])
+        )
     for clique in graph.cliques:
         assert len({placed.column[name] for name in clique}) == 1
-        assert all(placed.height[one] - placed.height[other] == pytest.approx(1) for one, other in pairwise(clique))
+        assert all(
+            placed.height[one] - placed.height[other] == pytest.approx(1) for one, other in pairwise(clique)
+        )
     for place in set(placed.column.values()):
         taken = [(placed.height[name], 0.5) for name in graph.names if placed.column[name] == place]
         taken += [(height, PASSING / 2) for (_, column), height in placed.passing.items() if column == place]
         taken.sort()
-        assert all(higher[0] - lower[0] >= lower[1] + higher[1] - 1e-9 for lower, higher in pairwise(taken)), "nothing overlaps"
+        assert all(
+            higher[0] - lower[0] >= lower[1] + higher[1] - 1e-9 for lower, higher in pairwise(taken)
+        ), "nothing overlaps"
 
 
 def test_tiers_stand_from_left_to_right():
@@ -43,7 +49,11 @@ def test_tiers_stand_from_left_to_right():
     assert [placed.column[name] for name in ("w", "rec", "con", "time", "rating")] == [0, 1, 1, 2, 3]
     assert layout(GRAPH).tiers == (("", 0, 3),)
     # A context variable without effects, and an outcome without causes, keep their tiers.
-    assert layout(RehearsalGraph.of({"b": ("a",), "x": (), "y": ()}), ("x",), ("y",)).tiers == (("X", 0, 0), ("Z", 1, 2), ("Y", 3, 3))
+    assert layout(RehearsalGraph.of({"b": ("a",), "x": (), "y": ()}), ("x",), ("y",)).tiers == (
+        ("X", 0, 0),
+        ("Z", 1, 2),
+        ("Y", 3, 3),
+    )
     with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
         layout(GRAPH, ("q",))
 
@@ -61,7 +71,9 @@ def test_every_edge_is_drawn_and_bidirectional_ones_differ():
     assert len(arrows(figure)) == len(GRAPH.edges) + 1
     assert [to_hex(patch.get_edgecolor()).upper() for patch in arrows(figure)].count(VERMILION) == 1
     assert {text.get_text() for text in figure.axes[0].texts} >= set(GRAPH.names)
-    assert len({round(patch.get_linewidth(), 2) for patch in boxes(figure)}) == 2, "what may be altered has a thicker frame"
+    assert len({round(patch.get_linewidth(), 2) for patch in boxes(figure)}) == 2, (
+        "what may be altered has a thicker frame"
+    )
 
 
 def test_an_arrow_beside_a_hidden_common_cause_is_drawn_with_it():
@@ -76,7 +88,9 @@ def test_an_alteration_graph_loses_the_arrows_into_what_is_altered():
     assert all(to_hex(patch.get_edgecolor()).upper() != VERMILION for patch in arrows(figure))
     assert [to_hex(patch.get_facecolor()).upper() for patch in boxes(figure)].count(SKY) == 1
     whole, altered = graph_figure(GRAPH, **PARTS), figure
-    assert [text.get_position() for text in whole.axes[0].texts] == [text.get_position() for text in altered.axes[0].texts], "nothing moves"
+    assert [text.get_position() for text in whole.axes[0].texts] == [
+        text.get_position() for text in altered.axes[0].texts
+    ], "nothing moves"
 
 
 def test_probable_edges_are_thicker():
@@ -100,7 +114,9 @@ def test_files_are_written_and_equal_each_time(tmp_path):
 def test_any_graph_can_be_drawn_with_any_roles(seed):
     graph = random_graph(seed, most=8)
     figure = graph_figure(graph, context=graph.names[-1:], outcomes=graph.names[:1], altered=graph.names[1:2])
-    assert len(arrows(figure)) == len(graph.altered(graph.names[1:2]).edges) + len(graph.altered(graph.names[1:2]).bidirected)
+    assert len(arrows(figure)) == len(graph.altered(graph.names[1:2]).edges) + len(
+        graph.altered(graph.names[1:2]).bidirected
+    )
 
 
 def test_unknown_variables_are_refused():

@@ -30,7 +30,8 @@ def test_no_grid_point_has_a_smaller_loss():
     found = search.descend(one, search.coarse(one).unsqueeze(0), None, torch.arange(4), 0.025, 50)[0]
     with torch.no_grad():
         grid = torch.linspace(-1, 1, 401, dtype=torch.float64).reshape(-1, 1, 1).expand(-1, 4, 1)
-        # Of the steps that improved the loss the one with most draws in the region is kept, hence the tolerance.
+        # Of the steps that improved the loss the one with most draws in the region is kept, hence the
+        # tolerance.
         assert (one(found) >= one(grid).amax(0) - 5e-3).all()
 
 
@@ -38,7 +39,11 @@ def test_actions_stay_in_the_box_where_the_centre_is_out_of_reach():
     world = chain(lower=30.0, upper=31.0)
     made = fit(FlowStructural(world.task), world.table(300))
     for decision in TanhDescent().many(CentreDistances(made, world.situations(3))):
-        setting = decision.alteration.values if decision.alteration is not None else torch.tensor(list(decision.trace["would_set"].values()))
+        setting = (
+            decision.alteration.values
+            if decision.alteration is not None
+            else torch.tensor(list(decision.trace["would_set"].values()))
+        )
         assert (setting.abs() <= 1).all()
         assert setting.abs().max() > 0.95
 
@@ -46,7 +51,10 @@ def test_actions_stay_in_the_box_where_the_centre_is_out_of_reach():
 def test_the_answer_does_not_depend_on_the_company():
     world = managing()
     made, situations = fit(FlowStructural(world.task), world.table(300)), world.situations(4)
-    together, alone = (TanhDescent(steps=40).many(CentreDistances(made, some, precision=64)) for some in (situations, situations[2:3]))
+    together, alone = (
+        TanhDescent(steps=40).many(CentreDistances(made, some, precision=64))
+        for some in (situations, situations[2:3])
+    )
     assert torch.allclose(together[2].alteration.values, alone[0].alteration.values, atol=1e-6)
 
 

@@ -18,7 +18,10 @@ def test_one_variable_alone_has_an_interval():
     assert budget.reach("other") == (-3.0, 3.0)
 
 
-@pytest.mark.parametrize("plain", [{"limit": -1.0}, {"limit": 1.0, "costs": {"a": -2.0}}, {"costs": {}}, {"limit": 1.0, "price": {}}])
+@pytest.mark.parametrize(
+    "plain",
+    [{"limit": -1.0}, {"limit": 1.0, "costs": {"a": -2.0}}, {"costs": {}}, {"limit": 1.0, "price": {}}],
+)
 def test_budgets_without_sense_are_refused(plain):
     with pytest.raises(ValueError, match="limit"):
         AlterationBudget.of(plain)

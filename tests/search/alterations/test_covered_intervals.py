@@ -10,7 +10,9 @@ GRID = torch.arange(-7, 7.01, 0.25, dtype=torch.float64)
 
 
 def cover(pairs):
-    left, right = (torch.tensor([float(pair[side]) for pair in pairs], dtype=torch.float64) for side in (0, 1))
+    left, right = (
+        torch.tensor([float(pair[side]) for pair in pairs], dtype=torch.float64) for side in (0, 1)
+    )
     return Cover.of(left, right)
 
 
@@ -21,9 +23,16 @@ def inside(pieces, points=GRID):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ENDS, st.integers(1, 6))
 def test_covered_points_are_those_that_counting_finds(pairs, least):
-    # Whole ends: the count changes at whole numbers only, quarters see everything; coinciding ends are frequent.
+    # Whole ends: the count changes at whole numbers only, quarters see everything; coinciding ends are
+    # frequent.
     pieces = cover(pairs).at_least(least)
-    counts = torch.stack([sum(((low <= GRID) & (high >= GRID)).long() for low, high in pairs) if pairs else torch.zeros(len(GRID))])[0]
+    counts = torch.stack(
+        [
+            sum(((low <= GRID) & (high >= GRID)).long() for low, high in pairs)
+            if pairs
+            else torch.zeros(len(GRID))
+        ]
+    )[0]
     assert torch.equal(inside(pieces), counts >= least)
     assert (pieces[:, 0] <= pieces[:, 1]).all()
     assert (pieces[1:, 0] > pieces[:-1, 1]).all()

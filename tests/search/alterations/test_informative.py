@@ -7,12 +7,15 @@ from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
 from tests.toys.toy_posteriors import Toy, toy_situations
 
-# Information grows with |z|: the most informative qualifying z is the end of the interval that lies further from 0.
+# Information grows with |z|: the most informative qualifying z is the end of the interval that lies further
+# from 0.
 TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
 
 
 def asked(toy=TOY, **settings):
-    (decision,) = Informative(**{"probes": 4, "iterations": 3, **settings}).many(SuccessProbabilities(toy, toy_situations(1), 5000, 5000, 4000, 400, "sampled"))
+    (decision,) = Informative(**{"probes": 4, "iterations": 3, **settings}).many(
+        SuccessProbabilities(toy, toy_situations(1), 5000, 5000, 4000, 400, "sampled")
+    )
     return decision
 
 
@@ -53,11 +56,16 @@ def test_what_nothing_reaches_is_refused_and_says_how_far_one_gets():
 
 
 def test_fallbacks_drop_the_constraint_or_take_what_is_most_probable():
-    dropped, likeliest = asked(tau=0.999, fallback="drop", declines=False), asked(tau=0.999, fallback="most_probable")
+    dropped, likeliest = (
+        asked(tau=0.999, fallback="drop", declines=False),
+        asked(tau=0.999, fallback="most_probable"),
+    )
     assert abs(float(dropped.alteration.values[0])) == 3.0
     assert "dropped" in dropped.trace["dropped"]
     assert float(likeliest.alteration.values[0]) == pytest.approx(1.5, abs=0.3)
-    assert likeliest.estimate.point == pytest.approx(max(TOY.success(z) for z in np.linspace(-3, 3, 301)), abs=0.03)
+    assert likeliest.estimate.point == pytest.approx(
+        max(TOY.success(z) for z in np.linspace(-3, 3, 301)), abs=0.03
+    )
 
 
 def test_a_budget_bounds_what_is_spent():
@@ -97,7 +105,9 @@ def test_sets_of_one_and_of_several_variables_compete(posterior):
         assert decision.estimate.point > 0.6 - 0.05
         # No qualifying point of any pool teaches more by much.
         most = max(
-            float(one.information.at(index, each.points).max()) for one, each in zip(objective.counts(), found.values(), strict=True) if len(each.points)
+            float(one.information.at(index, each.points).max())
+            for one, each in zip(objective.counts(), found.values(), strict=True)
+            if len(each.points)
         )
         assert decision.value == pytest.approx(most, abs=0.1)
     assert any(decision.trace["qualifying"] for decision in decisions)
@@ -106,13 +116,26 @@ def test_sets_of_one_and_of_several_variables_compete(posterior):
 def test_a_situation_does_not_depend_on_the_others(posterior):
     world, made = posterior
     search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20, seconds=100.0)
-    together, alone = (search.many(SuccessProbabilities(made, some, 800, 800, 200, 100)) for some in (world.situations(2), world.situations(2)[1:]))
+    together, alone = (
+        search.many(SuccessProbabilities(made, some, 800, 800, 200, 100))
+        for some in (world.situations(2), world.situations(2)[1:])
+    )
     assert together[1].trace["altered"] == alone[0].trace["altered"]
     assert together[1].value == pytest.approx(alone[0].value, abs=1e-6)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"tau": 0.0}, {"tau": 1.2}, {"fallback": "hope"}, {"acquisition": "luck"}, {"pool": 0}, {"iterations": -1}, {"kappa": -1.0}, {"seconds": 0.0}]
+    "wrong",
+    [
+        {"tau": 0.0},
+        {"tau": 1.2},
+        {"fallback": "hope"},
+        {"acquisition": "luck"},
+        {"pool": 0},
+        {"iterations": -1},
+        {"kappa": -1.0},
+        {"seconds": 0.0},
+    ],
 )
 def test_settings_without_sense_are_refused(wrong):
     with pytest.raises(ValueError, match="expected"):

@@ -14,7 +14,11 @@ def tiny(seed, count, faces, width, situations=3):
     stream = torch.Generator().manual_seed(seed)
     gains = torch.randint(-2, 3, (count, faces, width), generator=stream).double()
     room = torch.randint(-3, 4, (count, situations, faces), generator=stream).double()
-    return Scenarios(gains, room), torch.full((situations, width), -2.0, dtype=torch.float64), torch.full((situations, width), 2.0, dtype=torch.float64)
+    return (
+        Scenarios(gains, room),
+        torch.full((situations, width), -2.0, dtype=torch.float64),
+        torch.full((situations, width), 2.0, dtype=torch.float64),
+    )
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -30,14 +34,21 @@ def test_a_sweep_finds_what_trying_everything_finds(seed, count, faces):
 
 
 def test_the_middle_of_the_piece_is_taken():
-    left, right = (torch.tensor(values, dtype=torch.float64).unsqueeze(-1) for values in ([0.0, 1.0, 1.5, 4.0], [2.0, 3.0, 2.5, 5.0]))
-    point, count = most_covered(left, right, torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64))
+    left, right = (
+        torch.tensor(values, dtype=torch.float64).unsqueeze(-1)
+        for values in ([0.0, 1.0, 1.5, 4.0], [2.0, 3.0, 2.5, 5.0])
+    )
+    point, count = most_covered(
+        left, right, torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64)
+    )
     assert (point.item(), count.item()) == (1.75, 3)
 
 
 def test_without_any_interval_the_middle_of_the_box_is_given():
     one, other = torch.full((3, 1), 5.0, dtype=torch.float64), torch.full((3, 1), 4.0, dtype=torch.float64)
-    point, count = most_covered(one, other, torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64))
+    point, count = most_covered(
+        one, other, torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64)
+    )
     assert (point.item(), count.item()) == (4.5, 0)
 
 
@@ -45,7 +56,9 @@ def test_without_any_interval_the_middle_of_the_box_is_given():
 @given(st.integers(0, 10**6))
 def test_lines_never_lose_and_stay_in_the_box(seed):
     scenarios, lower, upper = tiny(seed, 15, 2, 3)
-    starts = torch.randn(4, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).clamp(-2, 2)
+    starts = torch.randn(4, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).clamp(
+        -2, 2
+    )
     found, counts = line_sweeps(scenarios, lower, upper, starts, 4)
     assert (counts >= scenarios.desired(starts).sum(-2)).all()
     assert (found.abs() <= 2).all()
@@ -55,10 +68,15 @@ def test_decisions_reach_the_optimum_of_linear_worlds():
     world = managing()
     made, situations = fit(LinearStructural(world.task, 3000), world.table(1000)), world.situations(6)
     decisions = IntervalSweep().many(ScenarioCounts(made, situations, 2000, 800, 200))
-    reached = [world.success(s, dict(zip(d.alteration.names, d.alteration.values.tolist(), strict=True))) for s, d in zip(situations, decisions, strict=True)]
+    reached = [
+        world.success(s, dict(zip(d.alteration.names, d.alteration.values.tolist(), strict=True)))
+        for s, d in zip(situations, decisions, strict=True)
+    ]
     assert sum(reached) / 6 > 0.96  # the optimum is .973
     single = chain()
-    objective = ScenarioCounts(fit(LinearStructural(single.task, 600), single.table(1000)), single.situations(5), 400, 150, 50)
+    objective = ScenarioCounts(
+        fit(LinearStructural(single.task, 600), single.table(1000)), single.situations(5), 400, 150, 50
+    )
     assert {len(each.alteration.names) for each in IntervalSweep().many(objective)} <= {1, 2}
 
 

@@ -15,7 +15,9 @@ BOX = -torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
 def drawn(seed, count=300, faces=3):
     """Scenarios of two variables whose rows go through the box."""
     stream = torch.Generator().manual_seed(seed)
-    gains = torch.randn(1, faces, 2, dtype=torch.float64, generator=stream) + 0.2 * torch.randn(count, faces, 2, dtype=torch.float64, generator=stream)
+    gains = torch.randn(1, faces, 2, dtype=torch.float64, generator=stream) + 0.2 * torch.randn(
+        count, faces, 2, dtype=torch.float64, generator=stream
+    )
     return Scenarios(gains, 0.3 + 0.4 * torch.randn(count, 1, faces, dtype=torch.float64, generator=stream))
 
 
@@ -28,13 +30,19 @@ def test_the_relaxation_is_climbed_to_its_top(seed):
     def loss(z):
         return -norm.logcdf((room - gains @ z) / spread).sum()
 
-    best = min(minimize(loss, start, bounds=[(-1, 1)] * 2, method="L-BFGS-B").fun for start in ([0.0, 0.0], [0.5, -0.5], [-0.5, 0.5]))
+    best = min(
+        minimize(loss, start, bounds=[(-1, 1)] * 2, method="L-BFGS-B").fun
+        for start in ([0.0, 0.0], [0.5, -0.5], [-0.5, 0.5])
+    )
     assert loss(relaxed(scenarios, *BOX).numpy()) == pytest.approx(best, abs=2e-3)
 
 
 def test_programs_that_drop_what_others_satisfied_give_different_answers():
     # Two groups that no point satisfies together: the second program answers for what the first left.
-    left = Scenarios(torch.tensor([[[1.0, 0.0]]], dtype=torch.float64).expand(60, 1, 2), torch.full((60, 1, 1), -0.5, dtype=torch.float64))
+    left = Scenarios(
+        torch.tensor([[[1.0, 0.0]]], dtype=torch.float64).expand(60, 1, 2),
+        torch.full((60, 1, 1), -0.5, dtype=torch.float64),
+    )
     right = Scenarios(-left.gains[:50], left.room[:50])
     whole = Scenarios(torch.cat([left.gains, right.gains]), torch.cat([left.room, right.room]))
     begin = torch.zeros(2, dtype=torch.float64)
@@ -61,4 +69,6 @@ def test_every_candidate_qualifies_by_both_samples_and_they_reach_to_the_border(
 
 
 def test_nothing_that_falls_short_is_given(objective):
-    assert joint_candidates(objective, 0, 0.9999, programs=1, scenarios=20, nodes=10, seconds=100.0).shape == (0, 2)
+    assert joint_candidates(
+        objective, 0, 0.9999, programs=1, scenarios=20, nodes=10, seconds=100.0
+    ).shape == (0, 2)

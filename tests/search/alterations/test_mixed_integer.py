@@ -20,7 +20,16 @@ def enumerated(gains, room, lower, upper):
         for some in combinations(range(len(gains)), size):
             rows = np.concatenate([gains[i] for i in some])
             bounds = list(zip(lower, upper, strict=True))
-            if linprog(np.zeros(len(lower)), A_ub=rows, b_ub=np.concatenate([room[i] for i in some]), bounds=bounds, method="highs").status == 0:
+            if (
+                linprog(
+                    np.zeros(len(lower)),
+                    A_ub=rows,
+                    b_ub=np.concatenate([room[i] for i in some]),
+                    bounds=bounds,
+                    method="highs",
+                ).status
+                == 0
+            ):
                 return size
     return 0
 
@@ -66,7 +75,9 @@ def test_it_is_never_worse_than_the_sweeps_alone():
 
 def test_one_variable_needs_no_program():
     world = chain()
-    objective = ScenarioCounts(fit(LinearStructural(world.task, 300), world.table(300)), world.situations(2), 200, 50, 50)
+    objective = ScenarioCounts(
+        fit(LinearStructural(world.task, 300), world.table(300)), world.situations(2), 200, 50, 50
+    )
     one, facts = MixedInteger().best(objective.counts()[0])
     assert one.shape == (2, 1)
     assert facts == [{}, {}]

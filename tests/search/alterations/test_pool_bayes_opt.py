@@ -5,7 +5,9 @@ from rehearsal_torch.search.alterations.pool_bayes_opt import explored
 
 GRID = torch.linspace(-2, 3, 81, dtype=torch.float64)
 PEAKS = torch.tensor([-1.4, 0.3, 2.2], dtype=torch.float64)
-POOLS = torch.stack([GRID[torch.randperm(81, generator=torch.Generator().manual_seed(row))] for row in range(3)]).unsqueeze(-1)
+POOLS = torch.stack(
+    [GRID[torch.randperm(81, generator=torch.Generator().manual_seed(row))] for row in range(3)]
+).unsqueeze(-1)
 ALL = torch.ones(3, 81, dtype=torch.bool)
 
 
@@ -51,5 +53,12 @@ def test_a_function_that_does_not_vary_is_no_trouble():
 
 def test_several_dimensions():
     pools = torch.rand(2, 200, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    result = explored(lambda points: -(points - 0.6).square().sum(-1), pools, torch.ones(2, 200, dtype=torch.bool), 6, 10, "log_ei")
+    result = explored(
+        lambda points: -(points - 0.6).square().sum(-1),
+        pools,
+        torch.ones(2, 200, dtype=torch.bool),
+        6,
+        10,
+        "log_ei",
+    )
     assert (result.values.amax(1) > -0.01).all()

@@ -11,7 +11,8 @@ WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
 
 
 class Function(AlterationObjective):
-    """f(actions, shift), the shift being the situation's; starts are a grid, and every action that is looked at must be feasible."""
+    """f(actions, shift), the shift being the situation's; starts are a grid, and every action that is looked
+    at must be feasible."""
 
     def __init__(self, situations, names, function, doubt=None):
         super().__init__(situations, names)
@@ -39,11 +40,16 @@ class Functions(Alternatives):
 
 
 def cases(*shifts, box=WIDE):
-    return [Foresight(str(index), {"x": torch.tensor(shift, dtype=torch.float64)}, box) for index, shift in enumerate(shifts)]
+    return [
+        Foresight(str(index), {"x": torch.tensor(shift, dtype=torch.float64)}, box)
+        for index, shift in enumerate(shifts)
+    ]
 
 
 def alternatives(situations, **functions):
-    return Functions(situations, [Function(situations, tuple(names), function) for names, function in functions.items()])
+    return Functions(
+        situations, [Function(situations, tuple(names), function) for names, function in functions.items()]
+    )
 
 
 def bowl(actions, shift):
@@ -55,7 +61,9 @@ def bowl(actions, shift):
 def hills(actions, shift):
     """Three hills, the highest at 1.2 + shift."""
     a = actions[..., 0] - shift
-    return sum(height * (-((a - place) ** 2) / 0.05).exp() for height, place in ((0.6, -1.0), (0.8, 0.2), (1.0, 1.2)))
+    return sum(
+        height * (-((a - place) ** 2) / 0.05).exp() for height, place in ((0.6, -1.0), (0.8, 0.2), (1.0, 1.2))
+    )
 
 
 def values(decisions):
@@ -65,11 +73,15 @@ def values(decisions):
 @pytest.mark.parametrize("single", [True, False])
 def test_a_concave_function_is_climbed_to_its_top_inside_or_at_the_edge(single):
     situations = cases(0.3, -0.7, 1.9, 5.0, -4.0)
-    found = values(ProjectedAscent(starts=3, steps=200, single=single).many(alternatives(situations, ab=bowl)))
+    found = values(
+        ProjectedAscent(starts=3, steps=200, single=single).many(alternatives(situations, ab=bowl))
+    )
     shift = torch.tensor([0.3, -0.7, 1.9, 5.0, -4.0], dtype=torch.float64)
     wanted = torch.stack([shift.clamp(-2, 2), shift.clamp(-1, 3)], -1)
     assert torch.allclose(found, wanted, atol=0.01)
-    assert ((found >= torch.tensor([-2, -1])) & (found <= torch.tensor([2, 3]))).all(), "not by a rounding error outside"
+    assert ((found >= torch.tensor([-2, -1])) & (found <= torch.tensor([2, 3]))).all(), (
+        "not by a rounding error outside"
+    )
 
 
 def test_with_starts_enough_the_highest_hill_is_found():
@@ -117,7 +129,9 @@ def test_the_answer_does_not_depend_on_the_batch(rate):
     whole = values(search.many(alternatives(cases(*shifts), ab=bowl)))
     alone = torch.cat([values(search.many(alternatives(cases(shift), ab=bowl))) for shift in shifts])
     assert torch.allclose(whole, alone, atol=1e-4)
-    assert torch.equal(whole, values(search.many(alternatives(cases(*shifts), ab=bowl)))), "nothing is drawn at random"
+    assert torch.equal(whole, values(search.many(alternatives(cases(*shifts), ab=bowl)))), (
+        "nothing is drawn at random"
+    )
 
 
 def test_units_do_not_matter():
@@ -125,13 +139,22 @@ def test_units_do_not_matter():
     scale = torch.tensor([1e-3, 1e4], dtype=torch.float64)
     search = ProjectedAscent(starts=3, steps=200, single=False)
     one = values(search.many(alternatives(cases(0.3), ab=bowl)))
-    other = values(search.many(alternatives(cases(0.3, box=narrow), ab=lambda actions, shift: bowl(actions / scale.to(actions), shift))))
+    other = values(
+        search.many(
+            alternatives(
+                cases(0.3, box=narrow), ab=lambda actions, shift: bowl(actions / scale.to(actions), shift)
+            )
+        )
+    )
     assert torch.allclose(other / scale, one, atol=0.01)
 
 
 def test_the_better_set_is_chosen_for_each_situation():
     situations = cases(-1.0, 1.0)
-    either = {"a": lambda actions, shift: -actions[..., 0].square() + shift, "b": lambda actions, shift: -actions[..., 0].square() - shift}
+    either = {
+        "a": lambda actions, shift: -actions[..., 0].square() + shift,
+        "b": lambda actions, shift: -actions[..., 0].square() - shift,
+    }
     decisions = ProjectedAscent(starts=4).many(alternatives(situations, **either))
     assert [each.alteration.names for each in decisions] == [("b",), ("a",)]
     assert [each.trace["altered"] for each in decisions] == [["b"], ["a"]]
@@ -144,17 +167,23 @@ def test_what_the_ascent_finds_is_judged_with_the_objectives_caution():
     situations = cases(0.0)
     doubtful = Function(situations, ("a",), hills, doubt=lambda actions: 10 * (actions[..., 0] > 0.7))
     decision = ProjectedAscent(starts=15)(Functions(situations, [doubtful]))
-    assert float(decision.alteration.values) == pytest.approx(0.2, abs=0.01), "the highest hill is too doubtful"
+    assert float(decision.alteration.values) == pytest.approx(0.2, abs=0.01), (
+        "the highest hill is too doubtful"
+    )
 
 
 def test_a_flat_function_and_a_box_of_one_point_are_no_trouble():
     flat = ProjectedAscent(starts=3)(alternatives(cases(0.0), a=lambda actions, shift: 0 * actions[..., 0]))
     assert flat.value == 0
-    shut = ProjectedAscent(starts=3)(alternatives(cases(0.0, box={"a": (0.5, 0.5), "b": (-1.0, 3.0)}), ab=bowl))
+    shut = ProjectedAscent(starts=3)(
+        alternatives(cases(0.0, box={"a": (0.5, 0.5), "b": (-1.0, 3.0)}), ab=bowl)
+    )
     assert shut.alteration.values.tolist() == pytest.approx([0.5, 0.0], abs=0.01)
 
 
-@pytest.mark.parametrize("settings", [{"starts": 0}, {"steps": 0}, {"together": 0}, {"rate": 0.0}, {"rate": -1.0}])
+@pytest.mark.parametrize(
+    "settings", [{"starts": 0}, {"steps": 0}, {"together": 0}, {"rate": 0.0}, {"rate": -1.0}]
+)
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match="expected positive numbers"):
         ProjectedAscent(**settings)

@@ -20,18 +20,32 @@ from tests.toys.linear_truth import chain, managing
 def random_objective(seed, width, outcomes, skew):
     """Random effects, bases, noise, box and region in three situations."""
     stream = np.random.default_rng(seed)
-    normals = np.vstack([np.eye(outcomes), -np.eye(outcomes), *([stream.normal(size=(1, outcomes))] if skew else [])])
-    region = Polytope(tuple(f"y{i}" for i in range(outcomes)), torch.from_numpy(normals), torch.from_numpy(stream.uniform(0.3, 2, len(normals))))
+    normals = np.vstack(
+        [np.eye(outcomes), -np.eye(outcomes), *([stream.normal(size=(1, outcomes))] if skew else [])]
+    )
+    region = Polytope(
+        tuple(f"y{i}" for i in range(outcomes)),
+        torch.from_numpy(normals),
+        torch.from_numpy(stream.uniform(0.3, 2, len(normals))),
+    )
     root = stream.normal(size=(outcomes, outcomes)) * 0.5 + np.eye(outcomes)
     root = root if skew else np.eye(outcomes)
     t = torch.from_numpy
     response = AffineResponse(
-        t(stream.normal(size=(outcomes, 2))), t(stream.normal(size=(outcomes, width))), t(stream.normal(size=outcomes)), t(root), t(root @ root.T)
+        t(stream.normal(size=(outcomes, 2))),
+        t(stream.normal(size=(outcomes, width))),
+        t(stream.normal(size=outcomes)),
+        t(root),
+        t(root @ root.T),
     )
     contexts = t(stream.normal(size=(3, 2)) * 2)
-    feasible = {f"a{i}": (float(-stream.uniform(0.2, 2)), float(stream.uniform(0.2, 2))) for i in range(width)}
+    feasible = {
+        f"a{i}": (float(-stream.uniform(0.2, 2)), float(stream.uniform(0.2, 2))) for i in range(width)
+    }
     situations = [Foresight(str(i), {}, feasible) for i in range(3)]
-    return SuccessObjective(situations, tuple(feasible), contexts, region, torch.zeros(outcomes).double(), response, None, None)
+    return SuccessObjective(
+        situations, tuple(feasible), contexts, region, torch.zeros(outcomes).double(), response, None, None
+    )
 
 
 def by_scipy(objective, index):
@@ -42,7 +56,17 @@ def by_scipy(objective, index):
 
     bounds = list(zip(objective.lower[index].tolist(), objective.upper[index].tolist(), strict=True))
     starts = [objective.starts(3)[s][index].numpy() for s in range(3)]
-    found = [minimize(function, start, jac=True, bounds=bounds, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500}) for start in starts]
+    found = [
+        minimize(
+            function,
+            start,
+            jac=True,
+            bounds=bounds,
+            method="L-BFGS-B",
+            options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500},
+        )
+        for start in starts
+    ]
     return -min(each.fun for each in found)
 
 
@@ -65,9 +89,9 @@ def test_one_outcome_has_a_closed_form(seed, width):
     search = ProjectionNewton()
     closed, climbed = search.best(objective), search.climb(objective, objective.starts(1)[0])
     assert torch.allclose(objective(closed), objective(climbed), atol=1e-9)
-    several = objective.lower + torch.rand(2000, 1, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * (
-        objective.upper - objective.lower
-    )
+    several = objective.lower + torch.rand(
+        2000, 1, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ) * (objective.upper - objective.lower)
     assert (objective(several) <= objective(closed) + 1e-12).all()
 
 
@@ -79,23 +103,41 @@ def test_three_outcomes_are_climbed_too():
 
 
 def test_an_answer_does_not_depend_on_its_company_nor_on_the_start():
-    world = managing(Polytope(("profit", "customers"), torch.tensor([[-1.0, 0], [0, -1.0], [1.0, 1.0]]), torch.tensor([-0.2, -0.3, 2.0])))
+    world = managing(
+        Polytope(
+            ("profit", "customers"),
+            torch.tensor([[-1.0, 0], [0, -1.0], [1.0, 1.0]]),
+            torch.tensor([-0.2, -0.3, 2.0]),
+        )
+    )
     surrogate = fit(LinearStructural(world.task), world.table(200))
     situations = world.situations(40)
-    whole, (alone,) = ProjectionNewton().many(GaussianSuccess(surrogate, situations)), ProjectionNewton().many(GaussianSuccess(surrogate, situations[7:8]))
+    whole, (alone,) = (
+        ProjectionNewton().many(GaussianSuccess(surrogate, situations)),
+        ProjectionNewton().many(GaussianSuccess(surrogate, situations[7:8])),
+    )
     assert torch.allclose(whole[7].alteration.values, alone.alteration.values, atol=1e-6)
     (one,) = GaussianSuccess(surrogate, situations).successes()
     for start in one.starts(6):
-        assert torch.allclose(one(ProjectionNewton().climb(one, start)), one(ProjectionNewton().best(one)), atol=1e-9)
+        assert torch.allclose(
+            one(ProjectionNewton().climb(one, start)), one(ProjectionNewton().best(one)), atol=1e-9
+        )
 
 
 def test_the_closed_form_takes_the_nearest_reachable_mean():
-    effect, lower, upper = torch.tensor([2.0, -1.0]).double(), torch.tensor([[-1.0, -1.0]]).double(), torch.tensor([[1.0, 3.0]]).double()
+    effect, lower, upper = (
+        torch.tensor([2.0, -1.0]).double(),
+        torch.tensor([[-1.0, -1.0]]).double(),
+        torch.tensor([[1.0, 3.0]]).double(),
+    )
     base = torch.tensor([0.5]).double()
     for target, mean in ((1.0, 1.0), (100.0, 3.5), (-100.0, -4.5), (torch.inf, 3.5), (-torch.inf, -4.5)):
         found = centred(base, effect, lower, upper, torch.tensor(target).double())
         assert float(base + found @ effect) == pytest.approx(mean)
-    assert torch.allclose(centred(base, torch.zeros(2).double(), lower, upper, torch.tensor(1.0).double()), torch.tensor([[0.0, 1.0]]).double())
+    assert torch.allclose(
+        centred(base, torch.zeros(2).double(), lower, upper, torch.tensor(1.0).double()),
+        torch.tensor([[0.0, 1.0]]).double(),
+    )
 
 
 def exact(world, candidates):
@@ -104,15 +146,25 @@ def exact(world, candidates):
     for equation in truth.equations:
         mechanism = truth.mechanism(equation)
         place = [world.names.index(name) for name in equation.members]
-        weights = [[world.coefficients.get(name, {}).get(parent, 0.0) for name in equation.members] for parent in equation.parents]
-        mechanism.weights = torch.tensor(weights, dtype=torch.float64).reshape(len(equation.parents), len(equation.members))
-        mechanism.intercept = torch.tensor([world.intercepts.get(name, 0.0) for name in equation.members]).double()
+        weights = [
+            [world.coefficients.get(name, {}).get(parent, 0.0) for name in equation.members]
+            for parent in equation.parents
+        ]
+        mechanism.weights = torch.tensor(weights, dtype=torch.float64).reshape(
+            len(equation.parents), len(equation.members)
+        )
+        mechanism.intercept = torch.tensor(
+            [world.intercepts.get(name, 0.0) for name in equation.members]
+        ).double()
         mechanism.covariance = torch.from_numpy(world.covariance[np.ix_(place, place)])
     truth.draws = 0
     truth.contexts.values = torch.zeros(1, len(world.task.context)).double()
     found = []
     for one in GaussianSuccess(truth, candidates).successes():
-        sides = [torch.linspace(low, high, 241 if len(one.names) == 2 else 2001).double() for low, high in zip(one.lower[0], one.upper[0], strict=True)]
+        sides = [
+            torch.linspace(low, high, 241 if len(one.names) == 2 else 2001).double()
+            for low, high in zip(one.lower[0], one.upper[0], strict=True)
+        ]
         grid = torch.cartesian_prod(*sides).reshape(-1, 1, len(one.names))
         found.append((one, one(grid).amax(0).exp()))
     return found
@@ -125,7 +177,9 @@ def test_a_linear_world_is_solved_to_within_half_a_percent(world):
     oracle = torch.stack([best for _, best in truth]).amax(0)
     reached = []
     for seed in range(3):
-        decisions = ProjectionNewton().many(GaussianSuccess(fit(LinearStructural(world.task), world.table(1000, seed)), situations))
+        decisions = ProjectionNewton().many(
+            GaussianSuccess(fit(LinearStructural(world.task), world.table(1000, seed)), situations)
+        )
         by_set = {one.names: one for one, _ in truth}
         for index, decision in enumerate(decisions):
             one = by_set[decision.alteration.names]

@@ -41,7 +41,10 @@ def test_how_far_a_set_stays_from_tau_is_told(one):
 
 def test_points_are_taken_furthest_first():
     points = torch.tensor([[0.0, 0.0], [0.1, 0.0], [1.0, 0.0], [0.0, 50.0]], dtype=torch.float64)
-    begin, width = torch.tensor([[0.0, 0.0]], dtype=torch.float64), torch.tensor([1.0, 100.0], dtype=torch.float64)
+    begin, width = (
+        torch.tensor([[0.0, 0.0]], dtype=torch.float64),
+        torch.tensor([1.0, 100.0], dtype=torch.float64),
+    )
     assert apart(points, begin, 2, width).tolist() == [[1.0, 0.0], [0.0, 50.0]]
     assert sorted(apart(points, begin, 9, width).tolist()) == sorted(points.tolist())
     assert apart(points[:0], begin, 3, width).shape == (0, 2)

@@ -16,18 +16,33 @@ def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggera
     for seed in range(20):
         model = fit(LinearStructural(world.task), world.table(15, seed))
         for predictive in (True, False):
-            for situation, decision in zip(situations, ProjectionNewton(predictive=predictive).many(GaussianSuccess(model, situations)), strict=True):
-                set_ = {} if decision.alteration is None else dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+            for situation, decision in zip(
+                situations,
+                ProjectionNewton(predictive=predictive).many(GaussianSuccess(model, situations)),
+                strict=True,
+            ):
+                set_ = (
+                    {}
+                    if decision.alteration is None
+                    else dict(
+                        zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True)
+                    )
+                )
                 reached[predictive].append(world.success(situation, set_, 2000))
                 said[predictive].append(np.exp(decision.value))
     assert np.mean(reached[True]) >= np.mean(reached[False]) - 0.005
-    assert abs(np.mean(said[True]) - np.mean(reached[True])) < abs(np.mean(said[False]) - np.mean(reached[False]))
+    assert abs(np.mean(said[True]) - np.mean(reached[True])) < abs(
+        np.mean(said[False]) - np.mean(reached[False])
+    )
 
 
 def test_without_draws_both_are_the_plug_in_choice():
     world = chain()
     model = fit(LinearStructural(world.task, draws=0), world.table(50))
-    one, other = (ProjectionNewton(predictive=flag).many(GaussianSuccess(model, world.situations(5))) for flag in (True, False))
+    one, other = (
+        ProjectionNewton(predictive=flag).many(GaussianSuccess(model, world.situations(5)))
+        for flag in (True, False)
+    )
     for mine, theirs in zip(one, other, strict=True):
         assert mine.value == theirs.value
         assert torch.equal(mine.alteration.values, theirs.alteration.values)

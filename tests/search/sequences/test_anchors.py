@@ -5,7 +5,12 @@ import torch
 
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
-from rehearsal_torch.search.sequences.lipschitz_bound import FacilityLocation, MonteCarlo, farthest_points, value_constants
+from rehearsal_torch.search.sequences.lipschitz_bound import (
+    FacilityLocation,
+    MonteCarlo,
+    farthest_points,
+    value_constants,
+)
 from tests.toys.episodes import equation_episode, transition_episode, transition_model
 
 
@@ -30,9 +35,16 @@ def test_sampled_anchors_are_reachable_and_start_with_the_observed_state(weights
             break
         ahead: dict[int, torch.Tensor] = {}
         for spent, here in layer.items():
-            ahead[spent] = torch.cat([ahead.get(spent, start[:0]), objective.course.step(here, time, objective.observed[time])])
+            ahead[spent] = torch.cat(
+                [ahead.get(spent, start[:0]), objective.course.step(here, time, objective.observed[time])]
+            )
             if spent < 2:
-                ahead[spent + 1] = torch.cat([ahead.get(spent + 1, start[:0]), objective.course.branch(here, time, objective.alternatives(time)).flatten(0, 1)])
+                ahead[spent + 1] = torch.cat(
+                    [
+                        ahead.get(spent + 1, start[:0]),
+                        objective.course.branch(here, time, objective.alternatives(time)).flatten(0, 1),
+                    ]
+                )
         layer = ahead
 
 
@@ -61,7 +73,10 @@ def test_lipschitz_weights_prefer_early_steps() -> None:
 
 def test_draws_belong_to_the_episode_and_the_seed() -> None:
     def sizes(identity: int, seed: int) -> list[list[float]]:
-        return [states.tolist() for states in made(transition_episode(identity, 6, 3, levels=5), MonteCarlo(5, seed=seed))]
+        return [
+            states.tolist()
+            for states in made(transition_episode(identity, 6, 3, levels=5), MonteCarlo(5, seed=seed))
+        ]
 
     assert sizes(0, 0) == sizes(0, 0)
     assert sizes(0, 0) != sizes(0, 1)
@@ -89,7 +104,9 @@ def test_farthest_points_cover_within_twice_any_choice() -> None:
 def test_facilities_come_from_a_tensor_or_a_table() -> None:
     objective = transition_episode(0)
     episodes = [transition_episode(seed, 6).situation.episode for seed in range(5)]
-    table = transitions([Episode(str(index), episode.names, episode.values) for index, episode in enumerate(episodes)])
+    table = transitions(
+        [Episode(str(index), episode.names, episode.values) for index, episode in enumerate(episodes)]
+    )
     pool = torch.cat([transition_model(0).course(episode).states[:-1] for episode in episodes])
     by_table, by_tensor = (made(objective, FacilityLocation(source, 7))[2] for source in (table, pool))
     assert by_table.shape == (7, 2)

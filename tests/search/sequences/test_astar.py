@@ -21,9 +21,18 @@ def test_a_node_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...], pu
     finished = AStar.published(MonteCarlo(20)) if published else AStar(MonteCarlo(20), batch=16)
     needed = finished(objective).trace["expanded"]
     for limit in (1, 5, 40):
-        search = AStar.published(MonteCarlo(20), node_limit=limit) if published else AStar(MonteCarlo(20), batch=16, node_limit=limit)
+        search = (
+            AStar.published(MonteCarlo(20), node_limit=limit)
+            if published
+            else AStar(MonteCarlo(20), batch=16, node_limit=limit)
+        )
         decision = search(objective)
-        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+        assert (
+            objective.outcome()
+            <= decision.value
+            <= best + 1e-9
+            <= decision.value + decision.trace["gap"] + 1e-8
+        )
         assert decision.trace["expanded"] <= limit
         assert decision.trace["proven"] == (needed <= limit)
         assert ("node_limit" in decision.reason) == (needed > limit)
@@ -33,26 +42,41 @@ def test_a_node_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...], pu
 def test_a_time_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...]) -> None:
     objective = transition_episode(*arguments)
     best = Exhaustive()(objective).value
-    for search in (AStar(time_limit_s=0.0), AStar(time_limit_s=0.0, incumbent=False), AStar.published(time_limit_s=0.0)):
+    for search in (
+        AStar(time_limit_s=0.0),
+        AStar(time_limit_s=0.0, incumbent=False),
+        AStar.published(time_limit_s=0.0),
+    ):
         decision = search(objective)
-        assert objective.outcome() <= decision.value <= best + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+        assert (
+            objective.outcome()
+            <= decision.value
+            <= best + 1e-9
+            <= decision.value + decision.trace["gap"] + 1e-8
+        )
         assert not decision.trace["proven"]
         assert "time_limit_s=0.0" in decision.reason
 
 
 def test_the_gap_shrinks_with_the_nodes() -> None:
     objective = transition_episode(1, 7, 3, 3, 4)
-    gaps = [AStar(MonteCarlo(20), batch=1, node_limit=limit)(objective).trace["gap"] for limit in (1, 10, 50, 1000)]
+    gaps = [
+        AStar(MonteCarlo(20), batch=1, node_limit=limit)(objective).trace["gap"]
+        for limit in (1, 10, 50, 1000)
+    ]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[0] > gaps[2]
 
 
 def test_the_published_order_expands_what_the_theory_asks_for() -> None:
-    """Best first expands every node above the optimum and, ties aside, no other; pruning and batches change neither."""
+    """Best first expands every node above the optimum and, ties aside, no other; pruning and batches change
+    neither."""
     for seed in range(4):
         objective = transition_episode(seed, 6, 2, 2, 4)
         published = AStar.published(MonteCarlo(20))(objective)
-        batched = AStar(MonteCarlo(20), pooled=True, exact=False, lookahead=True, batch=64, incumbent=True)(objective)
+        batched = AStar(MonteCarlo(20), pooled=True, exact=False, lookahead=True, batch=64, incumbent=True)(
+            objective
+        )
         assert published.actions() == batched.actions()
         assert published.trace["expanded"] >= batched.trace["expanded"] >= 0.5 * published.trace["expanded"]
 
@@ -62,11 +86,19 @@ def test_the_shortcuts_expand_fewer_nodes() -> None:
     fast, slow = AStar(MonteCarlo(50))(objective), AStar.published(MonteCarlo(50))(objective)
     assert fast.actions() == slow.actions()
     assert fast.trace["distances"] < slow.trace["distances"] / 5
-    assert slow.trace["effective_branching_factor"] < Exhaustive()(objective).trace["effective_branching_factor"]
+    assert (
+        slow.trace["effective_branching_factor"] < Exhaustive()(objective).trace["effective_branching_factor"]
+    )
 
 
 def test_more_anchors_expand_no_more_nodes() -> None:
-    few, many = (sum(AStar(MonteCarlo(samples))(transition_episode(seed, 7, 3, 3, 4)).trace["expanded"] for seed in range(4)) for samples in (5, 200))
+    few, many = (
+        sum(
+            AStar(MonteCarlo(samples))(transition_episode(seed, 7, 3, 3, 4)).trace["expanded"]
+            for seed in range(4)
+        )
+        for samples in (5, 200)
+    )
     assert many < few
 
 
@@ -77,8 +109,15 @@ def test_sharper_constants_expand_fewer_nodes() -> None:
     def sharper(asked: CounterfactualReturn) -> torch.Tensor:
         """The Jacobians' norms at very many points: no bound, but near enough to one for this episode."""
         course = asked.course
-        points = course.states[:-1].amin(0) + (course.states.amax(0) - course.states.amin(0) + 1) * torch.rand(500, 3, dtype=torch.float64)
-        return torch.stack([torch.linalg.matrix_norm(course.jacobians(points, time), 2).max() for time in range(asked.horizon - 1)])
+        points = course.states[:-1].amin(0) + (
+            course.states.amax(0) - course.states.amin(0) + 1
+        ) * torch.rand(500, 3, dtype=torch.float64)
+        return torch.stack(
+            [
+                torch.linalg.matrix_norm(course.jacobians(points, time), 2).max()
+                for time in range(asked.horizon - 1)
+            ]
+        )
 
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -96,7 +135,9 @@ def test_the_root_bound_is_above_the_optimum() -> None:
 
 def test_an_unknown_constant_is_refused() -> None:
     model = KnownTruth(1, 2, lambda x, a: x * x, None)
-    episode = model.episode("square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
+    episode = model.episode(
+        "square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
+    )
     with pytest.raises(UnboundedError, match="greedy_changes, or exhaustive"):
         AStar()(CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 1))
 

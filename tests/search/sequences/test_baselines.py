@@ -31,9 +31,12 @@ def test_one_change_is_the_optimum() -> None:
 
 
 def test_two_changes_that_only_help_together_are_missed() -> None:
-    """x_2 = a_0 a_1 - 0.1 (a_0 + a_1) with a_0 = a_1 = 0 observed: each change alone costs, both together pay."""
+    """x_2 = a_0 a_1 - 0.1 (a_0 + a_1) with a_0 = a_1 = 0 observed: each change alone costs, both together
+    pay."""
     model = KnownTruth(2, 2, lambda x, a: torch.stack([x[:, 1] * a - 0.1 * a + x[:, 0], a.to(x)], -1), None)
-    episode = model.episode("together", torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
+    episode = model.episode(
+        "together", torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
+    )
     objective = CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 2)
     assert GreedyChanges()(objective).alteration is None
     assert Exhaustive()(objective).value == pytest.approx(0.7)
@@ -47,11 +50,23 @@ def test_a_changed_step_may_change_again() -> None:
         opened = x[:, 1] * 0 + (a == 2).to(x)
         late = torch.where(a == 1, 0.2 + 0.5 * x[:, 1], 0.0)
         step = x[:, 2]
-        return torch.stack([torch.where(step == 0, first, x[:, 0] + late), torch.where(step == 0, opened, x[:, 1]), step + 1], -1)
+        return torch.stack(
+            [
+                torch.where(step == 0, first, x[:, 0] + late),
+                torch.where(step == 0, opened, x[:, 1]),
+                step + 1,
+            ],
+            -1,
+        )
 
     model = KnownTruth(3, 3, law, None)
     states = torch.tensor([[0.0, 0, 0], [0.0, 0, 1], [0.0, 0, 2]], dtype=torch.float64)
-    objective = CounterfactualReturn(model, Hindsight(model.episode("again", states, torch.zeros(3, dtype=torch.long))), LinearReward({"x0": 1.0}), 2)
+    objective = CounterfactualReturn(
+        model,
+        Hindsight(model.episode("again", states, torch.zeros(3, dtype=torch.long))),
+        LinearReward({"x0": 1.0}),
+        2,
+    )
     decision = GreedyChanges()(objective)
     assert decision.actions() == {0: 2, 1: 1}
     assert decision.value == pytest.approx(Exhaustive()(objective).value)

@@ -19,8 +19,19 @@ from tests.toys.episodes import equation_episode, transition_episode
 PATIENT = BranchAndBound(looseness=float("inf"))
 
 
-def drawn(seed: int, horizon: int, changes: int, width: int, levels: int, spread: float, fixed: tuple[int, ...] = ()) -> CounterfactualReturn:
-    return transition_episode(seed, horizon, changes, width, levels, hidden=8, spread=spread, fixed=[time for time in fixed if time < horizon])
+def drawn(
+    seed: int, horizon: int, changes: int, width: int, levels: int, spread: float, fixed: tuple[int, ...] = ()
+) -> CounterfactualReturn:
+    return transition_episode(
+        seed,
+        horizon,
+        changes,
+        width,
+        levels,
+        hidden=8,
+        spread=spread,
+        fixed=[time for time in fixed if time < horizon],
+    )
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
@@ -47,7 +58,13 @@ def test_finds_the_optimum_of_small_instances(seed, horizon, changes, width, lev
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000), horizon=st.integers(2, 6), changes=st.integers(1, 3), actions=st.integers(2, 4), bent=st.sampled_from([0.0, 0.25, 1.0]))
+@given(
+    seed=st.integers(0, 10_000),
+    horizon=st.integers(2, 6),
+    changes=st.integers(1, 3),
+    actions=st.integers(2, 4),
+    bent=st.sampled_from([0.0, 0.25, 1.0]),
+)
 def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions, bent):
     objective = curved_episode(seed, horizon, changes, 2, actions, bent)
     decision = PATIENT(objective)
@@ -57,7 +74,12 @@ def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions,
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 10_000), leaves=st.sampled_from([1, 3, 10]), changes=st.integers(2, 4), spread=st.sampled_from([1.0, 10.0]))
+@given(
+    seed=st.integers(0, 10_000),
+    leaves=st.sampled_from([1, 3, 10]),
+    changes=st.integers(2, 4),
+    spread=st.sampled_from([1.0, 10.0]),
+)
 def test_branching_reaches_the_same_optimum_as_rolling_out(seed, leaves, changes, spread):
     objective = drawn(seed, 6, changes, 3, 4, spread)
     decision = BranchAndBound(leaves=leaves, looseness=float("inf"))(objective)
@@ -83,7 +105,10 @@ def test_an_early_end_leaves_a_valid_gap(seed, nodes):
 
 
 def test_some_early_end_proves_nothing_and_says_so():
-    decisions = [BranchAndBound(leaves=1, node_limit=1, looseness=float("inf"))(drawn(seed, 7, 4, 3, 4, 10.0)) for seed in range(20)]
+    decisions = [
+        BranchAndBound(leaves=1, node_limit=1, looseness=float("inf"))(drawn(seed, 7, 4, 3, 4, 10.0))
+        for seed in range(20)
+    ]
     unproven = [decision for decision in decisions if not decision.trace["proven"]]
     assert unproven
     assert all("node_limit=1" in decision.reason and decision.trace["gap"] > 0 for decision in unproven)
@@ -95,7 +120,9 @@ def test_no_time_still_gives_an_answer():
     decision = BranchAndBound(leaves=1, time_limit_s=0.0, looseness=float("inf"))(objective)
     assert clock.perf_counter() - began < 5
     truth = Exhaustive()(objective).value
-    assert objective.outcome() <= decision.value <= truth + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+    assert (
+        objective.outcome() <= decision.value <= truth + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
+    )
     assert "time_limit_s" in decision.reason
 
 
@@ -116,7 +143,11 @@ def test_more_changes_are_never_worse_and_greedy_never_better():
 
 
 def test_nothing_to_change_is_nothing_recommended():
-    for objective in (drawn(1, 5, 0, 2, 3, 3.0), drawn(1, 3, 2, 2, 3, 3.0, (0, 1, 2)), curved_episode(1, 5, 2, 2, 1)):
+    for objective in (
+        drawn(1, 5, 0, 2, 3, 3.0),
+        drawn(1, 3, 2, 2, 3, 3.0, (0, 1, 2)),
+        curved_episode(1, 5, 2, 2, 1),
+    ):
         decision = PATIENT(objective)
         assert decision.alteration is None
         assert decision.value == objective.outcome()
@@ -172,7 +203,11 @@ def tree_of(objective: CounterfactualReturn) -> EventTree:
 LOOSE = [seed for seed in range(12) if tree_of(drawn(seed, 7, 4, 3, 4, 10.0)).loose]
 
 
-@pytest.mark.parametrize("fallback", [None, GreedyChanges(), RandomChanges(), Exhaustive(time_limit_s=1e-9)], ids=["astar", "greedy", "random", "exhaustive"])
+@pytest.mark.parametrize(
+    "fallback",
+    [None, GreedyChanges(), RandomChanges(), Exhaustive(time_limit_s=1e-9)],
+    ids=["astar", "greedy", "random", "exhaustive"],
+)
 def test_what_the_tree_knew_outlives_it(fallback):
     assert len(LOOSE) > 5
     for seed in LOOSE:
@@ -216,7 +251,9 @@ def test_too_many_events_fall_back():
 def test_the_tree_needs_no_surrogate_of_its_own_kind():
     objective = drawn(2, 6, 3, 3, 4, 3.0)
     assert isinstance(objective.course, LocationScaleCourse)
-    mixed = CounterfactualReturn(objective.surrogate, objective.situation, LinearReward({"x0": -1.0, "x2": 0.5}), 3)
+    mixed = CounterfactualReturn(
+        objective.surrogate, objective.situation, LinearReward({"x0": -1.0, "x2": 0.5}), 3
+    )
     assert PATIENT(mixed).value == pytest.approx(Exhaustive()(mixed).value, abs=1e-8)
 
 

@@ -12,7 +12,12 @@ from tests.toys.episodes import equation_episode, transition_episode
 def test_rewards_are_the_objectives(seed: int) -> None:
     for objective in (transition_episode(seed), equation_episode(seed), equation_episode(seed, acts=False)):
         states = torch.randn(9, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        torch.testing.assert_close(CounterfactualProcess(objective, Effort()).rewards(states), objective.rewards(states), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            CounterfactualProcess(objective, Effort()).rewards(states),
+            objective.rewards(states),
+            rtol=0,
+            atol=1e-12,
+        )
 
 
 def test_a_logarithm_is_not_folded() -> None:
@@ -20,7 +25,12 @@ def test_a_logarithm_is_not_folded() -> None:
     objective.surrogate.rescale.logged[0] = True
     objective = type(objective)(objective.surrogate, objective.situation, LinearReward({"x0": -1.0}), 2)
     states = torch.rand(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    torch.testing.assert_close(CounterfactualProcess(objective, Effort()).rewards(states), objective.rewards(states), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        CounterfactualProcess(objective, Effort()).rewards(states),
+        objective.rewards(states),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("make", [transition_episode, equation_episode])
@@ -30,7 +40,9 @@ def test_the_observed_path_is_worth_the_outcome(make) -> None:
     for time in range(5):
         ahead = objective.rewards(objective.course.states[time:])
         expected = ahead.gather(-1, objective.observed[time:, None]).sum() if process.acts else ahead.sum()
-        assert float(process.to_go(objective.course.states[time : time + 1], time)) == pytest.approx(float(expected), abs=1e-10)
+        assert float(process.to_go(objective.course.states[time : time + 1], time)) == pytest.approx(
+            float(expected), abs=1e-10
+        )
     assert effort.network_evaluations == 4 + 3 + 2 + 1
 
 
@@ -42,6 +54,8 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("rehearsal_torch.search.sequences.decision_process.ROWS", 7)
     effort = Effort()
     process = CounterfactualProcess(objective, effort)
-    for one, other in zip((process.keep(states, 1), process.branch(states, 1), process.to_go(states, 1)), expected, strict=True):
+    for one, other in zip(
+        (process.keep(states, 1), process.branch(states, 1), process.to_go(states, 1)), expected, strict=True
+    ):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
     assert effort.network_evaluations == 50 + 150 + 150

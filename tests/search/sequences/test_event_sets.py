@@ -8,14 +8,19 @@ from rehearsal_torch.search.sequences.event_sets import SetModel
 from rehearsal_torch.search.sequences.gain_bound import GainBound
 
 
-def random_model(seed: int, slots: int, actions: int, changes: int, size: float) -> tuple[SetModel, dict[tuple[int, ...], float]]:
-    """A random model, and the bounds of all sets of two or more events at different times, found one by one."""
+def random_model(
+    seed: int, slots: int, actions: int, changes: int, size: float
+) -> tuple[SetModel, dict[tuple[int, ...], float]]:
+    """A random model, and the bounds of all sets of two or more events at different times, found one by
+    one."""
     generator = torch.Generator().manual_seed(seed)
     count = slots * actions
     kept = torch.rand(count, generator=generator) < 0.8
     times = torch.arange(slots).repeat_interleave(actions)[kept]
     gains = torch.randn(len(times), generator=generator, dtype=torch.float64)
-    pairs = torch.triu(size * torch.randn(len(times), len(times), generator=generator, dtype=torch.float64), 1)
+    pairs = torch.triu(
+        size * torch.randn(len(times), len(times), generator=generator, dtype=torch.float64), 1
+    )
     rest = torch.triu(torch.rand(len(times), len(times), generator=generator, dtype=torch.float64), 1) * 1e-3
     symmetric = (pairs + pairs.mT).masked_fill(times.unsqueeze(0) == times.unsqueeze(1), -torch.inf)
     model = SetModel(GainBound(gains, symmetric, rest, changes), times)
@@ -29,7 +34,11 @@ def random_model(seed: int, slots: int, actions: int, changes: int, size: float)
 
 
 models = given(
-    seed=st.integers(0, 10_000), slots=st.integers(1, 5), actions=st.integers(1, 4), changes=st.integers(2, 4), size=st.sampled_from([0.0, 0.1, 1.0])
+    seed=st.integers(0, 10_000),
+    slots=st.integers(1, 5),
+    actions=st.integers(1, 4),
+    changes=st.integers(2, 4),
+    size=st.sampled_from([0.0, 0.1, 1.0]),
 )
 
 
@@ -40,7 +49,10 @@ def test_finds_exactly_the_sets_above_a_threshold(seed, slots, actions, changes,
     threshold = 1.0
     found = model.search(threshold, 1_000_000)
     assert found.complete
-    got = {tuple(event for event in row if event >= 0): bound for row, bound in zip(found.sets.tolist(), found.bounds.tolist(), strict=True)}
+    got = {
+        tuple(event for event in row if event >= 0): bound
+        for row, bound in zip(found.sets.tolist(), found.bounds.tolist(), strict=True)
+    }
     wanted = {chosen: bound for chosen, bound in sets.items() if bound > threshold + 1e-9}
     assert wanted.keys() <= got.keys()
     for chosen, bound in got.items():

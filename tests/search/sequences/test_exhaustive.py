@@ -36,7 +36,14 @@ def test_every_node_is_evaluated_once() -> None:
     objective = transition_episode(0, 6, 3, levels=4)
     evidence = Exhaustive(chunk=7)(objective).trace
     # Nodes at time t that made l changes: choose the l steps, then one of 3 other actions at each.
-    layers = [1, 1 + 3, 1 + 2 * 3 + 9, 1 + 3 * 3 + 3 * 9 + 27, 1 + 4 * 3 + 6 * 9 + 4 * 27, 1 + 5 * 3 + 10 * 9 + 10 * 27]
+    layers = [
+        1,
+        1 + 3,
+        1 + 2 * 3 + 9,
+        1 + 3 * 3 + 3 * 9 + 27,
+        1 + 4 * 3 + 6 * 9 + 4 * 27,
+        1 + 5 * 3 + 10 * 9 + 10 * 27,
+    ]
     assert tree_size(objective) == layers
     assert evidence["nodes"] == evidence["generated"] == sum(layers)
     assert evidence["network_evaluations"] == sum(layers) - 1
@@ -74,7 +81,9 @@ def test_a_time_limit_keeps_what_was_found() -> None:
     assert "time_limit_s" in decision.reason
 
 
-@pytest.mark.parametrize("arguments", [{"precision": "half"}, {"chunk": 0}, {"node_limit": 0}, {"finalists": 0}])
+@pytest.mark.parametrize(
+    "arguments", [{"precision": "half"}, {"chunk": 0}, {"node_limit": 0}, {"finalists": 0}]
+)
 def test_senseless_arguments_are_refused(arguments: dict) -> None:
     with pytest.raises(ValueError, match="expected"):
         Exhaustive(**arguments)

@@ -16,10 +16,16 @@ def events_of(objective: CounterfactualReturn) -> tuple[CurvedCourse, torch.Tens
     course = objective.course
     assert isinstance(course, CurvedCourse)
     gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope())
-    return course, gradient, change_events(course, gradient, course.states, objective.observed, objective.open.tolist(), Effort())
+    return (
+        course,
+        gradient,
+        change_events(course, gradient, course.states, objective.observed, objective.open.tolist(), Effort()),
+    )
 
 
-def random_sets(events: ChangeEvents, changes: int, generator: torch.Generator, count: int = 40) -> torch.Tensor:
+def random_sets(
+    events: ChangeEvents, changes: int, generator: torch.Generator, count: int = 40
+) -> torch.Tensor:
     sets = torch.full((count, changes), -1)
     for row in sets:
         size = int(torch.randint(1, changes + 1, (), generator=generator))
@@ -48,14 +54,23 @@ def bounds_of(bound, sets: torch.Tensor) -> torch.Tensor:
 
 
 instances = given(
-    seed=st.integers(0, 10_000), horizon=st.integers(3, 9), changes=st.integers(2, 5), width=st.integers(1, 4), levels=st.integers(2, 4), learnt=st.booleans()
+    seed=st.integers(0, 10_000),
+    horizon=st.integers(3, 9),
+    changes=st.integers(2, 5),
+    width=st.integers(1, 4),
+    levels=st.integers(2, 4),
+    learnt=st.booleans(),
 )
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @instances
 def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels, learnt):
-    objective = transition_episode(seed, horizon, changes, width, levels) if learnt else curved_episode(seed, horizon, changes, width, levels)
+    objective = (
+        transition_episode(seed, horizon, changes, width, levels)
+        if learnt
+        else curved_episode(seed, horizon, changes, width, levels)
+    )
     changes = min(changes, horizon - 1)
     course, gradient, events = events_of(objective)
     bound = gain_bound(course, gradient, events, changes)
@@ -70,8 +85,14 @@ def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels,
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @instances
-def test_the_bound_holds_around_a_changed_path_and_for_some_events(seed, horizon, changes, width, levels, learnt):
-    objective = transition_episode(seed, horizon, changes, width, levels) if learnt else curved_episode(seed, horizon, changes, width, levels)
+def test_the_bound_holds_around_a_changed_path_and_for_some_events(
+    seed, horizon, changes, width, levels, learnt
+):
+    objective = (
+        transition_episode(seed, horizon, changes, width, levels)
+        if learnt
+        else curved_episode(seed, horizon, changes, width, levels)
+    )
     course, gradient, events = events_of(objective)
     place = int(torch.randint(len(events.times), (), generator=torch.Generator().manual_seed(seed)))
     later = [time for time in range(horizon - 1) if time > events.times[place]]
@@ -100,7 +121,9 @@ def test_affine_maps_leave_only_what_changes_of_slope_do(seed, changes):
     bound = gain_bound(course, gradient, events, changes)
     assert bound.rest.max() < 1e-12
     sets = random_sets(events, changes, torch.Generator().manual_seed(seed))
-    torch.testing.assert_close(bounds_of(bound, sets), exact_gains(objective, events, sets), atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(
+        bounds_of(bound, sets), exact_gains(objective, events, sets), atol=1e-9, rtol=1e-9
+    )
 
 
 def test_the_rest_is_of_third_order():
@@ -118,7 +141,12 @@ def test_single_gains_are_exact(seed):
     _, _, events = events_of(objective)
     assert 2 not in events.times.tolist()
     assert len(events.times) == 4 * 3
-    torch.testing.assert_close(events.gains, exact_gains(objective, events, torch.arange(len(events.times)).unsqueeze(1)), atol=1e-9, rtol=1e-9)
+    torch.testing.assert_close(
+        events.gains,
+        exact_gains(objective, events, torch.arange(len(events.times)).unsqueeze(1)),
+        atol=1e-9,
+        rtol=1e-9,
+    )
 
 
 def test_evaluations_are_counted():

@@ -14,12 +14,17 @@ def test_constants_follow_the_recursion() -> None:
     objective = equation_episode(0, 4, acts=False)
     lipschitz = value_constants(objective, torch.tensor([2.0, 3.0, 5.0]))
     assert lipschitz.tolist() == [1 + 2 * (1 + 3 * (1 + 5)), 1 + 3 * (1 + 5), 1 + 5, 1]
-    assert value_constants(objective).tolist() == value_constants(objective, objective.course.lipschitz()).tolist()
+    assert (
+        value_constants(objective).tolist()
+        == value_constants(objective, objective.course.lipschitz()).tolist()
+    )
 
 
 def test_without_a_constant_there_is_no_bound() -> None:
     model = KnownTruth(1, 2, lambda x, a: x * x, None)
-    episode = model.episode("square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
+    episode = model.episode(
+        "square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
+    )
     objective = CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 1)
     with pytest.raises(UnboundedError, match=r"transition has no Lipschitz constant.*greedy_changes"):
         value_constants(objective)
@@ -32,10 +37,14 @@ def test_without_a_constant_there_is_no_bound() -> None:
 
 
 def test_an_anchor_bounds_itself_by_its_own_value() -> None:
-    """The distance of a state to itself is zero, also among more than the 25 anchors from which matrix products are used."""
+    """The distance of a state to itself is zero, also among more than the 25 anchors from which matrix
+    products are used."""
     objective = transition_episode(0, 4, 2)
     process = CounterfactualProcess(objective, Effort())
-    anchors = [100 + torch.randn(60, 2, generator=torch.Generator().manual_seed(time), dtype=torch.float64) for time in range(4)]
+    anchors = [
+        100 + torch.randn(60, 2, generator=torch.Generator().manual_seed(time), dtype=torch.float64)
+        for time in range(4)
+    ]
     bound = LipschitzBound(process, anchors, value_constants(objective))
     for time in range(4):
         there = bound.interpolated(anchors[time], time, [0, 1, 2])
@@ -44,18 +53,29 @@ def test_an_anchor_bounds_itself_by_its_own_value() -> None:
 
 def test_exact_values_replace_bounds_where_the_path_is_fixed() -> None:
     objective = transition_episode(0, 5, 2, fixed=(3,))
-    bound = LipschitzBound(CounterfactualProcess(objective, Effort()), list(objective.course.states.unsqueeze(1)), value_constants(objective))
+    bound = LipschitzBound(
+        CounterfactualProcess(objective, Effort()),
+        list(objective.course.states.unsqueeze(1)),
+        value_constants(objective),
+    )
     states = objective.course.states + 0.3
     for time, spent in ((0, 2), (2, 2), (3, 0), (3, 1), (4, 0)):
         assert bound.fixed(time, spent)
-        torch.testing.assert_close(bound.at(states, time, [spent])[:, 0], value(objective, states, time, spent), rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            bound.at(states, time, [spent])[:, 0], value(objective, states, time, spent), rtol=0, atol=1e-10
+        )
     assert not bound.fixed(2, 1)
 
 
 def test_bounds_hold_after_the_deadline() -> None:
     objective = transition_episode(0, 4, 2)
-    anchors = [torch.cat([state.unsqueeze(0), state + torch.ones(9, 2, dtype=torch.float64)]) for state in objective.course.states]
-    bound = LipschitzBound(CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), deadline=0.0)
+    anchors = [
+        torch.cat([state.unsqueeze(0), state + torch.ones(9, 2, dtype=torch.float64)])
+        for state in objective.course.states
+    ]
+    bound = LipschitzBound(
+        CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), deadline=0.0
+    )
     assert [len(states) for states in bound.anchors] == [1, 1, 1, 10]
     states = objective.course.states + 0.1
     for time in range(4):
@@ -69,7 +89,11 @@ def test_anchors_at_every_reachable_state_make_the_bounds_exact(exact: bool) -> 
         course, anchors = objective.course, [objective.course.states[:1]]
         for time in range(objective.horizon - 1):
             anchors.append(course.branch(anchors[-1], time).flatten(0, 1))
-        bound = LipschitzBound(CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), exact)
+        bound = LipschitzBound(
+            CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), exact
+        )
         for time, states in enumerate(anchors):
             for spent in range(3):
-                torch.testing.assert_close(bound.values[time][:, spent], value(objective, states, time, spent), rtol=0, atol=1e-8)
+                torch.testing.assert_close(
+                    bound.values[time][:, spent], value(objective, states, time, spent), rtol=0, atol=1e-8
+                )

@@ -50,7 +50,10 @@ def test_one_draw_may_be_worse_than_what_was_done_and_many_are_better() -> None:
     many = [RandomChanges(count=400)(objective) for objective in objectives]
     assert min(decision.improvement for decision in one) < 0
     assert sum(decision.value for decision in many) > sum(decision.value for decision in one)
-    assert all(decision.value <= Exhaustive()(objective).value + 1e-9 for decision, objective in zip(many, objectives, strict=True))
+    assert all(
+        decision.value <= Exhaustive()(objective).value + 1e-9
+        for decision, objective in zip(many, objectives, strict=True)
+    )
 
 
 def test_no_draw_is_refused() -> None:

@@ -10,7 +10,11 @@ from tests.toys.episodes import equation_episode, transition_episode
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_entry_is_the_return_of_its_sequence(seed: int) -> None:
-    for objective in (transition_episode(seed, fixed=(1,)), equation_episode(seed, fixed=(2,)), equation_episode(seed, acts=False)):
+    for objective in (
+        transition_episode(seed, fixed=(1,)),
+        equation_episode(seed, fixed=(2,)),
+        equation_episode(seed, acts=False),
+    ):
         sequence = (objective.observed + seed) % objective.actions
         effort = Effort()
         values = single_changes(CounterfactualProcess(objective, effort), sequence)

@@ -33,5 +33,7 @@ def test_one_change_is_the_optimum() -> None:
 
 def test_greedy_is_better_on_average() -> None:
     objectives = [transition_episode(seed, 6, 3, levels=4) for seed in range(20)]
-    greedy, top = (sum(search(objective).value for objective in objectives) for search in (GreedyChanges(), TopK()))
+    greedy, top = (
+        sum(search(objective).value for objective in objectives) for search in (GreedyChanges(), TopK())
+    )
     assert greedy > top

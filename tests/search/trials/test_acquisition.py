@@ -16,7 +16,10 @@ NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
 
 def grid(objective, keep=None):
     lower, upper = objective.bounds
-    axes = [torch.linspace(float(low), float(high), 201, dtype=torch.float64) for low, high in zip(lower, upper, strict=True)]
+    axes = [
+        torch.linspace(float(low), float(high), 201, dtype=torch.float64)
+        for low, high in zip(lower, upper, strict=True)
+    ]
     points = torch.cartesian_prod(*axes)
     if keep is not None:
         points = points[keep.contains(points)]
@@ -62,7 +65,9 @@ def test_the_same_seed_gives_the_same_decision(make):
     model = hills()
 
     def asked(seed, identity="4"):
-        return AcquisitionSearch(raw=64, starts=8, seed=seed)(make(model, situation(model.task, identity), seed=seed)).to_dict()
+        return AcquisitionSearch(raw=64, starts=8, seed=seed)(
+            make(model, situation(model.task, identity), seed=seed)
+        ).to_dict()
 
     assert asked(0) == asked(0)
     assert asked(0) != asked(1)
@@ -85,14 +90,18 @@ def test_nothing_leaves_the_region(limits):
     for each in region.units(found.points):
         model.task.check_action(each)
     for law in ("uniform", "sobol"):
-        model.task.check_action(SpreadActions(law)(PosteriorMean(model, situation(model.task))).alteration.values)
+        model.task.check_action(
+            SpreadActions(law)(PosteriorMean(model, situation(model.task))).alteration.values
+        )
 
 
 def test_a_narrower_round_narrows_the_search():
     from rehearsal_torch.data.decision import Foresight
 
     model = hills()
-    decision = AcquisitionSearch()(ConfidenceBound(model, Foresight("0", {}, {"a": (0.5, 0.5), "b": (1.0, 2.0)})))
+    decision = AcquisitionSearch()(
+        ConfidenceBound(model, Foresight("0", {}, {"a": (0.5, 0.5), "b": (1.0, 2.0)}))
+    )
     assert decision.alteration.values[0] == 0.5
     assert 1.0 <= decision.alteration.values[1] <= 2.0
 
@@ -103,7 +112,10 @@ def test_batched_ascents_do_not_influence_each_other():
     region = objective.region()
     starts = region.spread(4, 0)
     together = climb(objective, region, starts, steps=30, kept=4)
-    apart = sorted((climb(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts), reverse=True)
+    apart = sorted(
+        (climb(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts),
+        reverse=True,
+    )
     assert together.values.tolist() == pytest.approx(apart, abs=1e-9)
 
 
@@ -118,7 +130,9 @@ def test_sobol_actions_go_on_and_uniform_ones_differ_by_round():
     one, two = hills(visited=[[0.0, 1.0]]), hills(visited=[[0.0, 1.0], [1.0, 1.0]])
 
     def asked(model, law, identity, seed=0):
-        return SpreadActions(law, seed)(PosteriorMean(model, situation(model.task, identity))).alteration.values.tolist()
+        return SpreadActions(law, seed)(
+            PosteriorMean(model, situation(model.task, identity))
+        ).alteration.values.tolist()
 
     assert asked(one, "sobol", "0") == asked(one, "sobol", "8") != asked(two, "sobol", "0")
     assert asked(one, "uniform", "0") == asked(two, "uniform", "0") != asked(one, "uniform", "1")

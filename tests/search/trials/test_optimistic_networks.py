@@ -54,7 +54,9 @@ def test_the_same_seed_gives_the_same_decision(rule):
 
     def asked(seed):
         settings = {**QUICK, "glance": 3, "steps": 15, "stop_rule": rule, "seed": seed}
-        return OptimisticNetworks(**settings)(Optimism(model, situation(model.task, "2"), seed=seed)).to_dict()
+        return OptimisticNetworks(**settings)(
+            Optimism(model, situation(model.task, "2"), seed=seed)
+        ).to_dict()
 
     assert asked(0) == asked(0) != asked(1)
 
@@ -62,11 +64,15 @@ def test_the_same_seed_gives_the_same_decision(rule):
 def test_limits_are_kept():
     model = hills({"normals": [[1.0, 0.1]], "offsets": [0.5]})
     for rule in ("converged", "released"):
-        decision = OptimisticNetworks(**{**QUICK, "steps": 30, "stop_rule": rule})(Optimism(model, situation(model.task)))
+        decision = OptimisticNetworks(**{**QUICK, "steps": 30, "stop_rule": rule})(
+            Optimism(model, situation(model.task))
+        )
         model.task.check_action(decision.alteration.values)
 
 
-@pytest.mark.parametrize("given", [{"stop_rule": "never"}, {"glance": 300}, {"incumbents": 64}, {"rate": 0.0}])
+@pytest.mark.parametrize(
+    "given", [{"stop_rule": "never"}, {"glance": 300}, {"incumbents": 64}, {"rate": 0.0}]
+)
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected"):
         OptimisticNetworks(**given)

@@ -11,7 +11,12 @@ def test_both_illustrations_bear_their_figures(tmp_path):
         for name, figure in figures.items():
             save(figure, tmp_path, name)
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in text if line.startswith("| ")}
-    assert float(rows["single estimator"]) < float(rows["no action"]) < float(rows["nested estimator"]) < float(rows["best rate"])
+    assert (
+        float(rows["single estimator"])
+        < float(rows["no action"])
+        < float(rows["nested estimator"])
+        < float(rows["best rate"])
+    )
     assert "mean at the centroid: 0.577" in (tmp_path / "triangle.svg").read_text()
     assert "best mean: 0.709" in (tmp_path / "triangle.svg").read_text()
     assert f"Nothing altered: {rows['no action']} desired" in (tmp_path / "loan.svg").read_text()

@@ -20,7 +20,18 @@ from rehearsal_torch.studies.record import Job
 
 
 def run(folder, *stages, methods=("none", "care"), seeds=(0,), contexts=2, extra=("dataset.rows=120",)):
-    told = ["--stages", *stages, "--worlds", "bank", "--methods", *methods, "--seeds", *map(str, seeds), "--contexts", str(contexts)]
+    told = [
+        "--stages",
+        *stages,
+        "--worlds",
+        "bank",
+        "--methods",
+        *methods,
+        "--seeds",
+        *map(str, seeds),
+        "--contexts",
+        str(contexts),
+    ]
     return main([*told, "--workers", "1", "--out", str(folder), "--set", *extra])
 
 
@@ -43,7 +54,13 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_tables(tmp_path, monkey
     assert all(float(row["no_action"]) < float(row["auf"]) <= float(row["oracle"]) + 1e-9 for row in care)
     assert all(float(row["lower"]) < float(row["estimate"]) < float(row["upper"]) for row in care)
     text = (tmp_path / "README.md").read_text()
-    for part in ("| world | no action |", "0.598 ± 0.066", "every cell is complete", "(3 jobs)", "The NHANES generator"):
+    for part in (
+        "| world | no action |",
+        "0.598 ± 0.066",
+        "every cell is complete",
+        "(3 jobs)",
+        "The NHANES generator",
+    ):
         assert part in text
     assert {path.name for path in (tmp_path / "figures").glob("*.png")} >= {"table1.png"}
     told = json.loads((tmp_path / "run.json").read_text())
@@ -72,7 +89,22 @@ def test_a_job_that_fails_says_so_and_lets_the_others_go_on(tmp_path, capsys):
 
 
 def test_the_deadline_leaves_jobs_for_later(tmp_path):
-    told = ["--stages", "table1", "--worlds", "bank", "--methods", "none", "--seeds", "0", "--contexts", "1", "--workers", "1", "--out", str(tmp_path)]
+    told = [
+        "--stages",
+        "table1",
+        "--worlds",
+        "bank",
+        "--methods",
+        "none",
+        "--seeds",
+        "0",
+        "--contexts",
+        "1",
+        "--workers",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
     assert main([*told, "--budget-minutes", "0"]) == 1
     assert main(told) == 0
 
@@ -85,10 +117,24 @@ def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatc
 
     # What the tables look like does not depend on what decides; the closed form is quick.
     def quick(protocol, job):
-        return done(protocol, Job(job.stage, job.dataset, job.method, job.setting, job.seed, ("decision=care",)))
+        return done(
+            protocol, Job(job.stage, job.dataset, job.method, job.setting, job.seed, ("decision=care",))
+        )
 
     monkeypatch.setattr(auf_job, "done", quick)
-    assert run(tmp_path, "table1", "eta", "lambdas", "learning_curve", "sensitivity", methods=("cme", "cme_published"), extra=()) == 0
+    assert (
+        run(
+            tmp_path,
+            "table1",
+            "eta",
+            "lambdas",
+            "learning_curve",
+            "sensitivity",
+            methods=("cme", "cme_published"),
+            extra=(),
+        )
+        == 0
+    )
     assert run(tmp_path, "eta", "lambdas", "figures", extra=()) == 0
     text = (tmp_path / "README.md").read_text()
     for part in (

@@ -1,4 +1,5 @@
-"""The study of causal Bayesian optimisation: what it plans, that it can be taken up again, and what it writes."""
+"""The study of causal Bayesian optimisation: what it plans, that it can be taken up again, and what it
+writes."""
 
 import csv
 
@@ -11,7 +12,19 @@ from rehearsal_torch.studies.cbo.reproduce import main
 from rehearsal_torch.studies.rounds_record import TRIALS, RoundsRecord
 from tests.places import ROOT
 
-SMALL = ["--settings", "dropwave lambda=1 sigma=0.1", "--methods", "random", "--seeds", "0", "1", "--rounds", "2", "--workers", "1"]
+SMALL = [
+    "--settings",
+    "dropwave lambda=1 sigma=0.1",
+    "--methods",
+    "random",
+    "--seeds",
+    "0",
+    "1",
+    "--rounds",
+    "2",
+    "--workers",
+    "1",
+]
 
 
 def read(path):
@@ -26,7 +39,10 @@ def test_every_setting_and_method_can_be_built():
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for trial in cbo_study.trials(list(cbo_study.SETTINGS), ["excbo"], [0]):
             if trial.problem != "chemostat":
-                assert instantiate(compose("config", list(trial.overrides)).dataset).rounds == cbo_study.SETTINGS[f"{trial.problem} {trial.setting}"].rounds
+                assert (
+                    instantiate(compose("config", list(trial.overrides)).dataset).rounds
+                    == cbo_study.SETTINGS[f"{trial.problem} {trial.setting}"].rounds
+                )
         for trial in cbo_study.trials(["ackley sigma=0.1"], list(cbo_study.VARIANTS), [0]):
             config = compose("config", list(trial.overrides))
             assert callable(instantiate(config.search))
@@ -41,7 +57,10 @@ def test_trials_go_seed_by_seed():
 
 def test_the_choice_of_the_default_has_seeds_of_its_own(tmp_path, monkeypatch):
     planned = []
-    monkeypatch.setattr("rehearsal_torch.studies.rounds.carried_out", lambda record, do, protocol, trials, *rest: planned.extend(trials) or 0)
+    monkeypatch.setattr(
+        "rehearsal_torch.studies.rounds.carried_out",
+        lambda record, do, protocol, trials, *rest: planned.extend(trials) or 0,
+    )
     assert main(["--stages", "main", "choice", "--settings", "ackley sigma=0.1", "--out", str(tmp_path)]) == 0
     assert {each.seed for each in planned if each.method == "excbo, decoder gp"} == set(cbo_study.FRESH_SEEDS)
     assert {each.seed for each in planned if each.method == "ucb"} == set(cbo_study.SEEDS)
@@ -65,12 +84,20 @@ def test_a_study_is_recorded_and_taken_up_again(tmp_path, capsys):
 
 def test_other_settings_are_not_mixed_with_those_there(tmp_path, capsys):
     assert main(["--stages", "main", *SMALL, "--out", str(tmp_path)]) == 0
-    assert main(["--stages", "main", *SMALL[:-4], "--rounds", "3", "--workers", "1", "--out", str(tmp_path)]) == 2
+    assert (
+        main(["--stages", "main", *SMALL[:-4], "--rounds", "3", "--workers", "1", "--out", str(tmp_path)])
+        == 2
+    )
     assert "--rounds 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("typed", "message"), [(["--settings", "dropwave"], "--settings"), (["--methods", "best"], "--methods"), (["--workers", "0"], "at least 1")]
+    ("typed", "message"),
+    [
+        (["--settings", "dropwave"], "--settings"),
+        (["--methods", "best"], "--methods"),
+        (["--workers", "0"], "at least 1"),
+    ],
 )
 def test_slips_are_told_before_anything_runs(tmp_path, capsys, typed, message):
     assert main(["--stages", "main", "--out", str(tmp_path), *typed]) == 2
@@ -81,24 +108,58 @@ def test_slips_are_told_before_anything_runs(tmp_path, capsys, typed, message):
 def made(problem, setting, method, seed, ends, optimum):
     start, rows = optimum / 4, []
     for number, value in enumerate(ends, 1):
-        values = {"expected": value, "best_expected": max(value, start), "recommended_expected": value, "optimum": optimum, "start": start, "seconds": 0.1}
-        rows.append({"problem": problem, "setting": setting, "method": method, "seed": seed, "round": number, **values})
+        values = {
+            "expected": value,
+            "best_expected": max(value, start),
+            "recommended_expected": value,
+            "optimum": optimum,
+            "start": start,
+            "seconds": 0.1,
+        }
+        rows.append(
+            {
+                "problem": problem,
+                "setting": setting,
+                "method": method,
+                "seed": seed,
+                "round": number,
+                **values,
+            }
+        )
     return rows
 
 
 def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     record = RoundsRecord(tmp_path, TRIALS)
     for name in ("dropwave lambda=1 sigma=0.1", "dropwave unit", "dropwave lambda=2 sigma=0.1"):
-        for place, method in enumerate(["ucb", "mcbo", "excbo", "excbo, 3 components", "excbo, beta 1", "excbo, components by bic"]):
+        for place, method in enumerate(
+            ["ucb", "mcbo", "excbo", "excbo, 3 components", "excbo, beta 1", "excbo, components by bic"]
+        ):
             for trial in cbo_study.trials([name], [method], [0, 1]):
-                rows = made(trial.problem, trial.setting, method, trial.seed, [0.3, 0.4 + 0.1 * place + 0.01 * trial.seed] * 50, 1.0)
-                record.add(trial, rows, {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""})
-    for place, method in enumerate(["excbo", "excbo, propagate sample", "excbo, decoder gp", "excbo, components by bic"]):
-        # The third is run on another problem, and so not as often as the default; on all seeds only the fourth is.
+                rows = made(
+                    trial.problem,
+                    trial.setting,
+                    method,
+                    trial.seed,
+                    [0.3, 0.4 + 0.1 * place + 0.01 * trial.seed] * 50,
+                    1.0,
+                )
+                record.add(
+                    trial,
+                    rows,
+                    {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""},
+                )
+    for place, method in enumerate(
+        ["excbo", "excbo, propagate sample", "excbo, decoder gp", "excbo, components by bic"]
+    ):
+        # The third is run on another problem, and so not as often as the default; on all seeds only the
+        # fourth is.
         name = "ackley sigma=0.1" if place == 2 else "dropwave unit"
         trial = cbo_study.trials([name], [method], [200])[0]
         rows = made(trial.problem, trial.setting, method, trial.seed, [0.2, 0.8 + 0.1 * place] * 50, 1.0)
-        record.add(trial, rows, {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""})
+        record.add(
+            trial, rows, {"state": "ok", "rounds": 100, "seconds": 10.0, "commit": "abc", "message": ""}
+        )
     documents(RunFolder(tmp_path))
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     heads = (
@@ -120,7 +181,10 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     assert "| excbo, propagate sample | 0.133 | 0.133 |" in text
     assert "| excbo, decoder gp |" not in text
     contending = text.split("## Which configuration is the default, on all seeds")[1].split("##")[0]
-    assert [line.split(" | ")[0] for line in contending.splitlines() if line.startswith("| excbo")] == ["| excbo", "| excbo, components by bic"]
+    assert [line.split(" | ")[0] for line in contending.splitlines() if line.startswith("| excbo")] == [
+        "| excbo",
+        "| excbo, components by bic",
+    ]
     alone = text.split("## Configurations run about as often as the default, by themselves")[1].split("##")[0]
     assert "| dropwave unit | `excbo, components by bic` | 2 | 0.905 | 0.9 | 0.91 | 0.905 | 1 |" in alone
     assert "| `excbo, propagate sample` | 1 | 1 | 0 | -0.133 |" in text

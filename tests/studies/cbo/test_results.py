@@ -7,7 +7,10 @@ from rehearsal_torch.studies.cbo import results as cbo_results
 
 
 def rows(problem, method, seed, ends, start=0.0, optimum=10.0):
-    scores = [{"expected": end, "recommended": end, "optimum": optimum, "start": start, "regret": optimum - end} for end in ends]
+    scores = [
+        {"expected": end, "recommended": end, "optimum": optimum, "start": start, "regret": optimum - end}
+        for end in ends
+    ]
     lines = [
         {
             "index": index,
@@ -33,7 +36,9 @@ def some():
         found += rows("p", "excbo", seed, [0.0, ours]) + rows("p", "ucb", seed, [0.0, theirs])
     # Seed 2 is missing on the second problem, and the third is one that the other method was not tried on.
     for seed, (ours, theirs) in enumerate([(4.0, 8.0), (6.0, 6.0)]):
-        found += rows("q", "excbo", seed, [ours], optimum=20.0) + rows("q", "ucb", seed, [theirs], optimum=20.0)
+        found += rows("q", "excbo", seed, [ours], optimum=20.0) + rows(
+            "q", "ucb", seed, [theirs], optimum=20.0
+        )
     return [*found, *rows("r", "excbo", 0, [1.0])]
 
 

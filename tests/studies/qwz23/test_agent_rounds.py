@@ -19,7 +19,9 @@ def test_worlds_are_those_of_the_rehearsal_methods(world, joint):
     config, _ = composed(CONF, [*STUDIED[world], "seed=3", "dataset.contexts=4"], multirun=False)
     theirs, ours = problem_of(config), world_of(world, 4, 3, joint)
     assert ours.observations().fingerprint() == theirs.observations().fingerprint()
-    assert [ours.situation(place).given for place in range(4)] == [theirs.situation(place).given for place in range(4)]
+    assert [ours.situation(place).given for place in range(4)] == [
+        theirs.situation(place).given for place in range(4)
+    ]
     assert ours.law.weights == theirs.law.weights
     assert ours.released == theirs.released if world != "bermuda" else True
     assert (ours.task.candidates == theirs.task.candidates) != joint
@@ -32,13 +34,19 @@ def test_rows_of_every_agent(agent):
     rows = list(rl_rows("ride_hailing", agent, 12, 1))
     assert all(tuple(row) == COLUMNS for row in rows)
     assert [row["round"] for row in rows] == list(range(1, 13))
-    assert {(row["world"], row["method"], row["tau"], row["repeat"]) for row in rows} == {("ride_hailing", agent, "", 1)}
+    assert {(row["world"], row["method"], row["tau"], row["repeat"]) for row in rows} == {
+        ("ride_hailing", agent, "", 1)
+    }
     assert {row["success"] for row in rows} <= {0, 1}
     assert all(0 <= row["p_true"] <= row["oracle"] + 1e-6 for row in rows)
     assert all(math.isnan(row[name]) for row in rows for name in ("information", "lower", "upper"))
     names = {"recommend+discount"} if agent.endswith("_joint") else {"recommend", "discount"}
     assert {row["target"] for row in rows} <= names
-    assert all(len(row["value"].split("+")) == len(row["target"].split("+")) and all(-2 <= float(v) <= 2 for v in row["value"].split("+")) for row in rows)
+    assert all(
+        len(row["value"].split("+")) == len(row["target"].split("+"))
+        and all(-2 <= float(v) <= 2 for v in row["value"].split("+"))
+        for row in rows
+    )
 
 
 def test_unknown_names_are_refused():

@@ -1,4 +1,5 @@
-"""Agents learn a bandit with one right place, and chance decides by its seed alone. Each is skipped where its package is not installed."""
+"""Agents learn a bandit with one right place, and chance decides by its seed alone. Each is skipped where its
+package is not installed."""
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from rehearsal_torch.studies.qwz23.action_trees import ActionTrees
 from rehearsal_torch.studies.qwz23.actor_critic import Ddpg, FadingNoise, Ppo, Sac
 from rehearsal_torch.studies.qwz23.agent import UniformAgent
 
-gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'")
+gymnasium = pytest.importorskip(
+    "gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'"
+)
 PARENTS = {"a": ["x"], "b": ["x"], "c": ["x"], "y": ["a", "b", "c"]}
 
 
@@ -18,7 +21,13 @@ def code(*candidates):
     box = {"a": [-1.0, 1.0], "b": [0.0, 4.0], "c": [-2.0, 2.0]}
     return AlterationCode(
         RehearsalTask.of(
-            {"graph": {"parents": PARENTS}, "context": ["x"], "box": box, "region": {"y": [0, 1]}, "candidates": [list(each) for each in candidates]}
+            {
+                "graph": {"parents": PARENTS},
+                "context": ["x"],
+                "box": box,
+                "region": {"y": [0, 1]},
+                "candidates": [list(each) for each in candidates],
+            }
         )
     )
 
@@ -52,11 +61,17 @@ def quiet():
 
 
 def needs(agent):
-    package = {"ActionTrees": "vowpalwabbit", "UniformAgent": "gymnasium"}.get(type(agent).__name__, "stable_baselines3")
+    package = {"ActionTrees": "vowpalwabbit", "UniformAgent": "gymnasium"}.get(
+        type(agent).__name__, "stable_baselines3"
+    )
     pytest.importorskip(package, reason=f"{package} is an option: pip install 'rehearsal-torch[rl]'")
 
 
-@pytest.mark.parametrize(("agent", "rounds"), [(Ddpg(), 150), (Sac(), 150), (Ppo(), 1000), (ActionTrees(), 3000)], ids=["ddpg", "sac", "ppo", "cats"])
+@pytest.mark.parametrize(
+    ("agent", "rounds"),
+    [(Ddpg(), 150), (Sac(), 150), (Ppo(), 1000), (ActionTrees(), 3000)],
+    ids=["ddpg", "sac", "ppo", "cats"],
+)
 def test_agents_learn(agent, rounds, quiet):
     needs(agent)
     bandit = Bandit()
@@ -64,7 +79,11 @@ def test_agents_learn(agent, rounds, quiet):
     assert np.mean(bandit.rewards[-50:]) > 0.4, "twice what chance gives"
 
 
-@pytest.mark.parametrize("agent", [UniformAgent(), Ddpg(), Sac(), Ppo(), Ppo(library=True), ActionTrees()], ids=lambda agent: type(agent).__name__)
+@pytest.mark.parametrize(
+    "agent",
+    [UniformAgent(), Ddpg(), Sac(), Ppo(), Ppo(library=True), ActionTrees()],
+    ids=lambda agent: type(agent).__name__,
+)
 def test_the_seed_decides(agent, quiet):
     needs(agent)
 
@@ -103,7 +122,9 @@ def test_with_the_librarys_settings_the_first_hundred_rounds_are_chance(quiet):
 
 def test_trees_choose_a_variable_and_its_value():
     needs(ActionTrees())
-    bandit = Bandit(code(("a",), ("b",), ("c",)), lambda point, _: int(np.argmax(point[:3])) == 1 and abs(point[4]) < 0.5)
+    bandit = Bandit(
+        code(("a",), ("b",), ("c",)), lambda point, _: int(np.argmax(point[:3])) == 1 and abs(point[4]) < 0.5
+    )
     ActionTrees().play(bandit, 1500, 1)
     assert {int(np.argmax(point[:3])) for point in bandit.points} == {0, 1, 2}
     assert np.mean(bandit.rewards[-200:]) > 0.6

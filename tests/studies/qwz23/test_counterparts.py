@@ -1,4 +1,5 @@
-"""Counterparts: the hypotheses that are left without bi-directional edges, and a regression in place of a graph."""
+"""Counterparts: the hypotheses that are left without bi-directional edges, and a regression in place of a
+graph."""
 
 import pytest
 
@@ -10,7 +11,10 @@ from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPost
 
 def test_without_bi_directional_edges_either_variable_is_the_cause():
     left = causal(ride_hailing_graphs())
-    assert [("recommend" in graph.parents("congestion"), "congestion" in graph.parents("recommend")) for graph in left] == [(True, False), (False, True)]
+    assert [
+        ("recommend" in graph.parents("congestion"), "congestion" in graph.parents("recommend"))
+        for graph in left
+    ] == [(True, False), (False, True)]
     assert causal(Bermuda("qwz23").hypotheses) == Bermuda("qwz23").hypotheses, "there are none to leave out"
     with pytest.raises(ValueError, match="without bi-directional edges"):
         causal(ride_hailing_graphs()[-1:])

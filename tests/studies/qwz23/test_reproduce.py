@@ -17,8 +17,23 @@ from rehearsal_torch.studies.qwz23.reproduce import main
 from rehearsal_torch.studies.qwz23.study import METHODS, WORLDS, repeats
 
 
-def run(folder, *stages, methods=("qwz23",), taus=("0.7",), count=1, rounds=3, worlds=("ride_hailing",), more=()):
-    told = ["--stages", *stages, "--worlds", *worlds, "--methods", *methods, "--taus", *taus, "--repeats", str(count), "--rounds", str(rounds)]
+def run(
+    folder, *stages, methods=("qwz23",), taus=("0.7",), count=1, rounds=3, worlds=("ride_hailing",), more=()
+):
+    told = [
+        "--stages",
+        *stages,
+        "--worlds",
+        *worlds,
+        "--methods",
+        *methods,
+        "--taus",
+        *taus,
+        "--repeats",
+        str(count),
+        "--rounds",
+        str(rounds),
+    ]
     return main([*told, "--workers", "1", "--scenarios", "200", "--out", str(folder), *more])
 
 
@@ -30,9 +45,15 @@ def rows(path):
 def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, monkeypatch):
     assert run(tmp_path, "rounds", rounds=2) == 0
     first = (tmp_path / "rounds.csv").read_text()
-    assert first.splitlines()[0] == ",".join(COLUMNS) == "world,method,tau,repeat,round,target,value,success,p_true,oracle,information,lower,upper,seconds"
+    assert (
+        first.splitlines()[0]
+        == ",".join(COLUMNS)
+        == "world,method,tau,repeat,round,target,value,success,p_true,oracle,information,lower,upper,seconds"
+    )
     asked = []
-    monkeypatch.setattr(qwz23_job, "done", lambda protocol, repeat: asked.append(repeat.key) or done(protocol, repeat))
+    monkeypatch.setattr(
+        qwz23_job, "done", lambda protocol, repeat: asked.append(repeat.key) or done(protocol, repeat)
+    )
     methods = ("qwz23", "qwz23_success", "causal", "associative", "none")
     assert run(tmp_path, "rounds", "figures", methods=methods, taus=("0.3", "0.7"), rounds=2) == 0
     assert ("ride_hailing", "qwz23", "0.7", "0") not in asked
@@ -46,13 +67,30 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, mon
         assert float(row["seconds"]) > 0
         assert (row["target"] == "") == (row["method"] == "none")
     informed = [row for row in made if row["method"] == "qwz23"]
-    assert all(float(row["information"]) > 0 and float(row["lower"]) < float(row["upper"]) for row in informed)
-    assert {row["information"] + row["lower"] for row in made if row["method"] in ("qwz23_success", "none")} == {""}
+    assert all(
+        float(row["information"]) > 0 and float(row["lower"]) < float(row["upper"]) for row in informed
+    )
+    assert {
+        row["information"] + row["lower"] for row in made if row["method"] in ("qwz23_success", "none")
+    } == {""}
     text = (tmp_path / "README.md").read_text()
-    for part in ("## Table 1", "| 0.714 |", "## Fig. 4", "tau = 0.3", "## Policies", "## When modelling influence pays", "## Speed", "## What was cut"):
+    for part in (
+        "## Table 1",
+        "| 0.714 |",
+        "## Fig. 4",
+        "tau = 0.3",
+        "## Policies",
+        "## When modelling influence pays",
+        "## Speed",
+        "## What was cut",
+    ):
         assert part in text
     assert "(8 repeats)" in text
-    assert {path.name for path in (tmp_path / "figures").glob("*.svg")} == {"fig4.svg", "policies.svg", "counterparts.svg"}
+    assert {path.name for path in (tmp_path / "figures").glob("*.svg")} == {
+        "fig4.svg",
+        "policies.svg",
+        "counterparts.svg",
+    }
     assert len(json.loads((tmp_path / "run.json").read_text())["commands"]) == 2
     assert {line["state"] for line in rows(tmp_path / "jobs.csv")} == {"ok"}
 
@@ -66,7 +104,17 @@ def test_a_repeat_comes_out_the_same_every_time():
 
 
 def test_a_world_that_changes_has_a_section_of_its_own(tmp_path):
-    assert run(tmp_path, "rounds", "figures", methods=("qwz23_success", "forgetting"), worlds=("two_stores",), rounds=4) == 0
+    assert (
+        run(
+            tmp_path,
+            "rounds",
+            "figures",
+            methods=("qwz23_success", "forgetting"),
+            worlds=("two_stores",),
+            rounds=4,
+        )
+        == 0
+    )
     text = (tmp_path / "README.md").read_text()
     assert "## A world that changes" in text
     assert "| `forgetting` |" in text
@@ -77,7 +125,11 @@ def test_other_protocols_and_slips_are_refused(tmp_path, capsys):
     assert run(tmp_path, "rounds", methods=("none",)) == 0
     assert run(tmp_path, "rounds", methods=("none",), rounds=4) == 2
     assert "--rounds 3" in capsys.readouterr().err
-    for more, words in ((["--taus", "2"], "at most 1"), (["--methods", "magic"], "expected some of qwz23"), (["--repeats", "0"], "--repeats")):
+    for more, words in (
+        (["--taus", "2"], "at most 1"),
+        (["--methods", "magic"], "expected some of qwz23"),
+        (["--repeats", "0"], "--repeats"),
+    ):
         assert main([*more, "--out", str(tmp_path)]) == 2
         assert words in capsys.readouterr().err
 
@@ -100,8 +152,19 @@ def test_agents_are_played_once_and_stand_beside_the_paper(tmp_path, monkeypatch
     def rl_rows(world, agent, rounds, repeat):
         asked.append((world, agent, rounds, repeat))
         for number in range(1, rounds + 1):
-            told = {"target": "recommend", "value": 0.5, "success": 1, "p_true": 0.25, "oracle": 0.78, "seconds": 0.01}
-            yield dict.fromkeys(COLUMNS, float("nan")) | {"world": world, "method": agent, "repeat": repeat, "round": number} | told
+            told = {
+                "target": "recommend",
+                "value": 0.5,
+                "success": 1,
+                "p_true": 0.25,
+                "oracle": 0.78,
+                "seconds": 0.01,
+            }
+            yield (
+                dict.fromkeys(COLUMNS, float("nan"))
+                | {"world": world, "method": agent, "repeat": repeat, "round": number}
+                | told
+            )
 
     monkeypatch.setattr(qwz23_rl, "rl_rows", rl_rows)
     monkeypatch.setattr(qwz23_rl, "PAPER", 3)
@@ -114,11 +177,19 @@ def test_agents_are_played_once_and_stand_beside_the_paper(tmp_path, monkeypatch
     assert run(tmp_path, "rl", "figures", count=2, more=["--agents", "ddpg", "cats"]) == 0
     assert len(asked) == 6
     text = (tmp_path / "README.md").read_text()
-    for part in ("| ride_hailing | `cats` | 0.250 ± 0.000 |", "| 0.104 |", "### After 5 rounds", "last tenth", "| 0.688 |"):
+    for part in (
+        "| ride_hailing | `cats` | 0.250 ± 0.000 |",
+        "| 0.104 |",
+        "### After 5 rounds",
+        "last tenth",
+        "| 0.688 |",
+    ):
         assert part in text
 
 
-@pytest.mark.parametrize(("world", "method"), [(world, "qwz23") for world in WORLDS] + [("bermuda", method) for method in METHODS])
+@pytest.mark.parametrize(
+    ("world", "method"), [(world, "qwz23") for world in WORLDS] + [("bermuda", method) for method in METHODS]
+)
 def test_every_repeat_is_a_configuration_that_users_could_type(world, method):
     GlobalHydra.instance().clear()
     for repeat in repeats([world], [method], ["0.5"], [7]):
@@ -129,5 +200,7 @@ def test_every_repeat_is_a_configuration_that_users_could_type(world, method):
 
 
 def test_the_plan_has_the_papers_sizes():
-    assert len(repeats(["ride_hailing", "bermuda"], ["qwz23"], ["0.3", "0.5", "0.7", "0.9"], range(20))) == 160
+    assert (
+        len(repeats(["ride_hailing", "bermuda"], ["qwz23"], ["0.3", "0.5", "0.7", "0.9"], range(20))) == 160
+    )
     assert set(TABLE1) <= set(WORLDS)

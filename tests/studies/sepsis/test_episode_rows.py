@@ -11,8 +11,17 @@ CASE = Case(12, 3, "astar", "mc_lipschitz", 200, 1.0)
 
 
 def decision(improvement=0.05, seconds=1.23456, proven=True):
-    trace = {"expanded": 700, "generated": 17500, "network_evaluations": 20000, "effective_branching_factor": 1.6, "proven": proven}
-    claims = {"estimate": Estimate(-80.0 * (1 - improvement), "return"), "baseline": Estimate(-80.0, "return")}
+    trace = {
+        "expanded": 700,
+        "generated": 17500,
+        "network_evaluations": 20000,
+        "effective_branching_factor": 1.6,
+        "proven": proven,
+    }
+    claims = {
+        "estimate": Estimate(-80.0 * (1 - improvement), "return"),
+        "baseline": Estimate(-80.0, "return"),
+    }
     change = Alteration(("action[1]",), torch.tensor([3]))
     return Decision(change, -76.0, **claims, trace=trace, seconds=seconds)
 
@@ -21,7 +30,8 @@ def test_the_file_has_exactly_the_columns_asked_for(tmp_path):
     rows = EpisodeRows(tmp_path / "episodes.csv")
     rows.append([CASE.row("7", decision())])
     assert rows.path.read_text().splitlines() == [
-        "episode,T,k,search,anchors,M,L_h,value,observed,improvement,expanded,generated,ebf,network_evaluations,seconds,proven",
+        "episode,T,k,search,anchors,M,L_h,value,observed,improvement,"
+        "expanded,generated,ebf,network_evaluations,seconds,proven",
         "7,12,3,astar,mc_lipschitz,200,1,-76.0,-80.0,0.05,700,17500,1.6,20000,1.2346,True",
     ]
 
@@ -82,7 +92,11 @@ def test_points_are_the_means_of_the_chosen_rows(tmp_path):
     rows = EpisodeRows(tmp_path / "episodes.csv")
     cases = [Case(12, k, "astar", "mc_lipschitz", 200, 1.0) for k in (1, 2)]
     other = Case(12, 2, "branch_and_bound", "", 0, 1.0)
-    rows.append(case.row(str(e), decision(0.01 * case.changes * (e + 1), 0.5 * (e + 1), e != 3)) for case in (*cases, other) for e in range(4))
+    rows.append(
+        case.row(str(e), decision(0.01 * case.changes * (e + 1), 0.5 * (e + 1), e != 3))
+        for case in (*cases, other)
+        for e in range(4)
+    )
     found = points(chosen(rows.frame(), cases), "k")
     assert [point.x for point in found] == [1, 2]
     assert [point.improvement.mean for point in found] == pytest.approx([0.025, 0.05])

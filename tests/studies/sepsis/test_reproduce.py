@@ -20,7 +20,12 @@ def rows(path):
 @pytest.fixture
 def small(monkeypatch):
     bound = Case(12, 1, BOUND, "", 0, 1.0)
-    few = {"lipschitz": [Planned(USUAL)], "samples": [], "changes": [Planned(bound), Planned(Case(12, 3, BOUND, "", 0, 1.0))], "anchors": []}
+    few = {
+        "lipschitz": [Planned(USUAL)],
+        "samples": [],
+        "changes": [Planned(bound), Planned(Case(12, 3, BOUND, "", 0, 1.0))],
+        "anchors": [],
+    }
     for module in (sepsis_study, reproduce_sepsis):
         monkeypatch.setattr(module, "planned", lambda: few)
     monkeypatch.setattr(lipschitz_study, "LOCATION", (1.0,))
@@ -28,8 +33,19 @@ def small(monkeypatch):
 
 
 def run(folder, *stages, episodes=2, settings=TINY):
-    places = ["--out", str(folder / "out"), "--cache", str(folder / "cache"), "--workers", "1", "--grid-epochs", "1"]
-    return reproduce_sepsis.main([*places, "--episodes", str(episodes), "--stages", *stages, "--set", *settings])
+    places = [
+        "--out",
+        str(folder / "out"),
+        "--cache",
+        str(folder / "cache"),
+        "--workers",
+        "1",
+        "--grid-epochs",
+        "1",
+    ]
+    return reproduce_sepsis.main(
+        [*places, "--episodes", str(episodes), "--stages", *stages, "--set", *settings]
+    )
 
 
 def test_the_study_runs_end_to_end_and_goes_on_where_it_ended(small, tmp_path, monkeypatch):
@@ -43,7 +59,14 @@ def test_the_study_runs_end_to_end_and_goes_on_where_it_ended(small, tmp_path, m
     assert (out / "episodes.csv").read_text().startswith(first)
     assert len(rows(out / "episodes.csv")) == 6
     found = {path.stem for path in (out / "figures").glob("*.svg")}
-    assert found == {"efficiency", "improvement_by_changes", "improvement", "patient", "lipschitz_grid", "truth_errors"}
+    assert found == {
+        "efficiency",
+        "improvement_by_changes",
+        "improvement",
+        "patient",
+        "lipschitz_grid",
+        "truth_errors",
+    }
     grid = rows(out / "lipschitz_grid.csv")
     assert {(row["L_h"], row["L_phi"]) for row in grid} == {("", ""), ("1", "0.1")}
     assert len(grid) == 2 * 5

@@ -7,7 +7,18 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.lipschitz_bound import FacilityLocation
 from rehearsal_torch.studies.sepsis.episode_rows import Case
-from rehearsal_torch.studies.sepsis.study import ASTAR, BOUND, FACILITY, HORIZON, USUAL, Planned, of_size, planned, search, tasks
+from rehearsal_torch.studies.sepsis.study import (
+    ASTAR,
+    BOUND,
+    FACILITY,
+    HORIZON,
+    USUAL,
+    Planned,
+    of_size,
+    planned,
+    search,
+    tasks,
+)
 from rehearsal_torch.studies.workers import shared
 
 POOL = Table.observed(("x",), torch.zeros(3, 1))
@@ -22,7 +33,11 @@ def test_the_axes_are_those_of_the_paper_with_all_else_as_usual():
     assert {case.constant for case in plan["lipschitz"]} >= {0.8, 1.0, 1.2}
     assert {case.size for case in plan["samples"]} >= {100, 2000}
     assert {case.changes for case in plan["changes"] if case.search == ASTAR} >= {1, 2, 3, 4}
-    assert {case.anchors for case in plan["anchors"]} == {of_size("mc_lipschitz"), of_size("mc_uniform"), of_size("facility_location")}
+    assert {case.anchors for case in plan["anchors"]} == {
+        of_size("mc_lipschitz"),
+        of_size("mc_uniform"),
+        of_size("facility_location"),
+    }
     for cases in plan.values():
         assert {case.horizon for case in cases} == {HORIZON}
     assert USUAL in plan["lipschitz"]

@@ -8,7 +8,9 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability
 
 
 def outcomes(count=2000, width=2, seed=0):
-    return 3 + 2 * torch.randn(count, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return 3 + 2 * torch.randn(
+        count, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def made(bounds, values=None, **settings):
@@ -41,16 +43,22 @@ def test_targets_are_the_desirability_in_standard_deviations_and_the_indicator()
     inside = ((values >= values.new_tensor([2, -torch.inf])) & (values <= values.new_tensor([5, 4]))).all(-1)
     assert torch.equal(indicator, inside.double())
     spread = values.std(0)
-    by_hand = torch.special.ndtr(8 * (values[:, 0] - 2) / spread[0]) * torch.special.ndtr(8 * (5 - values[:, 0]) / spread[0])
+    by_hand = torch.special.ndtr(8 * (values[:, 0] - 2) / spread[0]) * torch.special.ndtr(
+        8 * (5 - values[:, 0]) / spread[0]
+    )
     assert torch.allclose(smooth, by_hand * torch.special.ndtr(8 * (4 - values[:, 1]) / spread[1]))
 
 
 def test_units_do_not_matter():
     values = outcomes()
     one = made({"y": (2, 5), "z": (None, 4)}, values)
-    other = made({"y": (200 - 7, 500 - 7), "z": (None, 0.04 - 7)}, values * values.new_tensor([100, 0.01]) - 7)
+    other = made(
+        {"y": (200 - 7, 500 - 7), "z": (None, 0.04 - 7)}, values * values.new_tensor([100, 0.01]) - 7
+    )
     assert torch.allclose(one.sharpness, other.sharpness)
-    assert torch.allclose(one.targets(values), other.targets(values * values.new_tensor([100, 0.01]) - 7), atol=1e-9)
+    assert torch.allclose(
+        one.targets(values), other.targets(values * values.new_tensor([100, 0.01]) - 7), atol=1e-9
+    )
 
 
 def test_scores_are_normal_and_faces_that_say_the_same_count_once():
@@ -62,7 +70,9 @@ def test_scores_are_normal_and_faces_that_say_the_same_count_once():
     assert (scores.std(0) - 1).abs().max() < 0.01
     assert torch.equal(scores[:, 0].argsort(), (-values[:, 0]).argsort())
     heavy = found.scores(values**3 * 1e6)
-    assert torch.allclose(heavy[:, 0].sort().values, scores[:, 0].sort().values), "outliers have no more say than others"
+    assert torch.allclose(heavy[:, 0].sort().values, scores[:, 0].sort().values), (
+        "outliers have no more say than others"
+    )
 
 
 @pytest.mark.parametrize("settings", [{"sharpness": 0.0}, {"sharpness": -1.0}, {"clearance": 0.0}])

@@ -13,7 +13,11 @@ WIDTHS = [1.2, 0.9, 0.6]
 
 def asked(estimator, contexts, actions):
     prepared = estimator.prepare(contexts)
-    of_actions = [estimator.value(prepared, actions), estimator.value(prepared, actions, 1), estimator.deviation(prepared, actions)]
+    of_actions = [
+        estimator.value(prepared, actions),
+        estimator.value(prepared, actions, 1),
+        estimator.deviation(prepared, actions),
+    ]
     return torch.cat([each.flatten() for each in of_actions]), estimator.support(prepared, actions[0])
 
 
@@ -69,7 +73,9 @@ def test_the_error_of_random_features_falls_with_their_root():
     exact, _ = asked(fitted(ProductRidge(fixed=WIDTHS), *examples), *where)
     kernels, off = [], []
     for features in (100, 1600):
-        several = [fitted(FourierRidge(fixed=WIDTHS, features=features, seed=seed), *examples) for seed in range(4)]
+        several = [
+            fitted(FourierRidge(fixed=WIDTHS, features=features, seed=seed), *examples) for seed in range(4)
+        ]
         kernels.append(sum(each.approximation()["outcome_mean"] for each in several) / 4)
         off.append(sum(float((asked(each, *where)[0] - exact).square().mean()) for each in several) / 4)
     assert kernels[1] == pytest.approx(kernels[0] / 4, rel=0.2)
@@ -85,7 +91,10 @@ def test_conjugate_gradients_are_cholesky(covariates):
     assert torch.allclose(near, support, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [lambda: LowRankRidge(rank=0), lambda: FourierRidge(features=1), lambda: IterativeRidge(tolerance=0.0)])
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: LowRankRidge(rank=0), lambda: FourierRidge(features=1), lambda: IterativeRidge(tolerance=0.0)],
+)
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValueError, match="expected"):
         wrong()

@@ -25,10 +25,14 @@ def naive(found, inputs, outputs, at):
     def kernel(one, other):
         return (-((one - other) @ found.directions.mT).square().sum() / 2).exp()
 
-    matrix = torch.stack([torch.stack([kernel(one, other) for other in inputs]) for one in inputs]) + found.ratio * torch.eye(len(inputs))
+    matrix = torch.stack(
+        [torch.stack([kernel(one, other) for other in inputs]) for one in inputs]
+    ) + found.ratio * torch.eye(len(inputs))
     near = torch.stack([torch.stack([kernel(one, other) for other in inputs]) for one in at])
     mean = outputs.mean(0)
-    return mean + near @ torch.linalg.inv(matrix) @ (outputs - mean), 1 - (near @ torch.linalg.inv(matrix) * near).sum(-1)
+    return mean + near @ torch.linalg.inv(matrix) @ (outputs - mean), 1 - (
+        near @ torch.linalg.inv(matrix) * near
+    ).sum(-1)
 
 
 def test_it_is_kernel_ridge_regression():
@@ -64,12 +68,17 @@ def test_the_amplitude_is_that_of_largest_evidence():
     matrix = torch.eye(50) * found.ratio + found.similar(inputs)
     for weights, amplitude in zip(mixture, found.amplitude(mixture), strict=True):
         values = (outputs - outputs.mean(0)) @ weights
-        assert float(amplitude) == pytest.approx(float(values @ torch.linalg.solve(matrix, values) / 50), rel=1e-8)
+        assert float(amplitude) == pytest.approx(
+            float(values @ torch.linalg.solve(matrix, values) / 50), rel=1e-8
+        )
 
 
 def test_no_inputs_or_nothing_to_tell_gives_the_mean():
     inputs, outputs = data()
-    for found, at in ((made(inputs[:, :0], outputs), inputs[:3, :0]), (made(inputs, outputs, torch.ones_like(outputs)), inputs[:3])):
+    for found, at in (
+        (made(inputs[:, :0], outputs), inputs[:3, :0]),
+        (made(inputs, outputs, torch.ones_like(outputs)), inputs[:3]),
+    ):
         assert torch.allclose(found(at), outputs.mean(0).expand(3, -1), atol=1e-6)
         assert ((found.left(at) >= 0) & (found.left(at) <= 1)).all()
 

@@ -8,7 +8,17 @@ from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
-from tests.toys.rehearsal_toys import confounded, confounded_table, confounded_truth, fitted, sequential, sequential_table, sequential_truth, situations, small
+from tests.toys.rehearsal_toys import (
+    confounded,
+    confounded_table,
+    confounded_truth,
+    fitted,
+    sequential,
+    sequential_table,
+    sequential_truth,
+    situations,
+    small,
+)
 
 
 def decisions(model, count=5):
@@ -23,10 +33,17 @@ def test_adjusting_turns_the_decision_around(estimator):
         model = fitted(confounded(adjusted), table, estimator)
         found = decisions(model)
         # A recommendation that is taken back still names what it would have set.
-        values = [each.trace["would_set"]["a"] if each.alteration is None else float(each.alteration.values) for each in found]
-        reached[adjusted] = [float(confounded_truth(case.given["x"], value)) for case, value in zip(cases, values, strict=True)]
+        values = [
+            each.trace["would_set"]["a"] if each.alteration is None else float(each.alteration.values)
+            for each in found
+        ]
+        reached[adjusted] = [
+            float(confounded_truth(case.given["x"], value)) for case, value in zip(cases, values, strict=True)
+        ]
         signs = [value > 0 for value in values]
-        assert all(signs) if adjusted else not any(signs), "a high value of the action helps; rows that have it do badly"
+        assert all(signs) if adjusted else not any(signs), (
+            "a high value of the action helps; rows that have it do badly"
+        )
     # Doing nothing reaches about .2.
     assert min(reached[True]) > (0.45 if estimator is small else 0.3)
     assert max(reached[False]) < 0.2
@@ -37,9 +54,14 @@ def test_the_estimated_probability_is_near_the_truth():
     (value,) = KernelValue(model, cases := situations(confounded(), 20)).objectives()
     actions = torch.linspace(-1.2, 1.2, 20, dtype=torch.float64).unsqueeze(-1)
     found = torch.tensor([one.estimate.point for one in value.appraise(actions)])
-    truth = torch.stack([confounded_truth(case.given["x"], action[0]) for case, action in zip(cases, actions, strict=True)])
+    truth = torch.stack(
+        [confounded_truth(case.given["x"], action[0]) for case, action in zip(cases, actions, strict=True)]
+    )
     assert float((found - truth).abs().mean()) < 0.1
-    inside = [one.estimate.lower - 0.02 <= float(true) <= one.estimate.upper + 0.02 for one, true in zip(value.appraise(actions), truth, strict=True)]
+    inside = [
+        one.estimate.lower - 0.02 <= float(true) <= one.estimate.upper + 0.02
+        for one, true in zip(value.appraise(actions), truth, strict=True)
+    ]
     assert sum(inside) >= 14
 
 
@@ -57,9 +79,14 @@ def test_each_set_is_adjusted_for_by_the_graph():
 
 def test_an_arrow_beside_a_hidden_common_cause_is_adjusted_for_or_named():
     plain = confounded().to_plain()
-    bowed = {"parents": {"u": [], "a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"]}, "bidirected": [["a", "y"]]}
+    bowed = {
+        "parents": {"u": [], "a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"]},
+        "bidirected": [["a", "y"]],
+    }
     (found,) = NestedRidge({**plain, "graph": bowed}, small).adjustments
-    assert found.reasons == ("['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y stands beside a <-> y)",)
+    assert found.reasons == (
+        "['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y stands beside a <-> y)",
+    )
     (found,) = NestedRidge({**plain, "graph": {**bowed, "bidirected": [["u", "a"]]}}, small).adjustments
     assert (found.before, found.reasons) == (("u",), ())
 
@@ -67,7 +94,9 @@ def test_an_arrow_beside_a_hidden_common_cause_is_adjusted_for_or_named():
 def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     table, cases = sequential_table(800), situations(sequential(), 4)
     actions = torch.tensor([[-1.0, -1.5], [1.0, 1.5], [-0.8, 1.0], [0.8, -1.0]], dtype=torch.float64)
-    truth = torch.stack([sequential_truth(case.given["x"], each) for case, each in zip(cases, actions, strict=True)])
+    truth = torch.stack(
+        [sequential_truth(case.given["x"], each) for case, each in zip(cases, actions, strict=True)]
+    )
     errors = {}
     for flag in (True, False):
         (value,) = KernelValue(fitted(sequential(), table, sequential=flag), cases).objectives()
@@ -89,7 +118,9 @@ def test_what_is_said_of_doing_nothing_is_the_rate_given_the_context():
     table = confounded_table(1500)
     model = fitted(confounded(), table)
     evidence = [each for each in decisions(model, 10)]
-    assert float(torch.tensor([each.baseline.point for each in evidence]).mean()) == pytest.approx(float(table.columns(["y"]).ge(2).double().mean()), abs=0.08)
+    assert float(torch.tensor([each.baseline.point for each in evidence]).mean()) == pytest.approx(
+        float(table.columns(["y"]).ge(2).double().mean()), abs=0.08
+    )
 
 
 def test_outcomes_that_are_never_desired_do_not_break_it():

@@ -14,8 +14,12 @@ def test_leave_one_out_is_refitting_without_the_row():
         for i in range(30):
             rest = [j for j in range(30) if j != i]
             # The ridge of all 30 rows, as the formula has it.
-            alpha = torch.linalg.solve(gram[rest][:, rest] + 30 * ridge * torch.eye(29, dtype=torch.float64), targets[rest, 0])
-            assert float(errors[place, i]) == pytest.approx(float(targets[i, 0] - gram[i, rest] @ alpha), abs=1e-8)
+            alpha = torch.linalg.solve(
+                gram[rest][:, rest] + 30 * ridge * torch.eye(29, dtype=torch.float64), targets[rest, 0]
+            )
+            assert float(errors[place, i]) == pytest.approx(
+                float(targets[i, 0] - gram[i, rest] @ alpha), abs=1e-8
+            )
 
 
 def test_the_median_width_is_the_median_distance():
@@ -43,10 +47,15 @@ def test_averaging_is_the_mean_over_models():
     mixture = fitted(ProductRidge(widths="leave_one_out", models=4, tolerance=3.0), *examples)
     assert len(mixture.ridges) == 4
     single = [
-        fitted(ProductRidge(fixed=widths.tolist(), lambda_h=float(ridge)), *examples) for widths, ridge in zip(mixture.widths, mixture.ridges, strict=True)
+        fitted(ProductRidge(fixed=widths.tolist(), lambda_h=float(ridge)), *examples)
+        for widths, ridge in zip(mixture.widths, mixture.ridges, strict=True)
     ]
     values = torch.stack([each.value(each.prepare(contexts), actions) for each in single])
     inner = torch.stack([each.deviation(each.prepare(contexts), actions) for each in single])
     prepared = mixture.prepare(contexts)
     assert torch.allclose(mixture.value(prepared, actions), values.mean(0), atol=1e-9)
-    assert torch.allclose(mixture.deviation(prepared, actions), (inner.square().mean(0) + values.var(0, correction=0)).sqrt(), atol=1e-8)
+    assert torch.allclose(
+        mixture.deviation(prepared, actions),
+        (inner.square().mean(0) + values.var(0, correction=0)).sqrt(),
+        atol=1e-8,
+    )

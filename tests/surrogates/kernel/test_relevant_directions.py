@@ -2,7 +2,14 @@
 
 import torch
 
-from rehearsal_torch.surrogates.kernel.metric import LEAST, Metric, free_metric, gradient_products, gram, relevant_directions
+from rehearsal_torch.surrogates.kernel.metric import (
+    LEAST,
+    Metric,
+    free_metric,
+    gradient_products,
+    gram,
+    relevant_directions,
+)
 
 
 def data(count=300, width=5, seed=0):
@@ -21,7 +28,9 @@ def test_the_matrix_is_the_mean_of_outer_products_of_the_regressions_gradients()
     shown = inputs @ metric.directions.mT
     weights = torch.linalg.solve(gram(shown, shown) + 0.1 * torch.eye(30, dtype=torch.float64), both)
     at = inputs.clone().requires_grad_(True)
-    regressions = (-(((at @ metric.directions.mT).unsqueeze(1) - shown.unsqueeze(0)).square().sum(-1)) / 2).exp() @ weights
+    regressions = (
+        -(((at @ metric.directions.mT).unsqueeze(1) - shown.unsqueeze(0)).square().sum(-1)) / 2
+    ).exp() @ weights
     wanted = torch.zeros(5, 5, dtype=torch.float64)
     for column in range(2):
         (slope,) = torch.autograd.grad(regressions[:, column].sum(), at, retain_graph=True)

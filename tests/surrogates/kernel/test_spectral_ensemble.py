@@ -17,7 +17,10 @@ def test_one_member_is_the_member():
     (member,) = one.members
     contexts, actions = points()
     for asked in ("value", "deviation"):
-        assert torch.equal(getattr(one, asked)(one.prepare(contexts), actions), getattr(member, asked)(member.prepare(contexts), actions))
+        assert torch.equal(
+            getattr(one, asked)(one.prepare(contexts), actions),
+            getattr(member, asked)(member.prepare(contexts), actions),
+        )
 
 
 @pytest.mark.parametrize("target", [0, 1])
@@ -25,12 +28,21 @@ def test_the_value_is_the_mean_and_the_variance_that_of_a_mixture(target):
     whole = made()
     contexts, actions = points()
     prepared = whole.prepare(contexts)
-    values = torch.stack([member.value(member.prepare(contexts), actions, target) for member in whole.members])
-    inner = torch.stack([member.deviation(member.prepare(contexts), actions, target).square() for member in whole.members])
+    values = torch.stack(
+        [member.value(member.prepare(contexts), actions, target) for member in whole.members]
+    )
+    inner = torch.stack(
+        [member.deviation(member.prepare(contexts), actions, target).square() for member in whole.members]
+    )
     assert float(values.std(0).mean()) > 1e-4, "members differ"
     assert torch.allclose(whole.value(prepared, actions, target), values.mean(0))
-    assert torch.allclose(whole.deviation(prepared, actions, target).square(), inner.mean(0) + 4 / 3 * values.var(0))
-    assert torch.allclose(whole.support(prepared, actions[0]), torch.stack([m.support(m.prepare(contexts), actions[0]) for m in whole.members]).mean(0))
+    assert torch.allclose(
+        whole.deviation(prepared, actions, target).square(), inner.mean(0) + 4 / 3 * values.var(0)
+    )
+    assert torch.allclose(
+        whole.support(prepared, actions[0]),
+        torch.stack([m.support(m.prepare(contexts), actions[0]) for m in whole.members]).mean(0),
+    )
 
 
 @pytest.mark.parametrize(("examples", "first", "width"), [(None, (), (2, 1)), (between(), (0,), (1, 2))])
@@ -48,7 +60,9 @@ def test_starts_are_ranked_by_the_mean():
     whole = made()
     prepared = whole.prepare(points()[0])
     weights = whole.weights(prepared)
-    assert torch.allclose(whole.value(prepared, whole.actions[weights.argmax(1)]), weights.amax(1).double(), atol=1e-4)
+    assert torch.allclose(
+        whole.value(prepared, whole.actions[weights.argmax(1)]), weights.amax(1).double(), atol=1e-4
+    )
 
 
 def test_seeds_and_state_say_everything():

@@ -56,7 +56,8 @@ def test_value_and_slope_are_those_of_autograd(case):
 
 
 def double_sum(estimator, examples, contexts, actions, target):
-    """Mean + sum_i alpha_i sum_j gamma_j(x) k((x, u_j, a), h_i), with the exact kernel; gamma of the second stage's rows, the mean's weight included."""
+    """Mean + sum_i alpha_i sum_j gamma_j(x) k((x, u_j, a), h_i), with the exact kernel; gamma of the second
+    stage's rows, the mean's weight included."""
     x, before, middle, a, targets, _ = examples
     u, w = torch.cat([before, middle], -1), estimator.directions
     whole = torch.cat([x, u, a], -1)
@@ -75,7 +76,11 @@ def double_sum(estimator, examples, contexts, actions, target):
             continue
         second = estimator.embedding
         near = second.similar(torch.cat([context, action[list(estimator.first)]]))
-        gamma = torch.linalg.solve(second.similar(torch.cat([x, a[:, list(estimator.first)]], -1)[order]) + second.ratio * torch.eye(len(x)), near)
+        gamma = torch.linalg.solve(
+            second.similar(torch.cat([x, a[:, list(estimator.first)]], -1)[order])
+            + second.ratio * torch.eye(len(x)),
+            near,
+        )
         gamma = gamma + (1 - gamma.sum()) / len(x)
         points_there = torch.cat([context.expand(len(x), -1), u[order], action.expand(len(x), -1)], -1)
         found.append(mean + gamma @ kernel(points_there, whole) @ alpha)
@@ -90,7 +95,11 @@ def test_with_many_features_it_is_the_nested_double_sum(case, target):
     for features in (15, 1500):
         estimator, prepared, actions = case_of(case, features=features)
         found = estimator.value(prepared, actions[0], target)
-        errors.append(float((found - double_sum(estimator, examples, prepared.contexts, actions[0], target)).abs().max()))
+        errors.append(
+            float(
+                (found - double_sum(estimator, examples, prepared.contexts, actions[0], target)).abs().max()
+            )
+        )
     assert errors[1] < 0.03
     assert errors[1] < errors[0]
 
@@ -101,7 +110,9 @@ def test_a_confounded_effect_is_recovered():
     contexts, actions = points(batch=30, starts=1)
     contexts, actions = 0.5 * contexts, 1.2 * actions
     spread = (1 + 0.09) ** 0.5
-    truth = torch.special.ndtr((1 - actions[0, :, 0]) / spread) - torch.special.ndtr((-1 - actions[0, :, 0]) / spread)
+    truth = torch.special.ndtr((1 - actions[0, :, 0]) / spread) - torch.special.ndtr(
+        (-1 - actions[0, :, 0]) / spread
+    )
     found = estimator.value(estimator.prepare(contexts), actions[0], 1)
     assert float((found - truth).abs().mean()) < 0.08
     # What rows with such actions looked like is something else.
@@ -113,8 +124,15 @@ def test_a_confounded_effect_is_recovered():
 def test_the_sequential_value_agrees_with_simulation():
     estimator = fitted(SpectralRidge((0,), features=300, iterations=20), *between(1000))
     contexts = torch.tensor([[-0.8], [0.0], [0.8]], dtype=torch.float64)
-    actions = torch.tensor([[[-0.8, -1.5], [0.0, 0.0], [0.5, -1.0]], [[0.5, 1.2], [-1.0, -1.0], [0.3, 1.0]]], dtype=torch.float64)
-    truth = torch.stack([torch.stack([sequential_truth(x, pair) for x, pair in zip(contexts, row, strict=True)]) for row in actions])
+    actions = torch.tensor(
+        [[[-0.8, -1.5], [0.0, 0.0], [0.5, -1.0]], [[0.5, 1.2], [-1.0, -1.0], [0.3, 1.0]]], dtype=torch.float64
+    )
+    truth = torch.stack(
+        [
+            torch.stack([sequential_truth(x, pair) for x, pair in zip(contexts, row, strict=True)])
+            for row in actions
+        ]
+    )
     found = estimator.value(estimator.prepare(contexts), actions, 1)
     assert float((found - truth).abs().max()) < 0.12
     assert float((found - truth).abs().mean()) < 0.06
@@ -124,7 +142,10 @@ def test_the_sequential_value_agrees_with_simulation():
 @every
 def test_the_deviation_is_positive_and_larger_where_there_are_no_rows(case):
     estimator, prepared, actions = case_of(case)
-    near, far = estimator.deviation(prepared, 0.1 * actions, 1), estimator.deviation(prepared, 5 + 2 * actions.abs(), 1)
+    near, far = (
+        estimator.deviation(prepared, 0.1 * actions, 1),
+        estimator.deviation(prepared, 5 + 2 * actions.abs(), 1),
+    )
     assert near.shape == actions.shape[:-1]
     assert (near > 0).all()
     assert float(far.mean()) > 1.5 * float(near.mean())
@@ -136,7 +157,9 @@ def test_more_rows_make_it_surer(covariates):
     deviations = []
     for count in (100, 1000):
         estimator = fitted(quick(), *rows(count, covariates=covariates))
-        deviations.append(float(estimator.deviation(estimator.prepare(0.3 * contexts), 0.3 * actions[0], 1).mean()))
+        deviations.append(
+            float(estimator.deviation(estimator.prepare(0.3 * contexts), 0.3 * actions[0], 1).mean())
+        )
     assert deviations[1] < 0.7 * deviations[0]
 
 
@@ -144,7 +167,11 @@ def test_support_counts_the_rows_nearby():
     x, u, v, a, targets, scores = rows(200, covariates=0)
     estimator = fitted(quick(), x, u, v, a, targets, scores)
     prepared, h = estimator.prepare(x[:5]), torch.cat([x, a], -1)
-    by_hand = (-torch.cdist(h[:5] @ estimator.directions.mT, h @ estimator.directions.mT).square() / 2).exp().sum(-1)
+    by_hand = (
+        (-torch.cdist(h[:5] @ estimator.directions.mT, h @ estimator.directions.mT).square() / 2)
+        .exp()
+        .sum(-1)
+    )
     assert torch.allclose(estimator.support(prepared, a[:5]), by_hand)
     assert (by_hand >= 1).all(), "a row is near itself"
     assert float(estimator.support(prepared, a[:5] + 50).max()) < 1e-6
@@ -166,12 +193,19 @@ def test_seeds_and_state_say_everything(case):
     one, prepared, actions = case_of(case)
     again, other = case_of(case)[0], case_of(case, seed=1)[0]
     assert torch.equal(one.value(prepared, actions), again.value(again.prepare(prepared.contexts), actions))
-    assert not torch.equal(one.value(prepared, actions), other.value(other.prepare(prepared.contexts), actions))
+    assert not torch.equal(
+        one.value(prepared, actions), other.value(other.prepare(prepared.contexts), actions)
+    )
     loaded = quick(CASES[case][2])
     loaded.load_state_dict(one.state_dict())
     for asked in ("value", "deviation"):
-        assert torch.equal(getattr(one, asked)(prepared, actions), getattr(loaded, asked)(loaded.prepare(prepared.contexts), actions))
-    assert torch.equal(one.support(prepared, actions[0]), loaded.support(loaded.prepare(prepared.contexts), actions[0]))
+        assert torch.equal(
+            getattr(one, asked)(prepared, actions),
+            getattr(loaded, asked)(loaded.prepare(prepared.contexts), actions),
+        )
+    assert torch.equal(
+        one.support(prepared, actions[0]), loaded.support(loaded.prepare(prepared.contexts), actions[0])
+    )
     assert torch.equal(one.weights(prepared), loaded.weights(loaded.prepare(prepared.contexts)))
 
 

@@ -25,7 +25,10 @@ def test_counterfactuals_are_those_of_the_true_equations():
     a, b = table.columns(["a"])[:, 0], table.columns(["b"])[:, 0]
     # Within what the rows have seen: elsewhere the model does not know.
     for changed, fixed in (({"a": 0.4}, {}), ({}, {"X": 1.0}), ({"b": -0.2}, {"R": 3.2})):
-        others = [torch.full_like(own_action, changed[name]) if name in changed else own_action for name, own_action in (("a", a), ("b", b))]
+        others = [
+            torch.full_like(own_action, changed[name]) if name in changed else own_action
+            for name, own_action in (("a", a), ("b", b))
+        ]
         told = equations(*others, own, fixed)
         found = counterfactual(MODEL.network(), table, changed, fixed)
         for node in CHAIN.nodes:

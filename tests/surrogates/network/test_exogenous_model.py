@@ -13,7 +13,9 @@ from tests.toys.noisy_nodes import CHAIN, chain
 from tests.toys.rehearsal_methods import CAUSAL, configuration
 
 NODES = {"graph": ("R", "X", "Y"), "independent": ("Y", "X"), "black_box": ("reward",)}
-ACTIONS = torch.rand(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2 - torch.tensor([0.0, 1.0])
+ACTIONS = torch.rand(
+    6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+) * 2 - torch.tensor([0.0, 1.0])
 every = pytest.mark.parametrize("name", CAUSAL)
 
 
@@ -73,11 +75,19 @@ def test_the_decoder_gives_back_what_the_encoder_took():
     model = fit(ExogenousModel(CHAIN, phi="homoskedastic", decoder="gp", scale="predictive"), table)
     for node, law in zip(model.network().task.nodes, model.network().laws, strict=True):
         inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
-        assert float((law.guess(inputs, law.abduct(inputs, values)) - values).abs().mean()) < 0.05 * float(values.std())
+        assert float((law.guess(inputs, law.abduct(inputs, values)) - values).abs().mean()) < 0.05 * float(
+            values.std()
+        )
 
 
 def test_a_node_of_actions_alone_has_no_sample_axis_until_its_noise_is_added():
-    task = CausalTask.of({"graph": {"parents": {"X": ["a", "b"]}}, "actions": {"a": [0.0, 2.0], "b": [-1.0, 1.0]}, "reward": "X"})
+    task = CausalTask.of(
+        {
+            "graph": {"parents": {"X": ["a", "b"]}},
+            "actions": {"a": [0.0, 2.0], "b": [-1.0, 1.0]},
+            "reward": "X",
+        }
+    )
     model = fit(ExogenousModel(task), chain(40, 0))
     values, spreads = model.network().propagate(ACTIONS, model.draws(16), spread=("X",))
     assert values.shape == (6, 16, 1)
@@ -87,7 +97,10 @@ def test_a_node_of_actions_alone_has_no_sample_axis_until_its_noise_is_added():
 def test_actions_have_gradients():
     model = fit(ExogenousModel(CHAIN, phi="mixture"), chain(50, 0))
     network, noise = model.network(), model.draws(8)
-    assert torch.autograd.gradcheck(lambda actions: network.reward(network.propagate(actions, noise)[0]).mean(-1), (ACTIONS[:2].clone().requires_grad_(),))
+    assert torch.autograd.gradcheck(
+        lambda actions: network.reward(network.propagate(actions, noise)[0]).mean(-1),
+        (ACTIONS[:2].clone().requires_grad_(),),
+    )
 
 
 def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
@@ -96,10 +109,14 @@ def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
     assert both.encoder.rows.counts.tolist() == [60, 40, 60]
     alone = fit(ExogenousModel(CHAIN, phi="homoskedastic"), free)
     where = torch.full((1, 3), 0.5, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-    assert torch.allclose(both.network().laws[1].guess(*where), alone.network().laws[1].guess(*where), atol=1e-2)
+    assert torch.allclose(
+        both.network().laws[1].guess(*where), alone.network().laws[1].guess(*where), atol=1e-2
+    )
     flat = ExogenousModel(CHAIN, structure="black_box")
     assert flat.rows.kept(free + set_by_hand)[:, 0].tolist() == [True] * 40 + [False] * 20
-    with pytest.raises(ValueError, match=r"X: expected at least 5 rows in which it was not set by hand; got 0"):
+    with pytest.raises(
+        ValueError, match=r"X: expected at least 5 rows in which it was not set by hand; got 0"
+    ):
         fit(ExogenousModel(CHAIN), set_by_hand + chain(20, 2, fixed={"X": 1.0}))
 
 
@@ -115,13 +132,17 @@ def test_condition_keeps_hyper_parameters_and_narrows_what_is_not_known():
     inputs = law.scaled(row.columns(CHAIN.inputs("X")))
     assert float(law.believed(inputs, torch.zeros(1))[1]) < float(old.believed(inputs, torch.zeros(1))[1])
     model.condition(table)
-    assert torch.allclose(model.network().laws[1].guess(inputs, torch.zeros(1)), old.guess(inputs, torch.zeros(1)), atol=1e-9)
+    assert torch.allclose(
+        model.network().laws[1].guess(inputs, torch.zeros(1)), old.guess(inputs, torch.zeros(1)), atol=1e-9
+    )
 
 
 def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it():
     table = chain(40, 0)
     solved = fit(ExogenousModel(CHAIN), table)
-    descent = Descent(max_epochs=300, batch_size=64, learning_rate=0.05, patience=1, precision="64-true", progress=False)
+    descent = Descent(
+        max_epochs=300, batch_size=64, learning_rate=0.05, patience=1, precision="64-true", progress=False
+    )
     trained = fit(ExogenousModel(CHAIN, fitting="train"), table, descent, chain(30, 5))
     assert torch.allclose(solved.encoder.log_posterior(), trained.encoder.log_posterior(), atol=1e-3)
     assert {name for _, name, _ in descent.history} == {"encoder/train_loss"}
@@ -130,12 +151,21 @@ def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it(
 
 def test_log_likelihood_is_a_density_and_prefers_the_law_that_made_the_rows():
     model = fit(ExogenousModel(CHAIN), chain(80, 0))
-    other, strange = chain(30, 7), chain(30, 7, noise=4 * torch.randn(30, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64))
+    other, strange = (
+        chain(30, 7),
+        chain(
+            30,
+            7,
+            noise=4 * torch.randn(30, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64),
+        ),
+    )
     assert bool((model.log_likelihood(other).mean(0) > model.log_likelihood(strange).mean(0)).all())
     grid = torch.linspace(-6, 12, 4001, dtype=torch.float64)
     row = other.values[0].expand(len(grid), -1).clone()
     row[:, other.names.index("Y")] = grid
-    density = model.log_likelihood(Table(other.names, row, other.altered[:1].expand(len(grid), -1)))[:, 2].exp()
+    density = model.log_likelihood(Table(other.names, row, other.altered[:1].expand(len(grid), -1)))[
+        :, 2
+    ].exp()
     assert float(torch.trapezoid(density, grid)) == pytest.approx(1, abs=1e-3)
 
 
@@ -181,10 +211,19 @@ def test_a_checkpoint_answers_other_bounds_and_refuses_another_graph_or_action(n
     assert loaded.task.box.bounds() == {action: tuple(bounds) for action, bounds in wide.items()}
     assert torch.equal(answers(loaded), answers(load(tmp_path)))
     # Rows that come in are fitted as a model of the wider bounds would fit them.
-    assert torch.equal(fit(loaded, table).cube.width, fit(made_of({**plain(name), "task": retold(actions=wide)}), table).cube.width)
+    assert torch.equal(
+        fit(loaded, table).cube.width,
+        fit(made_of({**plain(name), "task": retold(actions=wide)}), table).cube.width,
+    )
     first = CHAIN.graph.edges[0]
-    cut = CausalTask(type(CHAIN.graph)(CHAIN.graph.cliques, (*CHAIN.graph.edges, added_to(CHAIN.graph))), CHAIN.box, CHAIN.reward)
-    with pytest.raises(CheckpointError, match="graph: it was fitted with nothing in their place, and is asked with"):
+    cut = CausalTask(
+        type(CHAIN.graph)(CHAIN.graph.cliques, (*CHAIN.graph.edges, added_to(CHAIN.graph))),
+        CHAIN.box,
+        CHAIN.reward,
+    )
+    with pytest.raises(
+        CheckpointError, match="graph: it was fitted with nothing in their place, and is asked with"
+    ):
         load(tmp_path, task=cut)
     assert first in cut.graph.edges
 
@@ -192,7 +231,12 @@ def test_a_checkpoint_answers_other_bounds_and_refuses_another_graph_or_action(n
 def added_to(graph):
     """An edge that the graph does not have yet."""
     names = graph.names
-    return next((a, b) for place, a in enumerate(names) for b in names[place + 1 :] if (a, b) not in graph.edges and graph.parents(b))
+    return next(
+        (a, b)
+        for place, a in enumerate(names)
+        for b in names[place + 1 :]
+        if (a, b) not in graph.edges and graph.parents(b)
+    )
 
 
 @every
@@ -201,7 +245,10 @@ def test_another_reward_is_answered_unless_it_was_learnt(name, tmp_path):
     nodes = CHAIN.reward.names
     other = retold(reward={"weights": dict.fromkeys(nodes, -2.0)})
     if plain(name)["structure"] == "black_box":
-        with pytest.raises(CheckpointError, match=r"reward: it was fitted with .*weights .*, and is asked with .*weights .* -2"):
+        with pytest.raises(
+            CheckpointError,
+            match=r"reward: it was fitted with .*weights .*, and is asked with .*weights .* -2",
+        ):
             load(tmp_path, task=other)
         return
     network, fresh = load(tmp_path, task=other).network(), load(tmp_path).network()
@@ -213,7 +260,13 @@ def test_another_reward_is_answered_unless_it_was_learnt(name, tmp_path):
 @every
 def test_what_has_learnt_nothing_says_so(name):
     model = made_of(plain(name))
-    for asked in (model.network, lambda: model.draws(3), model.visited, lambda: sample(model, ACTIONS, 2), lambda: model.condition(chain(45, 0))):
+    for asked in (
+        model.network,
+        lambda: model.draws(3),
+        model.visited,
+        lambda: sample(model, ACTIONS, 2),
+        lambda: model.condition(chain(45, 0)),
+    ):
         with pytest.raises(NotFittedError, match="this ExogenousModel has learnt nothing yet"):
             asked()
 

@@ -16,7 +16,9 @@ AT = torch.tensor([[[0.5, 0.5]], [[1.0, 0.0]]], dtype=torch.float64)
 def test_the_posterior_of_one_action_is_that_of_the_network():
     posterior = NetworkEnsemble(linear_chain(), members=1024, draws=64).posterior(AT)
     mean = torch.tensor([1.0, 3.0], dtype=torch.float64)
-    variance = torch.tensor([(0.45 * 1.5) ** 2 + (0.2 * 1.5) ** 2, (0.45 * 2) ** 2 + 0.2**2], dtype=torch.float64)
+    variance = torch.tensor(
+        [(0.45 * 1.5) ** 2 + (0.2 * 1.5) ** 2, (0.45 * 2) ** 2 + 0.2**2], dtype=torch.float64
+    )
     torch.testing.assert_close(posterior.mean[:, 0, 0], mean, rtol=0, atol=0.02)
     torch.testing.assert_close(posterior.variance[:, 0, 0], variance, rtol=0.02, atol=0)
 
@@ -29,7 +31,9 @@ def test_expected_improvement_and_the_confidence_bound_of_botorch_run_on_it():
     assert improvement(AT[:1]).exp().item() == pytest.approx(deviation / math.sqrt(2 * math.pi), rel=0.25)
     bound = qUpperConfidenceBound(model, beta=4.0, sampler=sampler)
     # Largest at a = 1, b = 0: 3 + 2 sd in expectation of the reparametrised form.
-    best, value = optimize_acqf(bound, model.bounds, q=1, num_restarts=2, raw_samples=16, options={"seed": 0, "maxiter": 50})
+    best, value = optimize_acqf(
+        bound, model.bounds, q=1, num_restarts=2, raw_samples=16, options={"seed": 0, "maxiter": 50}
+    )
     assert best[0].tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
     assert value.item() == pytest.approx(3 + 2 * math.hypot(0.9, 0.2), rel=0.1)
 

@@ -27,7 +27,10 @@ def effect(model):
 
 def test_before_any_round_it_is_least_squares():
     world = chain()
-    drifting, fixed = fit(DriftingLinear(world.task), world.table(300)), fit(LinearStructural(world.task, draws=0), world.table(300))
+    drifting, fixed = (
+        fit(DriftingLinear(world.task), world.table(300)),
+        fit(LinearStructural(world.task, draws=0), world.table(300)),
+    )
     for names in ((), *world.task.candidates):
         one, other = drifting.response(names), fixed.response(names)
         for field in ("context", "action", "constant", "covariance"):
@@ -38,7 +41,10 @@ def test_before_any_round_it_is_least_squares():
 def test_it_follows_what_least_squares_averages_away():
     world = chain()
     table = world.table(300) + rounds(150, 3.0)
-    drifting, fixed = fit(DriftingLinear(world.task), table), fit(LinearStructural(world.task, draws=0), table)
+    drifting, fixed = (
+        fit(DriftingLinear(world.task), table),
+        fit(LinearStructural(world.task, draws=0), table),
+    )
     assert abs(effect(drifting) - 3.0) < 0.35
     assert abs(effect(fixed) - 3.0) > 0.5
 
@@ -56,10 +62,17 @@ def test_growing_tables_are_learnt_round_by_round():
 def test_an_altered_variable_teaches_nothing_of_its_own_equation():
     world = chain()
     table = world.table(50)
-    before, after = fit(DriftingLinear(world.task), table), fit(DriftingLinear(world.task), table + rounds(30, -5.0, altered="m"))
+    before, after = (
+        fit(DriftingLinear(world.task), table),
+        fit(DriftingLinear(world.task), table + rounds(30, -5.0, altered="m")),
+    )
     # m was set: its equation stays, that of y learns.
-    assert effect(before) / float(before.response(("m",)).action) == pytest.approx(effect(after) / float(after.response(("m",)).action), rel=1e-9)
-    assert float(before.response(("m",)).action) != pytest.approx(float(after.response(("m",)).action), rel=1e-9)
+    assert effect(before) / float(before.response(("m",)).action) == pytest.approx(
+        effect(after) / float(after.response(("m",)).action), rel=1e-9
+    )
+    assert float(before.response(("m",)).action) != pytest.approx(
+        float(after.response(("m",)).action), rel=1e-9
+    )
 
 
 def test_saving_and_loading_goes_on_where_it_stopped():

@@ -43,7 +43,10 @@ def far_from_linear(surrogate, seed=0):
 def test_the_linear_option_is_the_linear_law():
     world = managing()
     table, given = world.table(300), torch.tensor([[0.2, -0.1], [0.0, 0.3]], dtype=torch.float64)
-    made, law = fit(FlowStructural(world.task), table), fit(LinearStructural(world.task, 0), table).response(("raw_cost", "self_pricing"))
+    made, law = (
+        fit(FlowStructural(world.task), table),
+        fit(LinearStructural(world.task, 0), table).response(("raw_cost", "self_pricing")),
+    )
     values = torch.tensor([[1.0, -2.0], [3.0, 0.5]], dtype=torch.float64)
     draws = made.rehearse(made.noise(40000, 1), Alteration(("raw_cost", "self_pricing"), values), given)
     place = [world.task.graph.names.index(name) for name in world.task.outcomes]
@@ -58,7 +61,12 @@ def test_what_is_set_and_seen_stands_and_earlier_variables_are_left_alone():
     given = torch.tensor([[0.2, -0.1]], dtype=torch.float64)
     noise, names = made.noise(30, 0), world.task.graph.names
     with torch.no_grad():
-        one, other = (made.rehearse(noise, Alteration(("self_pricing",), torch.tensor([[z]], dtype=torch.float64)), given)[0] for z in (-2.0, 3.0))
+        one, other = (
+            made.rehearse(
+                noise, Alteration(("self_pricing",), torch.tensor([[z]], dtype=torch.float64)), given
+            )[0]
+            for z in (-2.0, 3.0)
+        )
     column = dict(zip(names, one.T, strict=True))
     assert torch.allclose(column["self_pricing"], torch.full((30,), -2.0, dtype=torch.float64))
     assert torch.allclose(column["cf"], torch.full((30,), 0.2, dtype=torch.float64))
@@ -70,7 +78,11 @@ def test_the_rest_of_a_clique_follows_from_what_is_set():
     task, table = pair()
     made = fit(FlowStructural(task), table)
     draws = [
-        made.rehearse(made.noise(20000, 0), Alteration(("a",), torch.tensor([[z]], dtype=torch.float64)), torch.zeros(1, 1, dtype=torch.float64))[0]
+        made.rehearse(
+            made.noise(20000, 0),
+            Alteration(("a",), torch.tensor([[z]], dtype=torch.float64)),
+            torch.zeros(1, 1, dtype=torch.float64),
+        )[0]
         for z in (0.0, 1.0)
     ]
     b = [each[:, task.graph.names.index("b")] for each in draws]
@@ -81,8 +93,15 @@ def test_the_rest_of_a_clique_follows_from_what_is_set():
 
 def test_slopes_of_the_push_forward_are_those_of_finite_differences():
     world = managing()
-    made = far_from_linear(fit(FlowStructural(world.task, FLOW), world.table(200), Descent(**BRIEFLY))).double()
-    pushed = made.pushed(made.noise(5, 0), ("raw_cost", "self_pricing"), torch.tensor([[0.2, -0.1], [0.0, 0.1]], dtype=torch.float64), world.task.outcomes)
+    made = far_from_linear(
+        fit(FlowStructural(world.task, FLOW), world.table(200), Descent(**BRIEFLY))
+    ).double()
+    pushed = made.pushed(
+        made.noise(5, 0),
+        ("raw_cost", "self_pricing"),
+        torch.tensor([[0.2, -0.1], [0.0, 0.1]], dtype=torch.float64),
+        world.task.outcomes,
+    )
     at = torch.tensor([[[0.3, -0.2], [0.1, 0.5]]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(pushed, (at,))
     assert pushed(at).shape == (1, 2, 5, 2)
@@ -103,15 +122,27 @@ def test_saved_and_loaded_it_is_the_same(tmp_path):
     plain = {
         "_target_": "rehearsal_torch.surrogates.structural.flow_scm.FlowStructural",
         "task": world.task.to_plain(),
-        "flow": {"_target_": "rehearsal_torch.mechanisms.conditional_flow.ConditionalFlow", "_partial_": True, "hidden": [8], "bins": 4},
+        "flow": {
+            "_target_": "rehearsal_torch.mechanisms.conditional_flow.ConditionalFlow",
+            "_partial_": True,
+            "hidden": [8],
+            "bins": 4,
+        },
         "seed": 3,
     }
-    made = fit(FlowStructural(world.task, FLOW, 3), world.table(200), Descent(**BRIEFLY), world.table(60, seed=2))
+    made = fit(
+        FlowStructural(world.task, FLOW, 3), world.table(200), Descent(**BRIEFLY), world.table(60, seed=2)
+    )
     again = load(save(made, plain, tmp_path))
     assert isinstance(again, FlowStructural)
-    given, change = torch.tensor([[0.2, -0.1]], dtype=torch.float64), Alteration(("raw_cost",), torch.tensor([[1.0]], dtype=torch.float64))
+    given, change = (
+        torch.tensor([[0.2, -0.1]], dtype=torch.float64),
+        Alteration(("raw_cost",), torch.tensor([[1.0]], dtype=torch.float64)),
+    )
     with torch.no_grad():
-        assert torch.equal(made.rehearse(made.noise(9, 0), change, given), again.rehearse(again.noise(9, 0), change, given))
+        assert torch.equal(
+            made.rehearse(made.noise(9, 0), change, given), again.rehearse(again.noise(9, 0), change, given)
+        )
 
 
 def test_columns_of_few_values_are_spread_and_others_are_not():

@@ -1,4 +1,5 @@
-"""The posterior over graphs and parameters: who learns from which row, what weighs graphs, and what scenarios say."""
+"""The posterior over graphs and parameters: who learns from which row, what weighs graphs, and what scenarios
+say."""
 
 import time
 
@@ -28,7 +29,9 @@ def rehearsed(world, names, values, rounds=20, seed=0):
     found = []
     for index in range(rounds):
         context = world.given([world.situation(index)])[0]
-        value = torch.tensor(values, dtype=torch.float64) + 0.3 * torch.randn(len(names), generator=random, dtype=torch.float64)
+        value = torch.tensor(values, dtype=torch.float64) + 0.3 * torch.randn(
+            len(names), generator=random, dtype=torch.float64
+        )
         row = world.rehearse(context, names, value, index + 1)
         found.append(Table(row.names, row.values[-1:], row.altered[-1:]))
     return sum(found[1:], found[0])
@@ -40,7 +43,11 @@ def learnt(world, table, **settings):
 
 def drawn(model, members, altered=()):
     """Draws of an equation's parameters."""
-    (place,) = [index for index, each in enumerate(model.equations) if each.members == members and each.altered == altered]
+    (place,) = [
+        index
+        for index, each in enumerate(model.equations)
+        if each.members == members and each.altered == altered
+    ]
     return model.regressions[place].draw(4000, torch.Generator().manual_seed(0))
 
 
@@ -62,10 +69,14 @@ def test_an_altered_row_teaches_every_equation_but_that_of_what_was_altered(rout
         touched = "recommend" in mine.members
         same = torch.equal(earlier.middle, later.middle)
         assert same == touched
-    spoiled = Table(rounds.names, torch.where(rounds.altered, rounds.values + 7.0, rounds.values), rounds.altered)
+    spoiled = Table(
+        rounds.names, torch.where(rounds.altered, rounds.values + 7.0, rounds.values), rounds.altered
+    )
     again = learnt(route, first + spoiled)
     for mine, earlier, later in zip(one.equations, other.regressions, again.regressions, strict=True):
-        assert torch.equal(earlier.middle, later.middle) == ("recommend" not in mine.parents), "what was set is seen by its children alone"
+        assert torch.equal(earlier.middle, later.middle) == ("recommend" not in mine.parents), (
+            "what was set is seen by its children alone"
+        )
 
 
 def test_the_altered_part_of_a_clique_has_parameters_of_its_own(route, moved):
@@ -74,8 +85,12 @@ def test_the_altered_part_of_a_clique_has_parameters_of_its_own(route, moved):
     _, _, together = drawn(model, ("recommend", "congestion"))
     seen = float((together[:, 0, 1] / together[:, 0, 0]).mean())
     weights, _, noise = drawn(model, ("congestion",), ("recommend",))
-    assert seen == pytest.approx(3.0 + 0.008 / 0.0144, abs=0.15), "what is seen together has the common noise in its slope"
-    assert float(weights[:, -1, 0].mean()) == pytest.approx(3.0, abs=0.05), "what follows from setting has not"
+    assert seen == pytest.approx(3.0 + 0.008 / 0.0144, abs=0.15), (
+        "what is seen together has the common noise in its slope"
+    )
+    assert float(weights[:, -1, 0].mean()) == pytest.approx(3.0, abs=0.05), (
+        "what follows from setting has not"
+    )
     assert float(noise.mean()) == pytest.approx(0.0144, rel=0.4)
 
 
@@ -89,8 +104,13 @@ def test_until_there_are_rows_of_its_own_the_association_stands_in(route):
 
 def test_equations_that_hypotheses_share_are_learnt_once(route):
     model = StructuralPosterior(route.task, route.hypotheses)
-    assert len(model.equations) == 9, "two of time, discount and rating; of recommend and of congestion; the clique and its two altered parts"
-    assert len(StructuralPosterior(Bermuda("qwz23").task, bermuda_graphs()).equations) == 10, "eight, and DIC and TA without the salinity"
+    assert len(model.equations) == 9, (
+        "two of time, discount and rating; of recommend and of congestion; the clique and its two altered "
+        "parts"
+    )
+    assert len(StructuralPosterior(Bermuda("qwz23").task, bermuda_graphs()).equations) == 10, (
+        "eight, and DIC and TA without the salinity"
+    )
 
 
 @REGRESSIONS
@@ -106,7 +126,10 @@ def test_a_round_weighs_graphs_by_what_was_foreseen_before_it(regression, forget
         new = Table(table.names, table.values[row : row + 1], table.altered[row : row + 1])
         place = {each: part for each, part in zip(earlier.equations, earlier.regressions, strict=True)}
         foreseen = [
-            sum(place[each].log_predictive(new.columns(each.parents), new.columns(each.members)) for each in hypothesis.under(("price",)))
+            sum(
+                place[each].log_predictive(new.columns(each.parents), new.columns(each.members))
+                for each in hypothesis.under(("price",))
+            )
             for hypothesis in earlier.hypotheses
         ]
         logs = logs * forgetting + torch.cat(foreseen)
@@ -115,7 +138,9 @@ def test_a_round_weighs_graphs_by_what_was_foreseen_before_it(regression, forget
 
 def test_graphs_that_setting_tells_apart_are_told_apart(route, moved):
     first, rounds = moved
-    assert torch.allclose(learnt(route, first).graph_weights(), torch.full((3,), 1 / 3, dtype=torch.float64)), "observations say nothing of the graph"
+    assert torch.allclose(
+        learnt(route, first).graph_weights(), torch.full((3,), 1 / 3, dtype=torch.float64)
+    ), "observations say nothing of the graph"
     few = learnt(route, first + Table(rounds.names, rounds.values[:5], rounds.altered[:5]))
     assert float(few.graph_weights()[1]) < 1e-6, "congestion -> recommend: congestion would not have followed"
     told = learnt(route, first, weights=[0.0, 1.0, 3.0])
@@ -129,13 +154,18 @@ def test_bermudas_five_graphs_become_the_three_that_differ_in_the_context_alone(
     models = model.sampled(300)
     contexts = world.given([world.situation(0), world.situation(1)])
     scenarios = models.scenarios(contexts, ("DIC",))
-    assert torch.equal(scenarios.only(("Light", "Temp", "Sal")).offset, contexts.unsqueeze(1).expand(-1, 300, -1))
+    assert torch.equal(
+        scenarios.only(("Light", "Temp", "Sal")).offset, contexts.unsqueeze(1).expand(-1, 300, -1)
+    )
 
 
 def test_weights_collapse_and_come_back():
     world = FollowedStore(rows=12, contexts=400)
     gone = FollowedStore(0.0, rows=12, contexts=400)
-    follows, leads = rehearsed(world, ("price",), (2.0,), 200), rehearsed(gone, ("price",), (2.0,), 150, seed=1)
+    follows, leads = (
+        rehearsed(world, ("price",), (2.0,), 200),
+        rehearsed(gone, ("price",), (2.0,), 150, seed=1),
+    )
     model = learnt(world, world.observations() + follows)
     logs = model.graph_log_weights()
     assert torch.isfinite(logs).all()
@@ -144,31 +174,45 @@ def test_weights_collapse_and_come_back():
     assert 2 not in model.sampled(1000).graphs
     later = learnt(world, world.observations() + follows + leads, forgetting=0.9)
     assert float(later.graph_weights()[2]) > 0.2, "the last rounds say otherwise"
-    assert float(learnt(world, world.observations() + follows + leads).graph_weights()[2]) < 1e-6, "unless nothing is forgotten"
+    assert float(learnt(world, world.observations() + follows + leads).graph_weights()[2]) < 1e-6, (
+        "unless nothing is forgotten"
+    )
 
 
 @REGRESSIONS
 def test_scenarios_follow_their_own_models(route, moved, regression):
-    model = learnt(route, moved[0] + Table(moved[1].names, moved[1].values[:8], moved[1].altered[:8]), regression=regression)
+    model = learnt(
+        route,
+        moved[0] + Table(moved[1].names, moved[1].values[:8], moved[1].altered[:8]),
+        regression=regression,
+    )
     models = model.sampled(200, seed=3)
     contexts = route.given([route.situation(index) for index in range(2)])
     for altered in ((), ("recommend",), ("discount",), ("discount", "recommend")):
         scenarios = models.scenarios(contexts, altered)
         assert scenarios.offset.shape == (2, 200, 7)
         assert scenarios.slope.shape == (200, 7, len(altered))
-        actions = torch.tensor([[0.0, 0.0], [1.3, -0.4]], dtype=torch.float64)[:, None, : len(altered)].expand(-1, 2, -1)
+        actions = torch.tensor([[0.0, 0.0], [1.3, -0.4]], dtype=torch.float64)[
+            :, None, : len(altered)
+        ].expand(-1, 2, -1)
         rows = scenarios.rows(actions)
         assert torch.equal(rows[..., :2], contexts.unsqueeze(1).expand(2, 2, 200, 2))
-        assert torch.allclose(scenarios.only(altered).rows(actions), actions.unsqueeze(2).expand(2, 2, 200, -1))
+        assert torch.allclose(
+            scenarios.only(altered).rows(actions), actions.unsqueeze(2).expand(2, 2, 200, -1)
+        )
         own = models.log_density(rows, altered).diagonal(dim1=-2, dim2=-1)
-        # Noise does not depend on context or action, hence neither does the density of a scenario under its own model.
+        # Noise does not depend on context or action, hence neither does the density of a scenario under its
+        # own model.
         torch.testing.assert_close(own, own[0, 0].expand_as(own), rtol=1e-6, atol=1e-6)
         assert float((own[0, 0] + models.entropy(altered)).mean()) == pytest.approx(0.0, abs=0.5)
 
 
 def test_densities_are_those_of_a_normal_law():
     task = RehearsalTask(
-        RehearsalGraph.of({"a": ("x",), "b": ("x",), "y": ("a", "b")}, [("a", "b")]), ("x",), Box.of({"a": (-1, 1)}), Polytope.of({"y": (0, 1)})
+        RehearsalGraph.of({"a": ("x",), "b": ("x",), "y": ("a", "b")}, [("a", "b")]),
+        ("x",),
+        Box.of({"a": (-1, 1)}),
+        Polytope.of({"y": (0, 1)}),
     )
     stream = torch.Generator().manual_seed(0)
     table = Table.observed(("x", "a", "b", "y"), torch.randn(30, 4, dtype=torch.float64, generator=stream))
@@ -200,7 +244,12 @@ def test_densities_are_those_of_a_normal_law():
 def test_with_many_rows_scenarios_are_what_the_world_does(regression):
     world = RideHailing(rows=3000, contexts=400)
     count = 400 if regression == "conjugate" else 40
-    model = learnt(world, world.observations() + rehearsed(world, ("recommend",), (-1.0,), count), regression=regression, borrowed=0.2)
+    model = learnt(
+        world,
+        world.observations() + rehearsed(world, ("recommend",), (-1.0,), count),
+        regression=regression,
+        borrowed=0.2,
+    )
     context = world.given([world.situation(0)])
     for names, value in ((("recommend",), -1.2), (("discount",), 0.5), ((), 0.0)):
         action = torch.full((1, len(names)), value, dtype=torch.float64)
@@ -244,7 +293,10 @@ def test_what_was_saved_samples_the_same(route, moved, regression, tmp_path):
     again = load(save(model, config, tmp_path))
     contexts = route.given([route.situation(0)])
     assert torch.equal(again.graph_weights(), model.graph_weights())
-    assert torch.equal(again.sampled(20).scenarios(contexts, ("recommend",)).offset, model.sampled(20).scenarios(contexts, ("recommend",)).offset)
+    assert torch.equal(
+        again.sampled(20).scenarios(contexts, ("recommend",)).offset,
+        model.sampled(20).scenarios(contexts, ("recommend",)).offset,
+    )
 
 
 def test_a_hundred_thousand_scenarios_are_quick():
@@ -267,7 +319,10 @@ def test_a_context_in_the_clique_is_a_parent():
     graph = RehearsalGraph.of({"y": ("a",)}, [("x", "a")])
     task = RehearsalTask(graph, ("x",), Box.of({"a": (-1.0, 1.0)}), Polytope.of({"y": (0.0, 1.0)}))
     (hypothesis,) = StructuralPosterior(task).hypotheses
-    assert [(each.members, each.parents) for each in hypothesis.equations] == [(("a",), ("x",)), (("y",), ("a",))]
+    assert [(each.members, each.parents) for each in hypothesis.equations] == [
+        (("a",), ("x",)),
+        (("y",), ("a",)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -289,12 +344,16 @@ def test_settings_that_make_no_sense_are_refused(route, settings, message):
 
 def test_a_hypothesis_over_other_variables_is_refused(route):
     with pytest.raises(ValueError, match=r"\['mood'\] stand in one of the two alone"):
-        StructuralPosterior(route.task, [RehearsalGraph.of({"rating": (*route.task.graph.names[:-1], "mood")})])
+        StructuralPosterior(
+            route.task, [RehearsalGraph.of({"rating": (*route.task.graph.names[:-1], "mood")})]
+        )
 
 
 def test_a_hypothesis_with_an_arrow_beside_a_hidden_common_cause_is_refused(route):
     graph = route.task.graph
-    bowed = RehearsalGraph(tuple((name,) for name in graph.names), (("time", "rating"),), (("time", "rating"),))
+    bowed = RehearsalGraph(
+        tuple((name,) for name in graph.names), (("time", "rating"),), (("time", "rating"),)
+    )
     with pytest.raises(ValueError, match="cannot honour time -> rating beside time <-> rating"):
         StructuralPosterior(route.task, [bowed])
 

@@ -45,13 +45,20 @@ def test_what_follows_an_alteration_is_what_the_world_does(world):
     for names in ((), *world.task.candidates):
         values = torch.linspace(0.3, 0.9, len(names)).double()
         rows = torch.from_numpy(
-            world.draw(40000, 9, {name: float(value) for name, value in situation.given.items()}, dict(zip(names, values.tolist(), strict=True)))
+            world.draw(
+                40000,
+                9,
+                {name: float(value) for name, value in situation.given.items()},
+                dict(zip(names, values.tolist(), strict=True)),
+            )
         )
         outcome = rows[:, [world.names.index(name) for name in world.task.outcomes]]
         response = model.response(names)
         mean = response.base(given) + values @ response.action.mT
         assert torch.allclose(mean[0], outcome.mean(0), atol=0.05)
-        assert torch.allclose(response.covariance, outcome.T.cov().reshape(len(world.task.outcomes), -1), rtol=0.1, atol=0.03)
+        assert torch.allclose(
+            response.covariance, outcome.T.cov().reshape(len(world.task.outcomes), -1), rtol=0.1, atol=0.03
+        )
 
 
 def test_rehearsing_noise_gives_the_affine_response_and_keeps_what_is_given():
@@ -76,17 +83,28 @@ def test_context_columns_of_the_noise_vanish_where_the_context_holds_its_ancesto
     response = model.response(("raw_cost", "self_pricing"))
     law = model.law(("raw_cost", "self_pricing"))
     assert torch.allclose(
-        response.noise[:, [law.names.index(name) for name in ("cf", "ei", "raw_cost", "self_pricing")]], torch.zeros(2, 4).double(), atol=1e-12
+        response.noise[:, [law.names.index(name) for name in ("cf", "ei", "raw_cost", "self_pricing")]],
+        torch.zeros(2, 4).double(),
+        atol=1e-12,
     )
 
 
 def test_a_context_is_seen_and_speaks_of_its_causes():
     # hidden -> x, hidden -> y: x tells of hidden although nothing leads from x to y.
-    task = RehearsalTask.of({"graph": {"parents": {"x": ["hidden"], "y": ["hidden", "a"]}}, "context": ["x"], "box": {"a": [-1, 1]}, "region": {"y": [0, 1]}})
+    task = RehearsalTask.of(
+        {
+            "graph": {"parents": {"x": ["hidden"], "y": ["hidden", "a"]}},
+            "context": ["x"],
+            "box": {"a": [-1, 1]},
+            "region": {"y": [0, 1]},
+        }
+    )
     g = torch.Generator().manual_seed(0)
     hidden, e, f, a = torch.randn(4, 20000, generator=g, dtype=torch.float64)
     x, y = hidden + e, hidden + 0.5 * a + 0.1 * f
-    model = fit(LinearStructural(task), Table.observed(("hidden", "x", "a", "y"), torch.stack([hidden, x, a, y], -1)))
+    model = fit(
+        LinearStructural(task), Table.observed(("hidden", "x", "a", "y"), torch.stack([hidden, x, a, y], -1))
+    )
     response = model.response(("a",))
     assert float(response.context) == pytest.approx(0.5, abs=0.02)
     assert float(response.covariance) == pytest.approx(0.51, abs=0.02)
@@ -95,7 +113,10 @@ def test_a_context_is_seen_and_speaks_of_its_causes():
 def test_the_rest_of_a_clique_follows_its_altered_members_by_parameters_of_its_own():
     task = clique()
     model = fit(LinearStructural(task), clique_rows(2000))
-    assert {(each.altered, each.members) for each in model.equations if each.altered} == {(("u",), ("v",)), (("v",), ("u",))}
+    assert {(each.altered, each.members) for each in model.equations if each.altered} == {
+        (("u",), ("v",)),
+        (("v",), ("u",)),
+    }
     (response,) = (model.response(("u",)),)
     # y = .1 + u - (.5 x + .8 u + noise) + noise
     assert float(response.action) == pytest.approx(0.2, abs=0.05)
@@ -119,7 +140,10 @@ def test_altered_rows_teach_the_equation_under_alteration_once_there_are_enough(
 
 def test_saving_and_loading_changes_nothing():
     world = managing()
-    one, other = fit(LinearStructural(world.task, seed=3), world.table(100)), LinearStructural(world.task.to_plain(), seed=3)
+    one, other = (
+        fit(LinearStructural(world.task, seed=3), world.table(100)),
+        LinearStructural(world.task.to_plain(), seed=3),
+    )
     other.load_state_dict(one.state_dict())
     for names in ((), ("raw_cost", "self_pricing")):
         assert torch.equal(one.response(names).covariance, other.response(names).covariance)
@@ -139,7 +163,12 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="one clique"):
         LinearStructural(
             RehearsalTask.of(
-                {"graph": {"parents": {"y": ["u", "v"]}, "bidirected": [["u", "v"]]}, "context": ["u"], "box": {"v": [0, 1]}, "region": {"y": [0, 1]}}
+                {
+                    "graph": {"parents": {"y": ["u", "v"]}, "bidirected": [["u", "v"]]},
+                    "context": ["u"],
+                    "box": {"v": [0, 1]},
+                    "region": {"y": [0, 1]},
+                }
             )
         )
     with pytest.raises(ValueError, match="draws >= 0"):
@@ -148,6 +177,12 @@ def test_bad_input_is_refused():
 
 def test_an_arrow_beside_a_hidden_common_cause_is_refused_by_name():
     graph = {"parents": {"u": ["x"], "v": ["u"], "y": ["v"]}, "bidirected": [["u", "v"]]}
-    task = RehearsalTask.of({"graph": graph, "context": ["x"], "box": {"u": [-1, 1]}, "region": {"y": [0, 1]}})
-    with pytest.raises(ValueError, match=r"cannot honour u -> v beside u <-> v: .* keep the arrow .* or decide by adjustment, decision=cme"):
+    task = RehearsalTask.of(
+        {"graph": graph, "context": ["x"], "box": {"u": [-1, 1]}, "region": {"y": [0, 1]}}
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"cannot honour u -> v beside u <-> v: .* keep the arrow .* or decide by adjustment, "
+        r"decision=cme",
+    ):
         LinearStructural(task)
