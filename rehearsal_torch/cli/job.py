@@ -73,14 +73,27 @@ def commit() -> str | None:
     return found + ("+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
 
 
-def _git(root: Path, *arguments: str) -> str | None:
+def changed_files(root: Path, besides: Path) -> list[str]:
+    """The tracked files of a working copy that differ from its commit, outside of a folder.
+
+    Args:
+        root: The working copy.
+        besides: The folder, relative to it.
+    """
+    asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
+    return [line[3:] for line in (_git(root, *asked, strip=False) or "").splitlines()]
+
+
+def _git(root: Path, *arguments: str, strip: bool = True) -> str | None:
     try:
         answer = subprocess.run(
             ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
+    if answer.returncode != 0:
+        return None
+    return answer.stdout.strip() if strip else answer.stdout
 
 
 def _version(name: str) -> str | None:

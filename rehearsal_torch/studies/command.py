@@ -22,6 +22,7 @@ from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.studies.committed import check_clean, pack, unpack
 
 Asked = TypeVar("Asked", bound=argparse.Namespace)
 
@@ -78,7 +79,12 @@ def ended(run: Callable[[Asked, list[str]], int], asked: Asked, arguments: Seque
         out: Path = asked.out
         held = own(out)
         with held.lock():
-            return run(asked, typed)
+            check_clean(out)
+            unpack(out)
+            try:
+                return run(asked, typed)
+            finally:
+                pack(out)
 
     return exit_code(alone, "Interrupted; type the same again to go on.")
 

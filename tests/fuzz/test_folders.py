@@ -1,6 +1,7 @@
 """Run folders and folders of studies of which every file may be damaged: taken up again, reported, and read
 as a record."""
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -117,7 +118,9 @@ def study(rng, folder):
         "sepsis/episodes.csv",
         "sepsis/lipschitz_grid.csv",
     ):
-        lines = (RESULTS / name).read_text(encoding="utf-8").splitlines(keepends=True)[:LINES]
+        packed = RESULTS / f"{name}.gz"
+        raw = gzip.decompress(packed.read_bytes()) if packed.exists() else (RESULTS / name).read_bytes()
+        lines = raw.decode("utf-8").splitlines(keepends=True)[:LINES]
         (folder / Path(name).name).write_text("".join(lines), encoding="utf-8")
     return spoilt(rng, folder)
 

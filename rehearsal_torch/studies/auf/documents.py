@@ -12,6 +12,7 @@ from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.auf import results as auf_results
 from rehearsal_torch.studies.auf.illustrations import illustrations
+from rehearsal_torch.studies.committed import caution
 from rehearsal_torch.studies.record import StudyRecord
 
 SECTIONS = (
@@ -40,6 +41,7 @@ def documents(out: RunFolder, record: StudyRecord, nhanes: Path | None) -> None:
     text = [
         "# Avoiding undesired futures: the paper's tables",
         "",
+        *caution(record.jobs.values()),
         _method(out.read_json("run.json"), record),
     ]
     folder = out.path / "figures"

@@ -10,6 +10,7 @@ from rehearsal_torch.evaluation.online_rows import online_typed
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.command import origin
+from rehearsal_torch.studies.committed import caution
 from rehearsal_torch.studies.qwz23 import results as qwz23_results
 from rehearsal_torch.studies.qwz23.agents_study import played_lines, rl_file
 from rehearsal_torch.studies.rounds_record import RoundsRecord
@@ -43,6 +44,7 @@ def documents(out: RunFolder) -> None:
     text = [
         "# Structural rehearsal models: the paper's rounds",
         "",
+        *caution(record.jobs.values(), "repeats"),
         _method(out.read_json("run.json"), record),
         "",
         METHODS,

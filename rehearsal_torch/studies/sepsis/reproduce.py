@@ -34,6 +34,7 @@ from rehearsal_torch.reporting.figures import patient_trajectory as patient_cour
 from rehearsal_torch.reporting.style import drawing, save, wording
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.command import ended, note, say
+from rehearsal_torch.studies.committed import caution_of_run
 from rehearsal_torch.studies.models import configured, fingerprints, models
 from rehearsal_torch.studies.sepsis import figures as sepsis_figures
 from rehearsal_torch.studies.sepsis.episode_rows import Case, EpisodeRows
@@ -256,7 +257,8 @@ def _truth(study: Study, path: Path, workers: int, deadline: float | None, began
 def _figures(study: Study, out: RunFolder, rows: EpisodeRows, config: dict[str, Any]) -> None:
     frame = rows.frame()
     stages = {stage: [each.case for each in cases] for stage, cases in planned().items()}
-    text = ["# Sepsis: the paper's figures on the simulated cohort", "", _method(out.read_json("run.json"))]
+    run = out.read_json("run.json")
+    text = ["# Sepsis: the paper's figures on the simulated cohort", "", *caution_of_run(run), _method(run)]
     with drawing():
         found = sepsis_figures.figures(frame, stages)
         three = sepsis_figures.best(frame)

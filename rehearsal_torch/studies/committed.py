@@ -1,0 +1,110 @@
+"""Results that are kept in git: raw rows compressed, tables from clean commits only.
+
+While a study runs, its rows are plain CSV, appended line by line. When it ends, files of more than 100 kB are
+compressed (``rows.csv`` becomes ``rows.csv.gz``; equal rows give equal bytes), and the next command unpacks
+them first. What is written into ``docs/results`` must come from a commit: a tree with uncommitted changes
+outside of that folder is refused.
+"""
+
+import gzip
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.installation import checkout
+from rehearsal_torch.cli.job import changed_files
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.rows import BYTES
+from rehearsal_torch.files.writing import write_bytes
+
+RESULTS = Path("docs/results")
+# Bytes from which on rows are compressed.
+LARGE = 100_000
+CHANGES = "+changes"
+
+
+def pack(folder: Path) -> list[str]:
+    """Compresses the large CSV files of a study's folder, and of folders in it.
+
+    Returns:
+        The names of the files that were compressed.
+    """
+    packed = []
+    for path in sorted(folder.rglob("*.csv")):
+        if path.stat().st_size > LARGE:
+            write_bytes(path.with_name(f"{path.name}.gz"), gzip.compress(path.read_bytes(), mtime=0))
+            path.unlink()
+            packed.append(path.name)
+    return packed
+
+
+def unpack(folder: Path) -> None:
+    """Makes plain CSV files of the compressed ones; where both are there, the plain one is newer and stays.
+
+    Raises:
+        PlainFileError: if a file is damaged, or holds more than 1 GiB.
+    """
+    for path in sorted(folder.rglob("*.csv.gz")):
+        plain = path.with_suffix("")
+        if not plain.exists():
+            try:
+                with gzip.open(path) as stream:
+                    content = stream.read(BYTES + 1)
+            except (OSError, EOFError) as error:
+                remedy = "restore the file from a copy, or move it away and make it anew"
+                raise PlainFileError(f"{path}: expected compressed rows; {error}: {remedy}") from error
+            if len(content) > BYTES:
+                raise PlainFileError(f"{path}: expected at most {BYTES:,} bytes of rows; got more")
+            write_bytes(plain, content)
+        path.unlink()
+
+
+def check_clean(out: Path) -> None:
+    """Whether a study may write where committed results lie.
+
+    Args:
+        out: The study's folder.
+
+    Raises:
+        UserError: if it lies in docs/results of a checkout in which tracked files differ from the commit.
+    """
+    root = checkout()
+    if root is None or not out.resolve().is_relative_to((root / RESULTS).resolve()):
+        return
+    changed = changed_files(root, RESULTS)
+    if changed:
+        raise UserError(
+            f"results are kept from clean commits only; {', '.join(changed[:3])} "
+            f"{'differs' if len(changed) == 1 else 'differ'} from the commit",
+            f"--out {out}",
+            "Commit first, or choose another --out",
+        )
+
+
+def caution(jobs: Iterable[Mapping[str, str]], unit: str = "jobs") -> list[str]:
+    """A paragraph for the top of a page whose rows do not all come from clean commits; nothing where they do.
+
+    Args:
+        jobs: The lines of its jobs.csv, with their commits.
+        unit: What a line is called.
+    """
+    commits = [line["commit"] for line in jobs]
+    odd = sum(commit.endswith(CHANGES) for commit in commits)
+    return _noted(f"{odd} of {len(commits)} {unit}", "`+changes` in jobs.csv") if odd else []
+
+
+def caution_of_run(run: Mapping[str, object]) -> list[str]:
+    """The same for a study that records one commit for all of its rows.
+
+    Args:
+        run: Its run.json.
+    """
+    return _noted("The rows", "`+changes` in run.json") if str(run.get("commit")).endswith(CHANGES) else []
+
+
+def _noted(which: str, where: str) -> list[str]:
+    return [
+        f"> **Provenance.** {which} were made from trees with uncommitted changes ({where}), so that their "
+        "commit alone does not reproduce them. They stay until they are made again from a clean commit.",
+        "",
+    ]
