@@ -6,9 +6,10 @@
                           SHA-256
 
 Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` is looked up
-among the classes that this package itself defines, and judged by the object found, not by how its dotted path
-begins: a path that walks from one of our modules into something imported there is refused. Weights are read
-without unpickling. What the configuration builds holds no more numbers than the weights bring.
+among the classes that this package itself defines, or a module that the caller trusts, and judged by the
+object found, not by how its dotted path begins: a path that walks from one of our modules into something
+imported there is refused. Weights are read without unpickling. What the configuration builds holds no more
+numbers than the weights bring.
 
 A checkpoint is refused, when it is written and when it is read, if its state is damaged: numbers that are not
 finite, or sizes that do not belong together. The weights are written first and the card, with their SHA-256,
@@ -19,7 +20,7 @@ A checkpoint answers the question that it was fitted for: `load(folder, task=...
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,13 +99,13 @@ def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
         surrogate: What it has built.
 
     Raises:
-        CheckpointError: if `save` would refuse the configuration: it names a class outside this package, or
+        CheckpointError: if `save` would refuse the configuration: it names what is no surrogate or part, or
             builds something else.
     """
     _savable(config, surrogate)
 
 
-def load(folder: str | Path, task: object = None) -> Surrogate:
+def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -> Surrogate:
     """Reads a checkpoint, or the checkpoint of a run folder; runs no code from it.
 
     Args:
@@ -112,6 +113,8 @@ def load(folder: str | Path, task: object = None) -> Surrogate:
         task: What it is to be asked: a task or plain data of one, or, for episodes, the names of their
             columns. Compared with what was fitted for, field by field; what the fit did not use (bounds, say)
             is taken over. None does not compare.
+        trusted: Modules outside this package, as dotted names, whose surrogates and parts may be built;
+            importing them runs their code, never the folder's.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
@@ -131,7 +134,7 @@ def load(folder: str | Path, task: object = None) -> Surrogate:
         )
     state = _weights(folder)
     with allowance(sum(tensor.numel() for tensor in state.values())):
-        surrogate = _build(_plain(folder / "config.yaml"), str(folder / "config.yaml"))
+        surrogate = _build(_plain(folder / "config.yaml"), str(folder / "config.yaml"), trusted)
     if not isinstance(surrogate, Surrogate):
         raise CheckpointError(
             f"expected a surrogate in {folder / 'config.yaml'}; got a {type(surrogate).__name__}"
@@ -211,17 +214,12 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
-    """What the configuration builds, if it is what was built."""
+    """What the configuration builds, if it is what was built; classes of one's own are here already, and are
+    trusted.
+    """
     kind = type(surrogate)
-    if kind.__module__.split(".")[0] != PACKAGE:
-        raise CheckpointError(
-            f"{kind.__module__}.{kind.__qualname__} is not part of {PACKAGE}: a checkpoint builds only "
-            "classes of this package when it is loaded, so what "
-            "is learnt could not be kept. Use a class of your own from Python (rt.fit, rt.rounds), or choose "
-            "a surrogate of conf/surrogate"
-        )
     with fork_rng(devices=[]):
-        built = _build(dict(config), "config")
+        built = _build(dict(config), "config", foreign_modules(config))
     if type(built) is not kind:
         raise CheckpointError(
             f"expected a configuration that builds a {kind.__name__}; got one that builds "
@@ -246,16 +244,35 @@ def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
         ) from error
 
 
-def _build(node: Any, where: str) -> Any:
+def foreign_modules(config: Mapping[str, Any]) -> list[str]:
+    """The modules outside this package that a configuration names: those that loading must be told to trust.
+
+    Args:
+        config: Plain data with ``_target_``.
+    """
+    found: dict[str, None] = {}
+    waiting: list[Any] = [config]
+    for node in waiting:
+        if isinstance(node, Mapping):
+            target = node.get("_target_")
+            if isinstance(target, str) and target.partition(".")[0] != PACKAGE and "." in target:
+                found[target.rpartition(".")[0]] = None
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return list(found)
+
+
+def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
     """A configuration node as objects: dictionaries with a target become ours, everything else stays
     plain.
     """
     if isinstance(node, list):
-        return [_build(item, f"{where}[{index}]") for index, item in enumerate(node)]
+        return [_build(item, f"{where}[{index}]", trusted) for index, item in enumerate(node)]
     if not isinstance(node, dict):
         return node
     if "_target_" not in node:
-        return {key: _build(value, f"{where}.{key}") for key, value in node.items()}
+        return {key: _build(value, f"{where}.{key}", trusted) for key, value in node.items()}
     strange = [
         key
         for key in node
@@ -265,9 +282,11 @@ def _build(node: Any, where: str) -> Any:
         raise CheckpointError(
             f"{where}: unknown instruction {strange}; a checkpoint has only _target_ and _partial_"
         )
-    made = _ours(node["_target_"], where)
+    made = _known(node["_target_"], where, trusted)
     arguments = {
-        key: _build(value, f"{where}.{key}") for key, value in node.items() if not key.startswith("_")
+        key: _build(value, f"{where}.{key}", trusted)
+        for key, value in node.items()
+        if not key.startswith("_")
     }
     if node.get("_partial_", False):
         return partial(made, **arguments)
@@ -277,15 +296,16 @@ def _build(node: Any, where: str) -> Any:
         raise CheckpointError(f"{where}: cannot build {node['_target_']} ({error})") from error
 
 
-def _ours(target: Any, where: str) -> Callable[..., Any]:
-    """The class behind a dotted path, if this package defines it as something that is built from a
-    configuration.
+def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any]:
+    """The class behind a dotted path, if this package, or a trusted module, defines it as something that is
+    built from a configuration.
     """
-    refusal = (
-        f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}; nothing was built. "
-        f"Load only checkpoints that {PACKAGE} wrote"
-    )
-    found = defined_in(target, (PACKAGE,))
+    found = defined_in(target, (PACKAGE, *trusted))
     if not isinstance(found, type) or not issubclass(found, Part | Surrogate):
-        raise CheckpointError(refusal)
+        told = f", {', '.join(trusted)}" if trusted else ""
+        raise CheckpointError(
+            f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}{told}; nothing "
+            f"was built. Load only checkpoints that {PACKAGE} wrote; a class of your own is built where its "
+            "module is named: load(folder, trusted=['my_lab'])"
+        )
     return found

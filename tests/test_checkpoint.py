@@ -394,11 +394,28 @@ def test_what_cannot_be_saved_is_said_before_it_is_fitted(model: TransitionModel
     state = torch.random.get_rng_state()
     savable(CONFIG, model)
     assert torch.equal(torch.random.get_rng_state(), state)
-    mine = Own(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3)
-    with pytest.raises(
-        CheckpointError, match=r"test_checkpoint\.Own is not part of rehearsal_torch.*could not be kept"
-    ):
-        savable(CONFIG | {"_target_": "tests.test_checkpoint.Own"}, mine)
+    with pytest.raises(CheckpointError, match="expected a configuration that builds a Own; got one that"):
+        savable(CONFIG, own())
+
+
+def own() -> Own:
+    return Own(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3)
+
+
+def test_a_class_of_ones_own_is_kept_and_loads_where_its_module_is_trusted(
+    model: TransitionModel, tmp_path: Path
+) -> None:
+    mine, config = own(), CONFIG | {"_target_": "tests.test_checkpoint.Own"}
+    mine.load_state_dict(model.state_dict())
+    savable(config, mine)
+    save(mine, config, tmp_path)
+    for trusted in ([], ["tests.toys"], ["tests.test_checkpoint.Other"], ["os"]):
+        with pytest.raises(CheckpointError, match=r"nothing was built.*load\(folder, trusted=\['my_lab'\]\)"):
+            load(tmp_path, trusted=trusted)
+    for trusted in (["tests"], ["tests.test_checkpoint"]):
+        again = load(tmp_path, trusted=trusted)
+        assert type(again).__qualname__ == "Own"
+        assert all(torch.equal(again.state_dict()[key], value) for key, value in mine.state_dict().items())
 
 
 def test_the_committed_checkpoint_loads() -> None:

@@ -82,10 +82,6 @@ def test_weights_that_are_none_are_refused(weights):
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (
-            ["surrogate._target_=tests.cli.test_fitting.Own"],
-            "surrogate: tests.cli.test_fitting.Own is not part of rehearsal_torch",
-        ),
         (["objective.reward.weights={lactate: 1}"], "reward.weights: expected some of"),
         (
             ["surrogate.mechanism.hidden=1000000000"],
