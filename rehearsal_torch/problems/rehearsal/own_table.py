@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from rehearsal_torch.data.decision import Decision, Foresight, Situation
 from rehearsal_torch.data.graph_check import untrue_graph
@@ -30,16 +31,21 @@ CAUTION = (
 )
 SHARE = 0.2
 RULES = ("random", "last")
+# Rows from a file, or from memory.
+Rows = str | Path | pd.DataFrame | Table
 
 
 class RehearsalTable(RehearsalProblem):
-    """A comma-separated file and a task.
+    """A table and a task.
+
+    Messages count the rows of a table in memory as the lines of a file: the header is line 1.
 
     Args:
-        path: The rows of the past, .csv or .csv.gz; columns that the task does not name are not read.
+        path: The rows of the past: a file (.csv or .csv.gz), a data frame, or a table in which nothing was
+            altered; columns that the task does not name are not read.
         task: Who plays which part: a YAML file, or its content.
-        contexts: A second file, a case a row, with the context's columns; None decides for the rows that are
-            kept aside.
+        contexts: The cases, likewise, one per row, with the context's columns; None decides for the rows that
+            are kept aside.
         identity: A column of the file with the cases that says what each is called; None takes the row's line
             in the file.
         validation: Share of the rows that are kept aside, 0 ... 1; None keeps a fifth, ten rows at least, or
@@ -56,9 +62,9 @@ class RehearsalTable(RehearsalProblem):
 
     def __init__(
         self,
-        path: str | Path | None,
+        path: Rows | None,
         task: str | Path | Mapping[str, Any] | None,
-        contexts: str | Path | None = None,
+        contexts: Rows | None = None,
         identity: str | None = None,
         validation: float | None = None,
         kept: str = "random",
@@ -69,7 +75,7 @@ class RehearsalTable(RehearsalProblem):
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
-        frame = table_file(path, faults=faults)
+        frame, where = _frame(path, "path", "the table", faults)
         try:
             self.task = written_task(task)
         except TaskError as error:
@@ -77,28 +83,28 @@ class RehearsalTable(RehearsalProblem):
             faults += number_faults(frame, error.named, LEAST_ROWS, varying=True) if error.named else []
             if not faults or not error.faults:
                 raise
-            raise TaskError(f"{error.source} and {path}", [*error.faults, *faults], error.named) from error
-        self.source, names = Path(str(path)).name, self.task.graph.names
+            raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
+        self.source, names = Path(where).name, self.task.graph.names
         if faults := [*faults, *number_faults(frame, names, LEAST_ROWS, varying=True)]:
-            raise TableError(listed(str(path), faults))
+            raise TableError(listed(where, faults))
         aside = _aside(len(frame), validation, kept, seed, contexts is not None)
         past = sorted(set(range(len(frame))) - set(aside))
         self.past = Table.observed(
             names,
-            number_columns(frame, names, f"{path}, rows to learn from", LEAST_ROWS, varying=True, keep=past),
+            number_columns(frame, names, f"{where}, rows to learn from", LEAST_ROWS, varying=True, keep=past),
         )
         self.aside: Table | None = None
         if aside:
             self.aside = Table.observed(
                 names,
                 number_columns(
-                    frame, names, f"{path}, rows kept aside", LEAST_ROWS, varying=True, keep=aside
+                    frame, names, f"{where}, rows kept aside", LEAST_ROWS, varying=True, keep=aside
                 ),
             )
         cases, origin = (
-            (frame.iloc[aside], str(path))
+            (frame.iloc[aside], where)
             if contexts is None
-            else (table_file(contexts, "dataset.contexts"), str(contexts))
+            else _frame(contexts, "dataset.contexts", "the cases")
         )
         if not len(cases):
             raise ValueError(
@@ -196,6 +202,33 @@ class RehearsalTable(RehearsalProblem):
             **cautions,
             "fingerprint": table.fingerprint(),
         }
+
+
+def _frame(
+    given: Rows | None, role: str, called: str, faults: list[str] | None = None
+) -> tuple[pd.DataFrame, str]:
+    """Rows as a data frame numbered from 0, and what they are called in messages.
+
+    Args:
+        given: A file, a data frame or a table.
+        role: The argument that names the file.
+        called: What rows in memory are called.
+        faults: Collects several columns of one name instead of raising for them.
+    """
+    if given is None or isinstance(given, str | Path):
+        return table_file(given, role, faults), str(given)
+    if isinstance(given, Table):
+        if bool(given.altered.any()):
+            raise TableError(
+                f"{called}: expected observations; {int(given.altered.any(-1).sum())} rows have a value that "
+                "was set by a decision: leave those rows out, such as by table.untouched(names)"
+            )
+        return pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names)), called
+    names = [str(name) for name in given.columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(f"{called}: several columns are called {', '.join(map(repr, twice))}: rename them")
+    return given.set_axis(names, axis=1).reset_index(drop=True), called
 
 
 def _aside(rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool) -> list[int]:
