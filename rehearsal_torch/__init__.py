@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.certificate import PacBound, pac_bound
     from rehearsal_torch.checkpoint import card, load, save
     from rehearsal_torch.data.causal_task import CausalTask
-    from rehearsal_torch.data.decision import Decision, Foresight, Hindsight
+    from rehearsal_torch.data.decision import Decision, Estimate, Foresight, Hindsight
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
@@ -19,26 +19,34 @@ if TYPE_CHECKING:
     from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
     from rehearsal_torch.graphs.separation import c_separated
     from rehearsal_torch.loop import rounds
+    from rehearsal_torch.mechanisms.mechanism import Mechanism
     from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
     from rehearsal_torch.objectives.kernel_value import KernelValue
+    from rehearsal_torch.objectives.objective import Objective
     from rehearsal_torch.objectives.success_probability import SuccessProbabilities
     from rehearsal_torch.optimiser import CausalOptimiser
     from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+    from rehearsal_torch.problems.problem import Problem, World
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.search.alterations.informative import Informative
     from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+    from rehearsal_torch.search.search import Search
     from rehearsal_torch.search.sequences.astar import AStar
     from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
     from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-    from rehearsal_torch.spaces.box import Alteration
+    from rehearsal_torch.spaces.box import Alteration, Box
+    from rehearsal_torch.spaces.polytope import Polytope
+    from rehearsal_torch.surrogates.network.causal_model import counterfactual, recover, sample
     from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
     from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
-    from rehearsal_torch.surrogates.network.causal_model import counterfactual, recover, sample
     from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
     from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+    from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.verbs.look_back import look_back
+    from rehearsal_torch.verbs.rehearse import rehearse
 
 __version__ = "0.2.0"
 
@@ -50,45 +58,57 @@ _HOME = {
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
+    "Estimate": "data.decision",
+    "Foresight": "data.decision",
+    "Hindsight": "data.decision",
     "Episode": "data.episode",
     "transitions": "data.episode",
     "RehearsalTask": "data.rehearsal_task",
-    "Foresight": "data.decision",
-    "Hindsight": "data.decision",
     "Table": "data.table",
     "Trial": "data.trial",
-    "ExperimentTable": "problems.causal.own_experiments",
-    "RehearsalTable": "problems.rehearsal.own_table",
     "RehearsalGraph": "graphs.mixed_graph",
     "c_separated": "graphs.separation",
     "rounds": "loop",
+    "Mechanism": "mechanisms.mechanism",
     "ConfidenceBound": "objectives.confidence_bound",
     "CounterfactualReturn": "objectives.counterfactual_return",
-    "KernelValue": "objectives.kernel_value",
     "LinearReward": "objectives.counterfactual_return",
+    "KernelValue": "objectives.kernel_value",
+    "Objective": "objectives.objective",
     "SuccessProbabilities": "objectives.success_probability",
     "CausalOptimiser": "optimiser",
-    "AcquisitionSearch": "search.trials.acquisition",
-    "AStar": "search.sequences.astar",
-    "BranchAndBound": "search.sequences.branch_and_bound",
+    "ExperimentTable": "problems.causal.own_experiments",
+    "Problem": "problems.problem",
+    "World": "problems.problem",
+    "RehearsalTable": "problems.rehearsal.own_table",
     "Informative": "search.alterations.informative",
     "ProjectedAscent": "search.alterations.projected_ascent",
+    "Search": "search.search",
+    "AStar": "search.sequences.astar",
+    "BranchAndBound": "search.sequences.branch_and_bound",
+    "AcquisitionSearch": "search.trials.acquisition",
     "Alteration": "spaces.box",
-    "ExogenousModel": "surrogates.network.exogenous_model",
-    "NestedRidge": "surrogates.kernel.nested_ridge",
-    "sample": "surrogates.network.causal_model",
-    "recover": "surrogates.network.causal_model",
+    "Box": "spaces.box",
+    "Polytope": "spaces.polytope",
     "counterfactual": "surrogates.network.causal_model",
+    "recover": "surrogates.network.causal_model",
+    "sample": "surrogates.network.causal_model",
+    "NestedRidge": "surrogates.kernel.nested_ridge",
     "SpectralEnsemble": "surrogates.kernel.spectral_ensemble",
+    "ExogenousModel": "surrogates.network.exogenous_model",
     "StructuralPosterior": "surrogates.structural.graph_posterior",
+    "Surrogate": "surrogates.surrogate",
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
+    "look_back": "verbs.look_back",
+    "rehearse": "verbs.rehearse",
 }
 
 __all__ = [
     "AStar",
     "AcquisitionSearch",
     "Alteration",
+    "Box",
     "BranchAndBound",
     "CausalOptimiser",
     "CausalTask",
@@ -96,6 +116,7 @@ __all__ = [
     "CounterfactualReturn",
     "Decision",
     "Episode",
+    "Estimate",
     "ExogenousModel",
     "ExperimentTable",
     "Foresight",
@@ -103,25 +124,34 @@ __all__ = [
     "Informative",
     "KernelValue",
     "LinearReward",
+    "Mechanism",
     "NestedRidge",
+    "Objective",
     "PacBound",
+    "Polytope",
+    "Problem",
     "ProjectedAscent",
     "RehearsalGraph",
     "RehearsalTable",
     "RehearsalTask",
+    "Search",
     "SpectralEnsemble",
     "StructuralPosterior",
     "SuccessProbabilities",
+    "Surrogate",
     "Table",
     "TransitionModel",
     "Trial",
+    "World",
     "c_separated",
     "card",
     "counterfactual",
     "fit",
     "load",
+    "look_back",
     "pac_bound",
     "recover",
+    "rehearse",
     "rounds",
     "sample",
     "save",

@@ -24,8 +24,7 @@ believer").
 
 import gzip
 import warnings
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +43,10 @@ from rehearsal_torch.data.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trial_store import TrialStore
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import SET, experiments_of
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
+from rehearsal_torch.search.trials.acquisition import recommend
 from rehearsal_torch.search.trials.pending import believe_pending
 from rehearsal_torch.search.trials.proposal import (
     another_action,
@@ -57,8 +55,8 @@ from rehearsal_torch.search.trials.proposal import (
     lacking_for_model,
 )
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
-from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
+from rehearsal_torch.verbs.trial_method import METHOD, MakesModel, MakesObjective, trial_method
 
 Action = dict[str, float]
 EXPERIMENTS = "these experiments"
@@ -70,46 +68,55 @@ class CausalOptimiser:
     """Suggests experiments and learns from them.
 
     Args:
-        task: Who follows from whom, what may be set, what is wanted; plain data or a CausalTask. None for
-            that of `file`.
-        surrogate: Makes an unfitted causal model of a task.
-        objective: Makes the objective of (model, situation).
-        search: Finds the action.
+        task: Who follows from whom, what may be set, what is wanted; plain data, a YAML file or a CausalTask.
+            None for that of `file`.
+        surrogate: Makes an unfitted causal model of a task; None for that of `method`.
+        objective: Makes the objective of (model, situation); None for that of `method`.
+        search: Finds the action; None for that of `method`.
         initial: Experiments before the first model; None for that of `file`, or 2 (k + 1) with k actions.
         seed: Decides the first actions; None for that of `file`, or 0.
         file: Where the trials are kept: each call reads what other sessions added, and has written its own
             before it returns. A file that exists is gone on with; `task`, where it is given as well, takes
             the place of the file's, and the trials stay as they are.
+        method: The name of a file in ``conf/decision``, such as "excbo", "ucb" or "mcbo": the surrogate,
+            objective and search where none are given. `seed` is also the search's.
 
     Raises:
-        ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), or `initial` is below
-            5.
+        ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), `initial` is below 5,
+            or `method` is none for trials.
         TrialFileError: if the file cannot be read or written, or was begun with another seed or start design.
     """
 
     def __init__(
         self,
-        task: CausalTask | Mapping[str, Any] | None = None,
-        surrogate: Callable[[CausalTask], CausalModel] = ExogenousModel,
-        objective: Callable[..., CausalObjective] = ConfidenceBound,
+        task: CausalTask | Mapping[str, Any] | str | Path | None = None,
+        surrogate: MakesModel | None = None,
+        objective: MakesObjective | None = None,
         search: Search[Any] | None = None,
         initial: int | None = None,
         seed: int | None = None,
         file: str | Path | None = None,
+        *,
+        method: str = METHOD,
     ) -> None:
+        makes_model, makes_objective, makes_search = trial_method(method)
+        task = causal_task(task) if isinstance(task, str | Path) else task
         self._store = TrialStore(task, seed, initial, file)
         self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
-        self.surrogate, self.objective = surrogate, objective
-        self.search: Search[Any] = AcquisitionSearch(seed=self.seed) if search is None else search
+        self.surrogate: MakesModel = makes_model if surrogate is None else surrogate
+        self.objective: MakesObjective = makes_objective if objective is None else objective
+        self.search: Search[Any] = makes_search(self.seed) if search is None else search
 
     @classmethod
     def load(
         cls,
         file: str | Path,
-        task: CausalTask | Mapping[str, Any] | None = None,
-        surrogate: Callable[[CausalTask], CausalModel] = ExogenousModel,
-        objective: Callable[..., CausalObjective] = ConfidenceBound,
+        task: CausalTask | Mapping[str, Any] | str | Path | None = None,
+        surrogate: MakesModel | None = None,
+        objective: MakesObjective | None = None,
         search: Search[Any] | None = None,
+        *,
+        method: str = METHOD,
     ) -> "CausalOptimiser":
         """Goes on with a file of trials, and keeps writing to it.
 
@@ -119,13 +126,14 @@ class CausalOptimiser:
             surrogate: As for the optimiser; the file does not hold it.
             objective: As for the optimiser; the file does not hold it.
             search: As for the optimiser; the file does not hold it.
+            method: As for the optimiser; the file does not hold it.
 
         Raises:
             TrialFileError: if there is no such file, or it cannot be read.
             ValueError: if the task cannot be used.
         """
         read_campaign(file)
-        return cls(task, surrogate, objective, search, file=file)
+        return cls(task, surrogate, objective, search, file=file, method=method)
 
     def save(self, file: str | Path) -> None:
         """Writes a copy of the trials to a file that `load` goes on with.
@@ -305,21 +313,8 @@ class CausalOptimiser:
         """
         table = experiments_of(table_file(path), self.task, str(path))
         outside = self.task.outside(table)
-        width = len(self.task.actions)
         with self._store.changing() as log:
-            known, left_out = Counter(map(tuple, log.table.values.tolist())), 0
-            for values, marks in zip(table.values.tolist(), table.altered.tolist(), strict=True):
-                if known[tuple(values)]:
-                    known[tuple(values)] -= 1
-                    left_out += 1
-                    continue
-                row = dict(zip(table.names, values, strict=True))
-                altered = [
-                    name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark
-                ]
-                log, _, _ = log.complete(
-                    {name: row[name] for name in self.task.actions}, row, altered, anywhere=True
-                )
+            log, left_out = log.complete_rows(table)
             self._store.keep(log)
         if left_out:
             warnings.warn(

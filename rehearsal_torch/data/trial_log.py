@@ -7,6 +7,7 @@ Source: the steps are those of ask-and-tell interfaces (Collette et al., 2013, "
 optimizers").
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -149,6 +150,32 @@ class TrialLog:
             reason="",
         )
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
+
+    def complete_rows(self, table: Table) -> tuple["TrialLog", int]:
+        """With a trial completed or added for each row that is no completed trial already.
+
+        Args:
+            table: Experiments, actions first, in the task's order; altered nodes were set by hand.
+
+        Returns:
+            The next log, and how many rows are completed trials already, to the last bit.
+
+        Raises:
+            TrialError: if a row cannot be recorded.
+        """
+        width, log, left_out = len(self.task.actions), self, 0
+        known = Counter(map(tuple, self.table.values.tolist()))
+        for values, marks in zip(table.values.tolist(), table.altered.tolist(), strict=True):
+            if known[tuple(values)]:
+                known[tuple(values)] -= 1
+                left_out += 1
+                continue
+            row = dict(zip(table.names, values, strict=True))
+            altered = [name for name, mark in zip(table.names[width:], marks[width:], strict=True) if mark]
+            log, _, _ = log.complete(
+                {name: row[name] for name in self.task.actions}, row, altered, anywhere=True
+            )
+        return log, left_out
 
     def fail(
         self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None

@@ -19,10 +19,11 @@ LAYERS = (
     {"objectives"},
     {"search"},
     {"training", "certificate"},
-    {"checkpoint", "round_line", "run_folder", "workers", "loop", "optimiser", "adapters"},
+    {"checkpoint", "round_line", "run_folder", "workers", "loop", "adapters"},
     {"evaluation"},
     {"reporting"},
     {"cli"},
+    {"verbs", "optimiser"},
     {"studies"},
     {"program"},
 )

@@ -1,0 +1,1 @@
+"""Verbs: rehearsing and looking back as one function each, with the methods of the configuration."""

@@ -1,0 +1,170 @@
+"""From a method's name to what it is made of: the one place where the verbs meet the command line's modules.
+
+A method is configured exactly as ``rehearsal decide`` configures it: the same files of ``conf``, the same
+checks of keys and values, the same order of building. What differs is that nothing is left behind: the random
+states of Python, NumPy and torch, torch's number of threads and Hydra's state are afterwards what they were.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, open_dict
+
+from rehearsal_torch.cli.batch_decisions import Method, method_of, suits
+from rehearsal_torch.cli.build import plain, settle, tasked
+from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.cli.verbs.fitting import fitted
+from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.verbs.methods import RequestError
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.problems.problem import Problem
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+__all__ = [
+    "Method",
+    "configuration",
+    "decisions",
+    "in_words",
+    "learnt",
+    "method_of",
+    "plain",
+    "undisturbed",
+]
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """Lets errors of the configuration and of the data pass as sentences, without what libraries said before.
+
+    Raises:
+        ValueError: `RequestError` in the place of the command line's `UserError`; others as they are.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise RequestError(str(error)) from None
+    except ValueError as error:
+        raise error from None
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Gives the caller's random states, threads and Hydra back as they were."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002  deciding seeds the global state
+    threads, hydra = torch.get_num_threads(), GlobalHydra.instance().hydra
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
+            torch.set_num_threads(threads)
+            GlobalHydra.instance().hydra = hydra
+
+
+def configuration(
+    overrides: Sequence[str], settings: Mapping[str, object], groups: Sequence[str]
+) -> DictConfig:
+    """The configuration of a method.
+
+    Args:
+        overrides: As they would be typed: ``decision=cme``, say.
+        settings: Further overrides, dotted key to plain value.
+        groups: The groups that settings may be of.
+
+    Raises:
+        RequestError: if a setting belongs to no such group.
+        UserError: if a key does not exist, or a value is of another kind than the one that it replaces.
+    """
+    strange = [key for key in settings if key.partition(".")[0] not in groups]
+    if strange:
+        raise RequestError(
+            f"{', '.join(map(repr, strange))} cannot be set here: expected settings of {', '.join(groups)}, "
+            f"with dots, such as **{{{groups[0] + '.KEY'!r}: VALUE}}"
+        )
+    typed = [*overrides, *(f"{key}={_written(value, key)}" for key, value in settings.items())]
+    config, _ = composed(CONF, typed, multirun=False)
+    with open_dict(config):
+        del config["hydra"]
+    return config
+
+
+def _written(value: object, key: str) -> str:
+    """A plain value as Hydra reads it.
+
+    Raises:
+        RequestError: if it is no plain value.
+    """
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str | Path):
+        # Hydra takes a backslash for an escape before a quote, and nowhere else.
+        quoted = re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), str(value))
+        return f"'{quoted}'"
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_key(name)}:{_written(item, key)}" for name, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ",".join(_written(item, key) for item in value) + "]"
+    raise RequestError(
+        f"{key}: expected a number, a text, true or false, None, or lists and mappings of these; got a "
+        f"{type(value).__name__}"
+    )
+
+
+def _key(name: object) -> str:
+    """A mapping's key, with a backslash before what Hydra would read as its own."""
+    return "".join(f"\\{char}" if char in "\\()[]{}:=, \t" else char for char in str(name))
+
+
+def learnt(config: DictConfig, problem: "Problem", method: Method) -> "Surrogate":
+    """The surrogate of a problem, fitted as ``rehearsal decide`` fits it.
+
+    Args:
+        config: The configuration; the problem's task is written into it.
+        problem: What it is fitted to.
+        method: What will be decided by.
+
+    Raises:
+        UserError: if surrogate, method and data do not go together.
+    """
+    tasked(config, problem)
+    with TemporaryDirectory(prefix="rehearsal-") as folder:
+        return fitted(config, RunFolder(folder), problem, method)
+
+
+def decisions(
+    problem: "Problem", surrogate: "Surrogate", method: Method, seed: int, workers: int = 1
+) -> "list[Decision]":
+    """A decision for each situation of a problem, in order.
+
+    Args:
+        problem: Where situations come from.
+        surrogate: Fitted.
+        method: What to decide by.
+        seed: Decides everything random.
+        workers: Processes that share the situations.
+
+    Raises:
+        UserError: if the method does not suit the surrogate, or what was learnt gives no numbers.
+    """
+    from rehearsal_torch.loop import rounds
+
+    suits(method, surrogate)
+    settle(seed)
+    with told("deciding"):
+        made_rounds = rounds(problem, surrogate, method.objective, method.search, seed=seed, workers=workers)
+        return [each.decision for each in made_rounds]

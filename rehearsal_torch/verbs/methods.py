@@ -1,0 +1,87 @@
+"""Methods by name: the files of ``conf/decision``, and which of the three jobs each one does.
+
+A method's job follows from its surrogate: one that is given no task replays episodes (look back), one of
+`surrogates.network` chooses trials (optimise), every other decides before acting (rehearse). Nothing is
+imported to find out.
+"""
+
+from functools import cache
+from typing import Any
+
+from rehearsal_torch.cli.errors import did_you_mean
+from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.problems.problem import Kind
+
+# What each job's methods decide for, and the method that is named first.
+_FOR: dict[Kind, str] = {
+    "rehearse": "cases of a table (rt.rehearse)",
+    "optimise": "trials (rt.CausalOptimiser)",
+    "look_back": "episodes (rt.look_back)",
+}
+_NETWORKS = "rehearsal_torch.surrogates.network."
+_FIRST: dict[Kind, str] = {"rehearse": "cme", "optimise": "excbo", "look_back": "branch_and_bound"}
+
+
+class RequestError(ValueError):
+    """Something that was asked for and cannot be done; the message says what to change."""
+
+
+def methods_for(job: Kind) -> list[str]:
+    """The methods that do a job, its default first, the others in alphabetical order."""
+    names = [name for name in _all() if job_of(name) == job]
+    return sorted(names, key=lambda name: (name != _FIRST[job], name))
+
+
+@cache
+def job_of(method: str) -> Kind:
+    """The job that a method does.
+
+    Args:
+        method: The name of a file in ``conf/decision``.
+    """
+    entries = read_yaml(CONF / "decision" / f"{method}.yaml")["defaults"]
+    (surrogate,) = (entry["override /surrogate"] for entry in entries if "override /surrogate" in entry)
+    node = _node(surrogate)
+    if "task" not in node:
+        return "look_back"
+    return "optimise" if node["_target_"].startswith(_NETWORKS) else "rehearse"
+
+
+def check_method(method: str, job: Kind) -> None:
+    """Refuses a method that does not exist, or does another job.
+
+    Args:
+        method: The name of a file in ``conf/decision``.
+        job: What it is needed for.
+
+    Raises:
+        RequestError: naming the methods that suit.
+    """
+    if method in _all() and job_of(method) == job:
+        return
+    suited = methods_for(job)
+    if method in _all():
+        raise RequestError(
+            f"method={method!r} decides for {_FOR[job_of(method)]}; here it is for {_FOR[job]}: choose one "
+            f"of {', '.join(suited)}"
+        )
+    near = did_you_mean(str(method), suited)
+    hint = f" {near}" if near.startswith("Did") else ""
+    raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suited)}.{hint}")
+
+
+@cache
+def _all() -> tuple[str, ...]:
+    """Every method, in alphabetical order."""
+    return tuple(sorted(path.stem for path in (CONF / "decision").glob("*.yaml")))
+
+
+def _node(surrogate: str) -> dict[str, Any]:
+    """The keys of a surrogate's configuration, those of the files that it builds on included."""
+    content = read_yaml(CONF / "surrogate" / f"{surrogate}.yaml")
+    bases = [entry for entry in content.get("defaults", []) if entry != "_self_"]
+    merged: dict[str, Any] = {}
+    for base in bases:
+        merged |= _node(base)
+    return merged | content

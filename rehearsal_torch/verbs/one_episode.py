@@ -1,0 +1,58 @@
+"""One episode as a problem: a single situation, which nobody scores."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal_torch.data.decision import Decision, Hindsight, Situation
+from rehearsal_torch.data.episode import transitions
+from rehearsal_torch.data.question import Columns, Question
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.problem import Problem
+
+
+class OneEpisode(Problem):
+    """The question what should have been done in one episode.
+
+    Args:
+        hindsight: The episode, and which of its actions are fixed.
+    """
+
+    kind = "look_back"
+
+    def __init__(self, hindsight: Hindsight) -> None:
+        self.hindsight = hindsight
+
+    def observations(self) -> Table:
+        """The episode's own transitions, (T - 1) rows."""
+        return transitions([self.hindsight.episode])
+
+    def held_out(self) -> Table:
+        """The same: there are no others."""
+        return self.observations()
+
+    def question(self) -> Question:
+        """The episode's columns."""
+        return Columns(self.hindsight.episode.names)
+
+    def count(self) -> int:
+        """1."""
+        return 1
+
+    def situation(self, index: int) -> Situation:
+        """The episode.
+
+        Raises:
+            IndexError: for an index other than 0.
+        """
+        if index:
+            raise IndexError(f"expected situation 0, the only one; got {index}")
+        return self.hindsight
+
+    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Nothing: nobody knows what would truly have happened."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """The episode's identity, columns and number of time steps."""
+        episode = self.hindsight.episode
+        return {"episode": episode.identity, "columns": list(episode.names), "time_steps": episode.horizon}

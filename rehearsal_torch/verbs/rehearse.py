@@ -1,0 +1,146 @@
+"""Rehearse: what to alter in each case, so that the outcomes fall into a desired region.
+
+    decisions = rt.rehearse("table.csv", "task.yaml", "cases.csv")
+
+A surrogate is fitted to the table, and a decision is made for each case: what to set, the estimated
+probability that it works with an interval, and the same with nothing altered; or a refusal with its reason.
+The decisions are, to the last bit, those of
+
+    rehearsal decide table.csv +experiment=own_table decision=METHOD dataset.task=task.yaml
+
+with the cases as ``dataset.contexts=cases.csv``.
+
+Source: Du et al. (2026), Sec. 2.1.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rehearsal_torch.verbs.configured import (
+    configuration,
+    decisions,
+    in_words,
+    learnt,
+    method_of,
+    undisturbed,
+)
+from rehearsal_torch.verbs.methods import RequestError, check_method
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.data.table import Table
+
+# The groups of the configuration that settings may be of.
+GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
+_TAKEN = {
+    "dataset.path": "table",
+    "dataset.task": "task",
+    "dataset.contexts": "cases",
+    "dataset.seed": "seed",
+}
+Case = Mapping[str, float]
+
+
+def rehearse(
+    table: "pd.DataFrame | Table | str | Path",
+    task: "Mapping[str, Any] | RehearsalTask | str | Path",
+    cases: "pd.DataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
+    method: str = "cme",
+    seed: int = 0,
+    workers: int = 1,
+    **settings: object,
+) -> "list[Decision]":
+    """What to alter in each case.
+
+    Args:
+        table: Observations, one per row, with a column for each variable of the task's graph: a data frame,
+            a file (.csv or .csv.gz), or a table.
+        task: Graph, context, box and region, and optionally candidates: a dictionary, a YAML file, or a task.
+        cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
+            table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
+            `table`.
+        method: The name of a file in ``conf/decision``, such as "cme" (the default), "care" or "none".
+        seed: Decides everything random.
+        workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
+        settings: Overrides of the method's configuration, dotted key to plain value, such as
+            ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
+
+    Returns:
+        A decision for each case, in the order of the cases.
+
+    Raises:
+        TableError: if table or cases cannot be read, or a column is missing, no number, incomplete or
+            constant; all faults are listed.
+        TaskError: if the task cannot be used; all faults are listed.
+        RequestError: if there is no such method or setting, or the method is one for another job.
+        ValueError: all of the above are one.
+    """
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise RequestError(f"seed: expected a whole number of at least 0; got {seed!r}")
+    for key, argument in _TAKEN.items():
+        if key in settings:
+            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    rows, written = _rows(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
+    if not isinstance(written, Mapping):
+        _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
+    with in_words(), undisturbed():
+        from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+
+        check_method(method, "rehearse")
+        config = configuration(
+            ["+experiment=own_table", f"decision={method}", f"seed={seed}"], settings, GROUPS
+        )
+        chosen = method_of(config)
+        problem = RehearsalTable(
+            rows,
+            written,
+            rows if cases is None else _rows(cases, "cases"),
+            config.dataset.identity,
+            config.dataset.validation,
+            config.dataset.kept,
+            seed,
+        )
+        return decisions(problem, learnt(config, problem, chosen), chosen, seed, workers)
+
+
+def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":
+    """What holds rows; dictionaries become a data frame.
+
+    Raises:
+        RequestError: if it is of another type, there is no such file, or there is no row.
+    """
+    from rehearsal_torch.data.table import Table
+
+    if isinstance(given, Mapping):
+        given = [given]
+    if isinstance(given, list | tuple):
+        odd = next((each for each in given if not isinstance(each, Mapping)), None)
+        if odd is not None:
+            raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
+        given = pd.DataFrame(list(given))
+    if isinstance(given, pd.DataFrame | Table):
+        if not len(given):
+            raise RequestError(f"{role}: expected at least one row; got none")
+        return given
+    return _check_file(given, role, "a data frame, a .csv file, a Table or a list of dictionaries")
+
+
+def _check_file(given: Any, role: str, expected: str) -> str | Path:
+    """The name of a file that exists.
+
+    Raises:
+        RequestError: if it is no name, or there is no such file.
+    """
+    if not isinstance(given, str | Path):
+        raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
+    if not Path(given).is_file():
+        raise RequestError(f"{role}: there is no file {given}: it is looked for in {Path.cwd()}")
+    return given

@@ -1,0 +1,68 @@
+"""Optimise: what a method of causal Bayesian optimisation is made of, by its name.
+
+The parts of the default, ``excbo``, are the classes with their own default values, so that the optimiser
+reads no configuration unless another method is asked for; ``conf/decision/excbo.yaml`` holds the same values.
+
+Source: Ren et al. (2025), Alg. 1.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+
+METHOD = "excbo"
+# An unfitted model of a task; an objective of (model, situation).
+MakesModel = Callable[[CausalTask], CausalModel]
+MakesObjective = Callable[..., CausalObjective]
+# The search, given its seed.
+MakesSearch = Callable[[int], Search[Any]]
+Parts = tuple[MakesModel, MakesObjective, MakesSearch]
+
+
+def trial_method(name: str) -> Parts:
+    """What makes a model, an objective and the search. The objective's fixed draws are those of seed 0.
+
+    Args:
+        name: The name of a file in ``conf/decision``.
+
+    Raises:
+        RequestError: if there is no such method for trials.
+    """
+    if name == METHOD:
+        return ExogenousModel, ConfidenceBound, lambda seed: AcquisitionSearch(seed=seed)
+    return configured_method(name)
+
+
+def configured_method(name: str) -> Parts:
+    """The same from the configuration, also for the default.
+
+    Raises:
+        RequestError: if there is no such method for trials.
+    """
+    from rehearsal_torch.cli.build import made
+    from rehearsal_torch.verbs.configured import configuration, in_words, method_of, plain, undisturbed
+    from rehearsal_torch.verbs.methods import check_method
+
+    with in_words(), undisturbed():
+        check_method(name, "optimise")
+        config = configuration([f"decision={name}"], {}, ())
+        objective: Any = method_of(config).objective
+        whole = plain(config)
+        # The task is given when a model is made, the seed when a search is.
+        model = {key: value for key, value in whole["surrogate"].items() if key != "task"}
+        surrogate: partial[CausalModel] = made({**model, "_partial_": True}, "surrogate")
+
+    def search(seed: int) -> Search[Any]:
+        node = whole["search"]
+        found: Search[Any] = made(node | {"seed": seed} if "seed" in node else node, "search")
+        return found
+
+    return surrogate, objective, search

@@ -1,0 +1,95 @@
+"""Looking back from Python: the decision of the search itself, and of the command, with errors in words."""
+
+import json
+
+import pytest
+import torch
+
+import rehearsal_torch as rt
+from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from tests.places import ROOT
+from tests.scripts.typing_in import lines
+from tests.toys.episodes import transition_episode
+
+CHECKPOINT = ROOT / "checkpoints" / "sepsis"
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """A model and an episode in which drugs matter."""
+    drawn = transition_episode(3, horizon=6, changes=2)
+    return drawn.surrogate, drawn.situation.episode
+
+
+def test_it_is_the_decision_of_the_search(toy):
+    model, episode = toy
+    objective = rt.CounterfactualReturn(
+        model, rt.Hindsight(episode), rt.LinearReward({"x0": -1.0}), changes=2
+    )
+    told = rt.BranchAndBound()(objective)
+    found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
+    assert found.to_dict() == told.to_dict()
+    assert found.trace["proven"]
+    assert found.estimate.point > found.baseline.point == objective.outcome()
+    again = rt.look_back(model, rt.Hindsight(episode), 2, reward=rt.LinearReward({"x0": -1.0}))
+    assert again.to_dict() == found.to_dict()
+
+
+def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
+    model, episode = toy
+    fixed = torch.tensor([True, True, False, True, True, True])
+    found = rt.look_back(model, rt.Hindsight(episode, fixed), reward={"x0": -1.0})
+    assert set(found.actions()) <= {2}
+    assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
+
+
+@pytest.mark.parametrize("method", ["astar", "exhaustive", "greedy", "top_k", "random"])
+def test_methods_are_chosen_by_name(toy, method):
+    model, episode = toy
+    best = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
+    found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0}, method=method)
+    assert found.value <= best.value + 1e-9
+    if method in ("astar", "exhaustive"):
+        assert found.value == pytest.approx(best.value, abs=1e-9)
+
+
+def test_a_checkpoint_decides_as_the_command_does(tmp_path):
+    typed = ["+experiment=sepsis", "dataset.patients=60", f"checkpoint={CHECKPOINT}", "limit=2", "workers=1"]
+    assert main(decide, [*typed, "truth=false", "objective.changes=2", f"out={tmp_path / 'run'}"]) == 0
+    world = SepsisSimulated(patients=60, seed=0)
+    for index, line in enumerate(lines(tmp_path / "run")):
+        found = rt.look_back(CHECKPOINT, world.situation(index).episode, changes=2)
+        plain = json.loads(json.dumps(found.to_dict()))
+        assert plain == {key: line[key] for key in plain}
+
+
+def test_settings_reach_the_search(toy):
+    model, episode = toy
+    found = rt.look_back(model, episode, 3, reward={"x0": -1.0}, method="astar", **{"search.node_limit": 1})
+    assert not found.trace["proven"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"model": "nowhere"}, "nowhere/checkpoint holds no config.yaml"),
+        ({"model": torch.nn.Linear(1, 1)}, "model: expected one that replays episodes, .* got a Linear"),
+        ({"episode": [1, 2]}, "episode: expected an Episode or a Hindsight; got a list"),
+        ({"episode": rt.Episode("e", ("x0",), torch.zeros(3, 1))}, r"no column \['x1', "),
+        ({"changes": -1}, "changes: expected a whole number of at least 0; got -1"),
+        ({"method": "cme"}, "'cme' decides for cases of a table"),
+        ({"reward": {"x7": 1}}, r"expected some of the variables .* got \['x7'\]"),
+        ({"reward": None}, r"got \['SOFA'\]"),
+        ({"reward": 3}, "reward: expected weights"),
+        ({"objective.changes": 2}, "'objective.changes' is the argument `changes`"),
+        ({"surrogate.levels": 2}, "'surrogate.levels' cannot be set here: expected settings of search"),
+    ],
+)
+def test_errors_are_sentences(toy, changed, words):
+    model, episode = toy
+    given = {"model": model, "episode": episode, "reward": {"x0": -1.0}} | changed
+    with pytest.raises(ValueError, match=words) as caught:
+        rt.look_back(**given)
+    assert caught.value.__cause__ is None

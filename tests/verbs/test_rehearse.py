@@ -1,0 +1,143 @@
+"""Rehearsing from Python: the numbers of the command line, whatever holds the table, and errors in words."""
+
+import json
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+
+import rehearsal_torch as rt
+from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.problems.rehearsal.loan import Loan
+from tests.scripts.typing_in import lines
+
+TASK = {
+    "graph": {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"], "Y2": ["U1", "A2"]}},
+    "context": ["X1", "X2"],
+    "box": {"A2": [0, 1]},
+    "region": {"Y1": [0.6, None], "Y2": [0.3, None]},
+}
+CASES = [{"X1": 0.3, "X2": 0.4}, {"X1": 0.6, "X2": 0.9}]
+SMALL = {
+    "surrogate.estimator.members": 1,
+    "surrogate.estimator.features": 40,
+    "surrogate.estimator.directed_by": 60,
+    "surrogate.estimator.chosen_by": 60,
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    table = Loan(rows=80).observations()
+    frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    pd.DataFrame(CASES).to_csv(tmp_path / "cases.csv", index=False)
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plain(decisions):
+    return [json.loads(json.dumps(each.to_dict())) for each in decisions]
+
+
+def commanded(folder, method, settings, seed=0, cases="cases.csv"):
+    """What the command writes, without what only a run's lines hold."""
+    typed = ["+experiment=own_table", "path=table.csv", "dataset.task=task.yaml"]
+    typed += [f"dataset.contexts={cases}", f"decision={method}", f"seed={seed}", "workers=1"]
+    out = folder / f"{method}-{seed}"
+    assert main(decide, [*typed, *(f"{key}={value}" for key, value in settings.items()), f"out={out}"]) == 0
+    beside = ("index", "kind", "identity", "given", "score", "certificate")
+    return [{key: value for key, value in line.items() if key not in beside} for line in lines(out)]
+
+
+@pytest.mark.parametrize(("method", "settings", "seed"), [("cme", SMALL, 7), ("care", {}, 1)])
+def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, settings, seed):
+    found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method=method, seed=seed, **settings)
+    assert plain(found) == commanded(folder, method, settings, seed)
+
+
+def test_what_holds_table_task_and_cases_makes_no_difference(folder):
+    frame = pd.read_csv("table.csv")
+    table = rt.Table.observed(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()))
+    first = plain(rt.rehearse("table.csv", "task.yaml", "cases.csv", **SMALL))
+    # Rows of another frame, filtered, say, have an index of their own.
+    labelled = frame.set_axis(range(500, 580))
+    assert plain(rt.rehearse(labelled, TASK, CASES, **SMALL)) == first
+    task = rt.RehearsalTask.of(TASK)
+    assert plain(rt.rehearse(table, task, pd.DataFrame(CASES, index=["ann", "bob"]), **SMALL)) == first
+    (alone,) = plain(rt.rehearse(frame, folder / "task.yaml", CASES[0], **SMALL))
+    # How many steps were taken is said of all cases that were decided together.
+    assert {**alone, "trace": {}} == {**first[0], "trace": {}}
+    assert list(labelled.index) == list(range(500, 580))
+
+
+def test_without_cases_every_row_is_one(folder):
+    found = rt.rehearse("table.csv", TASK, method="care")
+    assert len(found) == 80
+    assert plain(found) == commanded(folder, "care", {}, cases="table.csv")
+
+
+def test_nothing_global_is_changed(folder):
+    threads = torch.get_num_threads()
+    random.seed(3)
+    torch.manual_seed(3)
+    expected = random.random(), torch.rand(1)
+    random.seed(3)
+    torch.manual_seed(3)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002  the global state is what is looked at
+    rt.rehearse("table.csv", TASK, CASES, method="none", seed=5)
+    assert (random.random(), torch.rand(1)) == expected
+    assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+    assert torch.get_num_threads() == threads
+    assert not GlobalHydra.instance().is_initialized()
+    assert not list(folder.glob("runs"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"table": "tables.csv"}, "table: there is no file tables.csv: it is looked for in"),
+        ({"table": 3}, "table: expected a data frame, a .csv file, a Table or a list of dictionaries"),
+        ({"task": "tasks.yaml"}, "task: there is no file tasks.yaml"),
+        ({"task": TASK | {"box": {"A2": [1, 0]}}}, "box.A2: expected lower <= upper"),
+        ({"task": {"graph": TASK["graph"]}}, "the task"),
+        ({"cases": []}, "cases: expected at least one row"),
+        ({"cases": [3]}, "cases: expected a dictionary for each row; got a int"),
+        ({"cases": [{"X1": 0.3}]}, "the cases: (?s:.*)no column 'X2'"),
+        ({"method": "greedy"}, "'greedy' decides for episodes"),
+        ({"workers": 0}, "workers: expected a whole number of at least 1"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0"),
+        ({"dataset.task": "task.yaml"}, "'dataset.task' is the argument `task`"),
+        ({"checkpoint": "run"}, "'checkpoint' cannot be set here: expected settings of surrogate, objective"),
+        ({"objective.cautoin": 0}, "there is no key 'objective.cautoin'. Did you mean objective.caution"),
+        ({"objective.caution": "much"}, "objective.caution: expected a number"),
+        ({"objective.caution": object()}, "objective.caution: expected a number, a text"),
+        ({"surrogate.estimator.members": -1}, "surrogate: expected at least 1 member"),
+    ],
+)
+def test_errors_are_sentences_without_what_libraries_said(folder, changed, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        rt.rehearse(**({"table": "table.csv", "task": TASK, "cases": CASES} | changed))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert type(caught.value).__module__.startswith("rehearsal_torch")
+
+
+def test_tables_in_memory_are_checked_as_files_are(folder):
+    frame = pd.read_csv("table.csv")
+    with pytest.raises(ValueError, match=r"the table: (?s:.*)U1: all 80 values are 0.5"):
+        rt.rehearse(frame.assign(U1=0.5), TASK, CASES)
+    twice = pd.concat([frame, frame[["U1"]]], axis=1)
+    with pytest.raises(ValueError, match="the table: several columns are called 'U1'"):
+        rt.rehearse(twice, TASK, CASES)
+    altered = torch.zeros(80, len(frame.columns), dtype=torch.bool)
+    altered[:3, 0] = True
+    table = rt.Table(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()), altered)
+    with pytest.raises(ValueError, match="3 rows have a value that was set by a decision"):
+        rt.rehearse(table, TASK, CASES)
