@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
     from rehearsal_torch.spaces.box import Alteration, Box
     from rehearsal_torch.spaces.polytope import Polytope
-    from rehearsal_torch.surrogates.network.causal_model import counterfactual, recover, sample
+    from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
     from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
     from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
     from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
@@ -90,9 +90,9 @@ _HOME = {
     "Alteration": "spaces.box",
     "Box": "spaces.box",
     "Polytope": "spaces.polytope",
-    "counterfactual": "surrogates.network.causal_model",
-    "recover": "surrogates.network.causal_model",
-    "sample": "surrogates.network.causal_model",
+    "counterfactual": "surrogates.counterfactual",
+    "recover": "surrogates.counterfactual",
+    "sample": "surrogates.counterfactual",
     "NestedRidge": "surrogates.kernel.nested_ridge",
     "SpectralEnsemble": "surrogates.kernel.spectral_ensemble",
     "ExogenousModel": "surrogates.network.exogenous_model",

@@ -1,0 +1,298 @@
+"""Queries of a fitted structural model: the noise behind what was observed, draws, and counterfactuals.
+
+A causal network answers for the n rows of a table with its N nodes, a transition model for an episode of T
+time steps with D varying features:
+
+    recover          the noise u = g^-1(w, x) of each row, or u_t = g^-1(s_t, a_t; s_{t+1}) of each step
+    sample           rows under given actions, or trajectories from an episode's first state, u fresh
+    counterfactual   the same rows, or the same episode, under other actions, u recovered
+
+Nodes and varying features may be set by hand as well (`fixed`, a hard intervention): they take their value
+and leave their mechanism out; what follows from them changes, what they follow from does not.
+
+Source: Ren et al. (2025), Sec. 2.2 and 4.1; Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 (abduction, action,
+prediction).
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import action_step
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.network import causal_model
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.transition import TransitionModel
+
+Values = Mapping[str, float]
+Actions = Tensor | Mapping[str, Any] | Alteration | None
+# An action is called ``action[t]``, as in a decision.
+_ACTION = "action["
+
+
+@torch.no_grad()
+def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Table | Episode) -> Tensor:
+    """The noise behind what was observed.
+
+    Args:
+        model: Fitted.
+        observed: A table with every action and node of a causal network; an episode with the columns of a
+            transition model.
+
+    Returns:
+        Of a table (n, N), in the order of the network's nodes; of an episode (T - 1, D) in double precision,
+        row t the noise of the step from t to t + 1, in the order of ``model.names``.
+
+    Raises:
+        ValueError: if model and observation do not go together, or the model is not fitted.
+        KeyError: if a column is missing.
+    """
+    if isinstance(model, TransitionModel):
+        episode = _episode(observed)
+        mechanism, boxed, width = _exact(model), _boxed(model, episode), len(model.varying)
+        taken, _ = _actions(model, episode, None)
+        parents = torch.cat([boxed[:-1], model.levels.shown(taken).to(boxed)], -1)
+        return mechanism.abduct(parents, boxed[1:, :width])
+    return causal_model.recover(_network(model), _table(observed))
+
+
+@torch.no_grad()
+def sample(
+    model: CausalModel | TransitionModel,
+    actions: Actions,
+    count: int,
+    seed: int = 0,
+    fixed: Values | None = None,
+    observed: Episode | None = None,
+) -> Tensor:
+    """Draws under actions, with fresh noise: interventions' distributions.
+
+    Args:
+        model: Fitted.
+        actions: Of a causal model, (..., k) in their units. Of a transition model, action numbers
+            (..., T - 1), or names to values as for `counterfactual`, or None for the observed ones.
+        count: Draws for each action; the same noise for all actions.
+        seed: Decides the noise.
+        fixed: Nodes, or varying features after the first step, that are set by hand, name to value.
+        observed: Transition models only: the episode whose first state, static and contextual features the
+            trajectories have.
+
+    Returns:
+        Of a causal model (..., count, N), in the order of the network's nodes; of a transition model
+        trajectories (..., count, T, D) in the features' units, in the order of ``model.names``.
+
+    Raises:
+        ValueError: if model and observation do not go together, a name or number is unknown, or the model is
+            not fitted.
+    """
+    if not isinstance(model, TransitionModel):
+        if not isinstance(model, CausalModel):
+            raise ValueError(f"expected a CausalModel or a TransitionModel; got a {type(model).__name__}")
+        if observed is not None:
+            raise ValueError("a causal model draws rows, not trajectories: leave `observed` out")
+        if not isinstance(actions, Tensor):
+            raise ValueError(
+                f"expected actions as a tensor (..., {len(model.task.actions)}), in the order of "
+                f"{list(model.task.actions)}; got {type(actions).__name__}"
+            )
+        return causal_model.sample(model, actions, count, seed, fixed)
+    episode = _episode(observed)
+    chosen, _ = _actions(model, episode, actions)
+    settings, mechanism, width = _settings(model, episode, fixed), _exact(model), len(model.varying)
+    boxed = _boxed(model, episode)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        noise = mechanism.noise((count, episode.horizon - 1))
+    shape = (*chosen.shape[:-1], count)
+    states = [boxed[0, :width].expand(*shape, width)]
+    for time in range(episode.horizon - 1):
+        shown = model.levels.shown(chosen[..., time]).to(boxed).unsqueeze(-2)
+        kept = boxed[time, width:].expand(*shape, -1)
+        parents = torch.cat([states[-1], kept, shown.expand(*shape, -1)], -1)
+        states.append(_set(mechanism(parents, noise[:, time]), settings))
+    return model.units(torch.stack(states, -2))
+
+
+@torch.no_grad()
+def counterfactual(
+    model: CausalModel | CausalNetwork | TransitionModel,
+    observed: Table | Episode,
+    actions: Actions = None,
+    fixed: Values | None = None,
+) -> Table | Episode:
+    """What would have been: the noise of what was observed, other actions, and what follows from them.
+
+    Args:
+        model: Fitted.
+        observed: A table with every action and node of a causal network; an episode with the columns of a
+            transition model.
+        actions: Actions that change; the others stay as they were. Of a causal network, name to value. Of an
+            episode, names to values, where a name is ``action[t]`` with an action's number, as a decision's
+            alteration has it, or a dose with one number, or T - 1 of them, in its unit; or all action
+            numbers, (T - 1,) long.
+        fixed: Nodes, or varying features after the first step, that are set by hand, name to value.
+
+    Returns:
+        Of a table: actions and nodes, one row for each row of `observed`; what was set by hand is marked. Of
+        an episode: the same columns, (T, d), with the counterfactual varying features and the doses given;
+        static and contextual features, and columns that the model does not read, stay as observed.
+
+    Raises:
+        ValueError: if model and observation do not go together, a name or number is unknown, or the model is
+            not fitted.
+        KeyError: if a column is missing.
+    """
+    if not isinstance(model, TransitionModel):
+        table = _table(observed)
+        if actions is not None and not isinstance(actions, Mapping):
+            raise ValueError(f"expected actions as name to value; got a {type(actions).__name__}")
+        return causal_model.counterfactual(_network(model), table, actions, fixed)
+    episode = _episode(observed)
+    chosen, doses = _actions(model, episode, actions)
+    if chosen.ndim != 1:
+        raise ValueError(f"expected one sequence of actions, (T - 1,); got shape {tuple(chosen.shape)}")
+    settings, course = _settings(model, episode, fixed), model.course(episode)
+    states = [course.states[:1]]
+    for time in range(episode.horizon - 1):
+        states.append(_set(course.step(states[-1], time, chosen[time]), settings))
+    values = episode.values.to(torch.float64, copy=True)
+    values[1:, [episode.names.index(name) for name in model.varying]] = model.units(torch.cat(states[1:])).to(
+        values
+    )
+    values[:-1, [episode.names.index(name) for name in model.levels.names]] = doses.to(values)
+    return Episode(episode.identity, episode.names, values)
+
+
+def _network(model: object) -> CausalNetwork:
+    if isinstance(model, CausalModel):
+        return model.network()
+    if not isinstance(model, CausalNetwork):
+        raise ValueError(f"expected a causal model or a TransitionModel; got a {type(model).__name__}")
+    return model
+
+
+def _table(observed: object) -> Table:
+    if not isinstance(observed, Table):
+        raise ValueError(
+            f"expected a Table, as the model is a causal network; got a {type(observed).__name__}"
+        )
+    return observed
+
+
+def _episode(observed: object) -> Episode:
+    if not isinstance(observed, Episode):
+        raise ValueError(
+            "expected `observed` to be an Episode, as the model is a transition model; got a "
+            f"{type(observed).__name__}"
+        )
+    return observed
+
+
+def _exact(model: TransitionModel) -> LocationScale:
+    """The mechanism in double precision."""
+    model.require_fitted()
+    return deepcopy(model.mechanism).to(torch.float64)
+
+
+def _boxed(model: TransitionModel, episode: Episode) -> Tensor:
+    """The episode's scaled features, (T, D + static + contextual), in double precision."""
+    return model.rescale.scale(episode.columns(model.rescale.names).to(model.levels.medians)).double()
+
+
+def _settings(model: TransitionModel, episode: Episode, fixed: Values | None) -> dict[int, Tensor]:
+    """Place of a varying feature to the scaled value that it is set to.
+
+    Raises:
+        ValueError: if something is set by hand that is no varying feature.
+    """
+    strange = [name for name in fixed or {} if name not in model.varying]
+    if strange:
+        raise ValueError(f"{strange} are no varying features of this model; it has {list(model.varying)}")
+    row = episode.columns(model.rescale.names)[:1].to(torch.float64, copy=True)
+    for name, value in (fixed or {}).items():
+        row[0, model.rescale.names.index(name)] = float(value)
+    scaled = model.rescale.scale(row.to(model.levels.medians)).double()[0]
+    return {model.varying.index(name): scaled[model.varying.index(name)] for name in fixed or {}}
+
+
+def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
+    """States (..., D) with the features that are set by hand."""
+    if not settings:
+        return states
+    changed = states.clone()
+    for place, value in settings.items():
+        changed[..., place] = value
+    return changed
+
+
+def _actions(
+    model: TransitionModel,
+    episode: Episode,
+    actions: Actions,
+) -> tuple[Tensor, Tensor]:
+    """Action numbers (..., T - 1) long, and the doses (..., T - 1, p) that they stand for, in their units;
+    where the action is the observed one, the observed doses.
+
+    Raises:
+        ValueError: if a name, a time step or a number is unknown, or a shape disagrees.
+    """
+    names, steps = model.levels.names, episode.horizon - 1
+    given = episode.columns(names)[:-1].to(model.levels.medians, copy=True)
+    observed = model.levels.digitise(given)
+    if isinstance(actions, Alteration):
+        actions = dict(zip(actions.names, actions.values.tolist(), strict=True))
+    if isinstance(actions, Tensor):
+        if actions.ndim < 1 or actions.shape[-1] != steps or actions.is_floating_point():
+            raise ValueError(
+                f"expected action numbers (..., {steps}) long, one for each time step but the last; got "
+                f"{tuple(actions.shape)} {actions.dtype}"
+            )
+        numbers = actions.to(observed)
+    else:
+        told = dict(actions or {})
+        strange = [name for name in told if name not in names and not name.startswith(_ACTION)]
+        if strange:
+            raise ValueError(
+                f"{strange} are no actions: expected action[0] ... action[{steps - 1}], or {list(names)}"
+            )
+        for name in names:
+            if name in told:
+                given[:, names.index(name)] = _dose(name, told[name], steps).to(given)
+        observed = model.levels.digitise(given)
+        numbers = observed.clone()
+        for name, value in told.items():
+            if name not in names:
+                step = action_step(name)
+                if not 0 <= step < steps or float(value) != int(value):
+                    raise ValueError(
+                        f"{name} = {value}: expected a whole number for a time step 0 ... {steps - 1}; the "
+                        "last action moves no state"
+                    )
+                numbers[step] = int(value)
+    if bool(((numbers < 0) | (numbers >= model.levels.actions)).any()):
+        raise ValueError(
+            f"expected action numbers 0 ... {model.levels.actions - 1}; got {int(numbers.min())} to "
+            f"{int(numbers.max())}"
+        )
+    same = (numbers == observed).unsqueeze(-1)
+    return numbers, torch.where(same, given, model.levels.doses(numbers).to(given))
+
+
+def _dose(name: str, value: float | Tensor, steps: int) -> Tensor:
+    """Doses of one drug, (T - 1,) or ().
+
+    Raises:
+        ValueError: if they are of another shape, or not finite.
+    """
+    doses = torch.as_tensor(value, dtype=torch.float64)
+    if doses.shape not in ((), (steps,)) or not bool(doses.isfinite().all()):
+        raise ValueError(
+            f"{name}: expected a dose, or {steps} of them, as finite numbers; got {tuple(doses.shape)}"
+        )
+    return doses
