@@ -41,10 +41,7 @@ from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import Alternatives, Objective
-from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import Problem, World
-from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded, guarded_sequence
 from rehearsal_torch.search.search import ManySearch, Search
@@ -202,21 +199,9 @@ def _learning(
     for index in indices[len(answers) :]:
         (each,) = method.rounds([index])
         answer = world.respond(each.situation, each.decision)
-        yield replace(each, answer=answer, success=_success(world, answer), reward=_reward(world, answer))
+        yield replace(each, answer=answer, success=world.success(answer), reward=world.reward(answer))
         table = table + answer
         fit(method.surrogate, table, trainer)
-
-
-def _success(world: World, answer: Table) -> bool | None:
-    """Whether the answer is what was wanted; None where the world has no word on it."""
-    if isinstance(world, RehearsalWorld | ChangingWorld):
-        return bool(world.desired(answer.columns(world.task.outcomes)).all())
-    return None
-
-
-def _reward(world: World, answer: Table) -> float | None:
-    """What the answer is worth; None where the world has no reward."""
-    return float(world.task.reward_of(answer).mean()) if isinstance(world, CausalWorld) else None
 
 
 def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:

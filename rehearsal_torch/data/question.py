@@ -13,13 +13,18 @@ Source: ours.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.polytope import Polytope
+
+# What is asked: "rehearse" (what to alter now, case by case), "optimise" (what to try next, round by round)
+# or "look_back" (what should have been done in an episode).
+Kind = Literal["rehearse", "optimise", "look_back"]
+KINDS: tuple[Kind, ...] = ("rehearse", "optimise", "look_back")
 
 
 class OtherQuestionError(ValueError):

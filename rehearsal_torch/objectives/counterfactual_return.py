@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision, Hindsight
 from rehearsal_torch.data.finite import NoFiniteValueError
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.table import positions
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.objectives.objective import Objective
@@ -133,6 +134,8 @@ class CounterfactualReturn(Objective):
     Raises:
         ValueError: if k is negative, or the mask of fixed actions has another length than the episode.
     """
+
+    kind: Kind | None = "look_back"
 
     def __init__(
         self, surrogate: EpisodeSurrogate, situation: Hindsight, reward: Reward, changes: int

@@ -59,6 +59,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.spaces.box import Box
@@ -146,6 +147,8 @@ class CausalObjective(Objective, ABC):
     Raises:
         ValueError: if an action may not be set, or there is no draw.
     """
+
+    kind: Kind | None = "optimise"
 
     def __init__(
         self, surrogate: CausalModel, situation: Foresight, draws: int = 64, judged: int = 256, seed: int = 0

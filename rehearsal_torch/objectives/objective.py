@@ -25,12 +25,19 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision, Estimate, Foresight
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 class Objective(nn.Module, ABC):
-    """A function of k action coordinates, to be made large."""
+    """A function of k action coordinates, to be made large.
+
+    Attributes:
+        kind: The kind of problem whose actions it values (`Problem.kind`); None for any.
+    """
+
+    kind: Kind | None = None
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
@@ -121,6 +128,8 @@ class AlterationObjective(Objective, ABC):
         ValueError: if a situation does not allow one of the variables to be set.
     """
 
+    kind: Kind | None = "rehearse"
+
     def __init__(self, situations: Sequence[Foresight], names: Sequence[str]) -> None:
         super().__init__()
         self.situations, self.names = tuple(situations), tuple(names)
@@ -191,6 +200,8 @@ class Alternatives(nn.Module, ABC):
         surrogate: What they rest on: its graphs and the rows that it was fitted to say which answers have to
             be refused or warned of. None gives up those checks.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

@@ -14,17 +14,16 @@ Problems of causal Bayesian optimisation: where experiments come from.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, Situation
-from rehearsal_torch.data.question import Columns, Question
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-
-Kind = Literal["rehearse", "optimise", "look_back"]
 
 
 class Problem(ABC):
@@ -50,6 +49,29 @@ class Problem(ABC):
         observations.
         """
         return Columns(self.observations().names)
+
+    def surrogate_settings(self) -> Mapping[str, Any]:
+        """What a surrogate is to be built with where its configuration leaves it open, name to plain data; by
+        default nothing.
+        """
+        return {}
+
+    def to_begin(self, seed: int = 0) -> Table | None:  # noqa: ARG002
+        """The experiments to run before there is anything to fit, actions to set (m, k); None where there are
+        observations enough, as there are by default.
+
+        Args:
+            seed: Scrambles the design.
+        """
+        return None
+
+    def episodes(self, split: str = "train") -> Sequence[Episode] | None:  # noqa: ARG002
+        """The episodes of a split; None where the observations are no episodes, or not kept as such.
+
+        Args:
+            split: One of "train", "validation" and "test".
+        """
+        return None
 
     @abstractmethod
     def count(self) -> int:
@@ -85,6 +107,18 @@ class World(Problem, ABC):
     def optimum(self, situation: Situation) -> float:
         """The best achievable score in a situation."""
 
+    def success(self, answer: Table) -> bool | None:  # noqa: ARG002
+        """Whether the row(s) that followed a decision are what was wanted; None where the world has no word
+        on it.
+        """
+        return None
+
+    def reward(self, answer: Table) -> float | None:  # noqa: ARG002
+        """What the row(s) that followed a decision are worth, the mean where there are several; None where
+        the world has no reward.
+        """
+        return None
+
 
 class RehearsalProblem(Problem, ABC):
     """A problem in foresight.
@@ -103,6 +137,13 @@ class RehearsalProblem(Problem, ABC):
         """The task."""
         return self.task
 
+    def surrogate_settings(self) -> Mapping[str, Any]:
+        """The task, and the graphs that may be true."""
+        return {
+            "task": self.task.to_plain(),
+            "hypotheses": [graph.to_plain() for graph in self.hypotheses],
+        }
+
 
 class CausalProblem(Problem):
     """A problem with a causal task; situation t is the question what to try in round t.
@@ -117,3 +158,7 @@ class CausalProblem(Problem):
     def question(self) -> Question:
         """The task."""
         return self.task
+
+    def surrogate_settings(self) -> Mapping[str, Any]:
+        """The task."""
+        return {"task": self.task.to_plain()}

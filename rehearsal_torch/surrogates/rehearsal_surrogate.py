@@ -10,7 +10,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.data.question import Question
+from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.overlap import Overlap
@@ -26,6 +26,8 @@ class RehearsalSurrogate(Surrogate, ABC):
         task: Who plays which part; plain data or a RehearsalTask.
         graphs: The graphs that may be true; None for the task's own.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None

@@ -6,19 +6,25 @@ which fields of that the fit used (`used`), so that it never answers another que
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
-from rehearsal_torch.data.question import OtherQuestionError, Question, differences, like, taken
+from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import Course
 
 
 class Surrogate(nn.Module, ABC):
-    """Parts that are fitted to a table."""
+    """Parts that are fitted to a table.
+
+    Attributes:
+        kind: The kind of problem that it decides for (`Problem.kind`); None for any.
+    """
+
+    kind: Kind | None = None
 
     @abstractmethod
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
@@ -76,6 +82,12 @@ class Surrogate(nn.Module, ABC):
             )
         self._take(taken(own, asked, self.used()))
 
+    def lipschitz(self, table: Table) -> Mapping[str, float]:  # noqa: ARG002
+        """How much it uses, on rows, of the Lipschitz constants that it guarantees, name to number; empty
+        where it guarantees none.
+        """
+        return {}
+
     def faults(self) -> list[str]:
         """Everything that is wrong with the state: numbers that are not finite, sizes that do not belong
         together; empty where nothing is.
@@ -90,6 +102,8 @@ class EpisodeSurrogate(Surrogate, ABC):
     """A surrogate that can replay one observed episode under other actions: a learnt transition, or a known
     truth.
     """
+
+    kind: Kind | None = "look_back"
 
     @property
     @abstractmethod

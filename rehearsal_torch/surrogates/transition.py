@@ -213,6 +213,14 @@ class TransitionModel(EpisodeSurrogate):
         """(...) -> (..., p), the levels' median doses."""
         return self.levels.doses(actions)
 
+    def lipschitz(self, table: Table) -> dict[str, float]:
+        """See `Steepness`.
+
+        Raises:
+            ValueError: if the table has no row.
+        """
+        return steepness(self, table).to_dict()
+
     @property
     def selectable(self) -> Tensor:
         """The actions whose levels all have a row, (A,) bool."""

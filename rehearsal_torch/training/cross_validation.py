@@ -30,6 +30,7 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -153,7 +154,7 @@ class CrossValidation:
 
 def cross_validate(
     episodes: Sequence[Episode],
-    surrogate: Callable[[], TransitionModel],
+    surrogate: Callable[[], Surrogate],
     trainer: Callable[[], Descent],
     count: int = 5,
     seed: int = 0,
@@ -167,7 +168,7 @@ def cross_validate(
 def cross_validate_rows(
     table: Table,
     identities: Sequence[str],
-    surrogate: Callable[[], TransitionModel],
+    surrogate: Callable[[], Surrogate],
     trainer: Callable[[], Descent],
     count: int = 5,
     seed: int = 0,
@@ -194,6 +195,7 @@ def cross_validate_rows(
 
     Raises:
         ValueError: if `by` is neither, there are too few patients, or identities and rows disagree in number.
+        TypeError: if the surrogate is no transition model.
     """
     if len(identities) != len(table):
         raise ValueError(f"expected one identity for each of the {len(table)} rows; got {len(identities)}")
@@ -243,7 +245,7 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
 def _score(
     table: Table,
     fold: Fold,
-    surrogate: Callable[[], TransitionModel],
+    surrogate: Callable[[], Surrogate],
     trainer: Callable[[], Descent],
     seed: int,
 ) -> FoldScore:
@@ -253,6 +255,8 @@ def _score(
     with torch.random.fork_rng():
         torch.manual_seed(seed + fold.index)
         model = surrogate()
+    if not isinstance(model, TransitionModel):
+        raise TypeError(f"expected a transition model, with likelihoods; got {type(model).__name__}")
     fit(model, inside, trainer())
     # The box of the whole table is a unit of measurement, the same for every fold and model; no model sees
     # it.

@@ -201,6 +201,10 @@ class CausalWorld(World, CausalProblem):
             actions, self.noise_rows(len(actions), self.stream(2, int(situation.identity)))
         )
 
+    def reward(self, answer: Table) -> float:
+        """The mean reward of the rows."""
+        return float(self.task.reward_of(answer).mean())
+
     def optimum(self, situation: Situation) -> float:  # noqa: ARG002
         """The largest expected reward."""
         return self.optimal_value

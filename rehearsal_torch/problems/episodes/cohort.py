@@ -81,7 +81,7 @@ class SepsisSimulated(World):
             self.cohort.frame(), source="simulated", least=max(2, least - action_lag), action_lag=action_lag
         )
         self.splits = split_patients(self.stays.patients, FRACTIONS, seed)
-        wanted = [self.stays.episodes[place] for place in self.splits[split]]
+        wanted = self.episodes(split)
         if horizon is not None:
             wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
         self.chosen: list[Episode] = wanted[:limit]
@@ -102,6 +102,10 @@ class SepsisSimulated(World):
     def tested(self) -> Table:
         """Transitions of the test patients."""
         return self._transitions("test")
+
+    def episodes(self, split: str = "train") -> list[Episode]:
+        """The patients' episodes of a split."""
+        return [self.stays.episodes[place] for place in self.splits[split]]
 
     def count(self) -> int:
         """How many patients are decided for."""
@@ -227,7 +231,7 @@ class SepsisSimulated(World):
         )
 
     def _transitions(self, split: str) -> Table:
-        return transitions([self.stays.episodes[place] for place in self.splits[split]])
+        return transitions(self.episodes(split))
 
 
 def _episode(situation: Situation) -> Episode:

@@ -82,7 +82,7 @@ class Mimic(Problem):
                 "lower `least`"
             )
         self.splits = split_patients(self.stays.patients, SHARES, seed)
-        wanted = [self.stays.episodes[place] for place in self.splits[split]]
+        wanted = self.episodes(split)
         if horizon is not None:
             wanted = [episode.first(horizon) for episode in wanted if episode.horizon >= horizon]
         self.chosen: list[Episode] = wanted
@@ -98,6 +98,10 @@ class Mimic(Problem):
     def held_out(self) -> Table:
         """Transitions of the validation patients."""
         return self._transitions("validation")
+
+    def episodes(self, split: str = "train") -> list[Episode]:
+        """The patients' episodes of a split."""
+        return [self.stays.episodes[place] for place in self.splits[split]]
 
     def count(self) -> int:
         """How many episodes are decided for."""
@@ -125,7 +129,7 @@ class Mimic(Problem):
         )
 
     def _transitions(self, split: str) -> Table:
-        return transitions([self.stays.episodes[place] for place in self.splits[split]])
+        return transitions(self.episodes(split))
 
 
 def _file(path: str | Path | None) -> Path:

@@ -84,6 +84,10 @@ class ChangingWorld(World, RehearsalProblem):
         """Whether outcomes (..., |Y|) are desired, (...) bool."""
         return self.at(0).desired(outcomes)
 
+    def success(self, answer: Table) -> bool:
+        """Whether the outcomes of all rows are desired."""
+        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+
     def observations(self) -> Table:
         """Rows of the first round's world."""
         return self.at(0).observations()

@@ -74,6 +74,10 @@ class RehearsalWorld(World, RehearsalProblem):
         """Whether outcomes (..., |Y|) are desired, (...) bool: what `probability` is the probability of."""
         return self.wanted.contains(outcomes)
 
+    def success(self, answer: Table) -> bool:
+        """Whether the outcomes of all rows are desired."""
+        return bool(self.desired(answer.columns(self.task.outcomes)).all())
+
     @abstractmethod
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """Rows as they come about when nothing is altered; every variable of the task's graph is a column."""

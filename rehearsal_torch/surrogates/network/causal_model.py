@@ -40,7 +40,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.question import Question
+from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -144,6 +144,8 @@ class CausalModel(Surrogate, ABC):
     Args:
         task: Who follows from whom; plain data or a CausalTask.
     """
+
+    kind: Kind | None = "optimise"
 
     def __init__(self, task: CausalTask) -> None:
         super().__init__()
