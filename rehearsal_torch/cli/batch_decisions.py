@@ -8,27 +8,21 @@ Trials on a terminal: a line a round.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rehearsal_torch.cli.build import build, settle
+from rehearsal_torch.cli.build import settle
 from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.run import Run
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from rehearsal_torch.loop import Certify
-    from rehearsal_torch.objectives.objective import Objective
-    from rehearsal_torch.problems.problem import Problem
-    from rehearsal_torch.search.search import Search
+    from rehearsal_torch.data.table import Table
     from rehearsal_torch.surrogates.surrogate import Surrogate
-    from rehearsal_torch.training.descent import Descent
 
 
 class Trials:
@@ -74,78 +68,53 @@ def _short(value: float | list[float]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Method:
-    """What to decide by.
-
-    Attributes:
-        objective: Makes an objective of (surrogate, situation).
-        search: Finds the action.
-        certify: Says how sure we are; None where nothing does.
-    """
-
-    objective: "Callable[..., Objective]"
-    search: "Search[Any]"
-    certify: "Certify | None"
-
-
-def method_of(config: DictConfig) -> Method:
-    """What the configuration decides by; built before anything is fitted, so that a wrong value costs no
-    time.
-
-    Raises:
-        UserError: if there is no objective or no search, or one refuses its values.
-    """
-    objective, search, certify = (
-        build(config, "objective"),
-        build(config, "search"),
-        build(config, "certificate"),
-    )
-    if objective is None or search is None:
-        raise UserError(
-            "nothing says what to decide by",
-            "objective and search",
-            "Choose a decision, such as decision=branch_and_bound",
-        )
-    return Method(objective, search, certify)
-
-
-def suits(method: Method, surrogate: "Surrogate") -> None:
-    """Whether an objective's settings go with a surrogate, fitted or not: the names that a reward weighs,
-    say.
-
-    Raises:
-        UserError: if they do not.
-    """
-    from rehearsal_torch.objectives.objective import Alternatives, Objective
-
-    made = method.objective
-    if (
-        isinstance(made, partial)
-        and isinstance(made.func, type)
-        and issubclass(made.func, Objective | Alternatives)
-    ):
-        with told("objective"):
-            made.func.check(surrogate, **made.keywords)
-
-
-def decided(
-    config: DictConfig,
-    folder: RunFolder,
-    problem: "Problem",
+def played(
+    run: Run,
     surrogate: "Surrogate",
-    method: Method,
-    limit: int | None,
-    sweep: bool,
+    indices: Sequence[int] | None = None,
+    *,
+    begin: int = 0,
+    answers: "Sequence[Table]" = (),
+    workers: int = 1,
+) -> Iterator[Round]:
+    """The rounds of a run, after everything random has been seeded anew.
+
+    Args:
+        run: What to decide by.
+        surrogate: What has been learnt; refitted in place where rounds learn from each other.
+        indices: Which situations; None for all.
+        begin: Leaves out the first so many of them.
+        answers: Of the rounds that are left out, where rounds learn from each other.
+        workers: Processes that share the rounds.
+    """
+    from rehearsal_torch.loop import rounds
+
+    settle(run.seed)
+    return rounds(
+        run.problem,
+        surrogate,
+        run.objective,
+        run.search,
+        indices,
+        certify=run.certificate,
+        seed=run.seed,
+        learn=run.learn,
+        trainer=run.trainer(None) if run.learn else None,
+        workers=workers,
+        begin=begin,
+        answers=answers,
+    )
+
+
+def decide(
+    run: Run, folder: RunFolder, surrogate: "Surrogate", *, limit: int | None = None, sweep: bool = False
 ) -> int:
     """Decides for the situations of a run that are still undecided.
 
     Args:
-        config: The job's configuration.
+        run: What to decide by, and where situations come from.
         folder: Where decisions are written.
-        problem: Where situations come from.
         surrogate: What has been learnt.
-        method: What to decide by.
         limit: At most so many situations of all shards together; None for all.
         sweep: Whether other jobs run beside this one.
 
@@ -155,12 +124,9 @@ def decided(
     Raises:
         UserError: if the folder holds decisions for other situations.
     """
-    from rehearsal_torch.loop import rounds
-
-    learn = learning(config, problem)
-    settle(int(config.seed))
-    count = problem.count() if limit is None else min(int(limit), problem.count())
-    planned = range(int(config.shard), count, int(config.shards))
+    total = run.problem.count()
+    count = total if limit is None else min(int(limit), total)
+    planned = range(int(run.config["shard"]), count, int(run.config["shards"]))
     before = folder.mend()
     done = [decision["index"] for decision in before]
     if done != list(planned[: len(done)]):
@@ -169,64 +135,24 @@ def decided(
             str(folder.path),
             "Choose another out=",
         )
-    if learn and any("answer" not in decision for decision in before):
+    if run.learn and any("answer" not in decision for decision in before):
         raise UserError(
             "decisions.jsonl holds decisions without answers to learn from",
             str(folder.path),
             "Choose another out=",
         )
     with told("deciding"):
-        made = rounds(
-            problem,
+        made = played(
+            run,
             surrogate,
-            method.objective,
-            method.search,
             planned,
-            certify=method.certify,
-            seed=int(config.seed),
-            learn=learn,
-            trainer=again(config) if learn else None,
-            workers=1 if learn else processes(config.workers, sweep),
             begin=len(done),
-            answers=[answered(decision) for decision in before] if learn else (),
+            answers=[answered(decision) for decision in before] if run.learn else (),
+            workers=1 if run.learn else processes(run.config["workers"], sweep),
         )
         for _ in watched(folder.record(made), len(done), len(planned), None if sweep else Trials(before)):
             pass
     return len(planned)
-
-
-def learning(config: DictConfig, problem: "Problem") -> bool:
-    """Whether rounds learn from each other.
-
-    Raises:
-        UserError: if they are to and cannot.
-    """
-    from rehearsal_torch.problems.problem import World
-
-    if not isinstance(config.learn, bool):
-        raise UserError(f"expected true or false; got {config.learn}", "learn")
-    if not config.learn:
-        return False
-    if not isinstance(problem, World):
-        raise UserError(
-            f"{type(problem).__name__} does not answer, so that there is nothing to learn from",
-            "learn=true",
-            "Choose a dataset that is a world",
-        )
-    if int(config.shards) > 1:
-        raise UserError(
-            "each round that learns needs those before it",
-            "shards",
-            "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2",
-        )
-    return True
-
-
-def again(config: DictConfig) -> "Descent | None":
-    """How parts without a solution of their own are fitted again; nothing is kept of it, since every round
-    trains anew.
-    """
-    return build(config, "trainer", folder=None) if "_target_" in config.trainer else None
 
 
 def processes(workers: int | None, sweep: bool) -> int:

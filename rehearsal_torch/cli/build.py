@@ -12,19 +12,21 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
 from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.files.dotted import found_at
 from rehearsal_torch.files.moved import current
 
 if TYPE_CHECKING:
+    from rehearsal_torch.data.question import Kind
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.descent import Descent
 
-# Decisions that go with each kind of data, the most usual first.
-FORESIGHT, HINDSIGHT, TRIALS = (
-    ("cme", "care", "none"),
-    ("branch_and_bound", "greedy"),
-    ("excbo", "ucb", "eicf", "eifn", "mcbo"),
-)
+# Decisions for each kind of problem, the most usual first.
+USUAL: "dict[Kind, tuple[str, ...]]" = {
+    "rehearse": ("cme", "care", "none"),
+    "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
+    "look_back": ("branch_and_bound", "greedy"),
+}
 
 
 def settle(seed: int) -> None:
@@ -135,13 +137,11 @@ def problem_of(config: DictConfig) -> "Problem":
 
 
 def tasked(config: DictConfig, problem: "Problem") -> None:
-    """Writes a problem's task into a surrogate's configuration that leaves it open, so that the configuration
-    builds the surrogate by itself.
+    """Writes into a surrogate's configuration what it leaves open and the problem gives
+    (`Problem.surrogate_settings`): the task, and graphs that may be true. So the configuration builds the
+    surrogate by itself.
 
-    Graphs that may be true (`hypotheses`) are written likewise where the surrogate asks for them.
-
-    A surrogate decides in foresight, chooses trials, or decides for episodes in hindsight: data and decision
-    must be of one kind.
+    Problem and surrogate must be of one kind.
 
     Args:
         config: The whole configuration; changed in place.
@@ -150,56 +150,55 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
     Raises:
         UserError: if data and surrogate are of different kinds.
     """
-    from rehearsal_torch.problems.problem import CausalProblem, RehearsalProblem
-
-    has = (
-        FORESIGHT
-        if isinstance(problem, RehearsalProblem)
-        else TRIALS
-        if isinstance(problem, CausalProblem)
-        else HINDSIGHT
-    )
     wants = _kind(config)
-    if has != wants:
-        wrong = f"this decides for {_DATA[wants]}; {type(problem).__name__} has {_DATA[has]}"
+    if wants is not None:
+        same_kind(problem, wants)
+    if "task" not in config.surrogate or config.surrogate.task is not None:
+        return
+    with open_dict(config):
+        for name, value in problem.surrogate_settings().items():
+            if name in config.surrogate and config.surrogate[name] is None:
+                config.surrogate[name] = value
+
+
+def same_kind(problem: "Problem", wants: "Kind") -> None:
+    """Whether a problem is of the kind that a part of the method decides for.
+
+    Args:
+        problem: Where situations come from.
+        wants: The kind that the part declares.
+
+    Raises:
+        UserError: if it is of another kind.
+    """
+    if problem.kind != wants:
+        usual = USUAL[problem.kind]
+        wrong = f"this decides for {_DATA[wants]}; {type(problem).__name__} has {_DATA[problem.kind]}"
         hint = (
-            f"Choose a decision for such data, such as decision={' or decision='.join(has[:3])}, or a "
+            f"Choose a decision for such data, such as decision={' or decision='.join(usual[:3])}, or a "
             f"dataset with {_DATA[wants]}, such as {_LIKE[wants]}"
         )
         raise UserError(wrong, "decision", hint)
-    if not isinstance(problem, RehearsalProblem | CausalProblem) or config.surrogate.task is not None:
-        return
-    with open_dict(config):
-        config.surrogate.task = problem.task.to_plain()
-        if (
-            isinstance(problem, RehearsalProblem)
-            and "hypotheses" in config.surrogate
-            and config.surrogate.hypotheses is None
-        ):
-            config.surrogate.hypotheses = [graph.to_plain() for graph in problem.hypotheses]
 
 
-_DATA = {
-    FORESIGHT: "cases with a context, actions and outcomes",
-    TRIALS: "rounds of trials",
-    HINDSIGHT: "episodes",
+_DATA: "dict[Kind, str]" = {
+    "rehearse": "cases with a context, actions and outcomes",
+    "optimise": "rounds of trials",
+    "look_back": "episodes",
 }
-_LIKE = {FORESIGHT: "dataset=bank", TRIALS: "dataset=dropwave", HINDSIGHT: "dataset=sepsis_simulated"}
+_LIKE: "dict[Kind, str]" = {
+    "rehearse": "dataset=bank",
+    "optimise": "dataset=dropwave",
+    "look_back": "dataset=sepsis_simulated",
+}
 
 
-def _kind(config: DictConfig) -> tuple[str, ...]:
-    """The kind of data that the surrogate decides for."""
-    from hydra.utils import get_class
+def _kind(config: DictConfig) -> "Kind | None":
+    """The kind of problem that the surrogate's class declares; None for any, and for what is no surrogate."""
+    from rehearsal_torch.surrogates.surrogate import Surrogate
 
-    from rehearsal_torch.surrogates.network.causal_model import CausalModel
-
-    if "task" not in config.surrogate:
-        return HINDSIGHT
-    return (
-        TRIALS
-        if issubclass(get_class(_resolved(config, "surrogate")["_target_"]), CausalModel)
-        else FORESIGHT
-    )
+    found = found_at(_resolved(config, "surrogate").get("_target_"))
+    return found.kind if isinstance(found, type) and issubclass(found, Surrogate) else None
 
 
 def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":
@@ -228,21 +227,24 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
     return surrogate
 
 
-def trainer_of(config: DictConfig, folder: Path) -> "Descent | None":
+def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
     """How parts are trained; None where nothing needs training.
 
     Args:
         config: The whole configuration.
-        folder: Where the training keeps what it needs to go on, unless the configuration names a place.
+        folder: Where the training keeps what it needs to go on, unless the configuration names a place; None
+            keeps nothing, as for fits that are made anew each round.
     """
     if "_target_" not in config.trainer:
         return None
-    trainer: Descent = build(config, "trainer", folder=str(config.trainer.folder or folder))
+    kept = None if folder is None else str(config.trainer.folder or folder)
+    trainer: Descent = build(config, "trainer", folder=kept)
     return trainer
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The configuration as plain data, every reference resolved."""
-    content = OmegaConf.to_container(config, resolve=True)
+    """The configuration as plain data, every reference resolved, without Hydra's own node."""
+    own = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+    content = OmegaConf.to_container(own, resolve=True)
     assert isinstance(content, dict)
     return {str(key): value for key, value in content.items()}

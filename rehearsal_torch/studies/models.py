@@ -10,7 +10,8 @@ from omegaconf import DictConfig
 from rehearsal_torch.checkpoint import card
 from rehearsal_torch.cli.build import plain
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.verbs.fitting import fitted
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -55,7 +56,7 @@ def models(
                     "Delete the folder, and the rows that came from it",
                 )
             folder.write_yaml("config.yaml", asked)
-            model = fitted(config, folder, problem)
+            model = fit(build(config, problem), folder)
         assert isinstance(model, TransitionModel)
         found[constant] = model
     return found

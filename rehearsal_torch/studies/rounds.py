@@ -15,14 +15,13 @@ from typing import Any, Generic, TypeVar
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.batch_decisions import again, method_of
-from rehearsal_torch.cli.build import problem_of, settle, surrogate_of, trainer_of
-from rehearsal_torch.loop import rounds
+from rehearsal_torch.cli.batch_decisions import played
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.studies.command import say
 from rehearsal_torch.studies.rounds_record import Each, RoundsRecord, Row
 from rehearsal_torch.studies.workers import shared
-from rehearsal_torch.training.fit import fit
 
 Protocol = TypeVar("Protocol")
 
@@ -104,35 +103,18 @@ def carried_out(
     return len(record.todo(planned))
 
 
-def played(
-    config: DictConfig, seed: int, prepare: Callable[[Problem], None] | None = None
-) -> Iterator[dict[str, Any]]:
+def lines(config: DictConfig, problem: Problem | None = None) -> Iterator[dict[str, Any]]:
     """The line of each round, as it is made, with the processor's seconds of everything since the line
     before.
 
     Args:
-        config: The whole configuration.
-        seed: Of world and method.
-        prepare: Looks at the problem, and may change the configuration, before the surrogate is built.
+        config: The whole configuration, of rounds that learn from each other.
+        problem: Where situations come from, where it was built before; None builds it.
     """
-    settle(seed)
-    method, problem = method_of(config), problem_of(config)
-    if prepare is not None:
-        prepare(problem)
-    surrogate = surrogate_of(config, problem)
+    run = build(config, problem)
     with TemporaryDirectory() as folder:
-        fit(surrogate, problem.observations(), trainer_of(config, Path(folder)))
-    settle(seed)
-    made = rounds(
-        problem,
-        surrogate,
-        method.objective,
-        method.search,
-        learn=True,
-        trainer=again(config),
-        certify=method.certify,
-        seed=seed,
-    )
+        surrogate = learnt(run, Path(folder), validated=False).surrogate
+    made = played(run, surrogate)
     before = time.process_time()
     for each in made:
         now = time.process_time()

@@ -105,12 +105,13 @@ def test_every_experiment_belongs_to_a_family():
 
 
 def test_decisions_come_in_three_families():
-    from rehearsal_torch.cli.build import FORESIGHT, HINDSIGHT, TRIALS
+    from rehearsal_torch.cli.build import USUAL
 
     found = {name: {decision for decision in DECISIONS if family(decision) == name} for name in SUITED}
-    assert found["foresight"] >= {"cme", "care", "micns", "grad_rh", "qwz23_offline", "none", *FORESIGHT}
-    assert found["episodes"] >= {"astar", "branch_and_bound", "greedy", "random", *HINDSIGHT}
-    assert found["trials"] >= {"excbo_paper", "mcbo_released", "random_actions", "sobol_actions", *TRIALS}
+    assert found["foresight"] >= {"micns", "grad_rh", "qwz23_offline", *USUAL["rehearse"]}
+    assert found["episodes"] >= {"astar", "random", *USUAL["look_back"]}
+    assert found["trials"] >= {"excbo_paper", "mcbo_released", "random_actions", *USUAL["optimise"]}
+    assert all(USUAL.values())
 
 
 @pytest.mark.parametrize(("experiment", "decision"), PAIRS)

@@ -7,10 +7,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from rehearsal_torch.cli.batch_decisions import again, learning
-from rehearsal_torch.cli.build import problem_of
+from rehearsal_torch.cli.build import problem_of, trainer_of
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
+from rehearsal_torch.cli.run import learning
 from tests.scripts.typing_in import lines, typed
 
 SMALL = ("+experiment=ride_hailing", "limit=6", "objective.seek=200", "objective.choose=200")
@@ -105,6 +105,6 @@ def test_a_table_of_ones_own_does_not_answer(tmp_path):
 
 
 def test_training_again_keeps_nothing():
-    trainer = again(configured("+experiment=ride_hailing"))
+    trainer = trainer_of(configured("+experiment=ride_hailing"), None)
     assert trainer is not None
     assert trainer.folder is None

@@ -9,6 +9,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from rehearsal_torch.run_folder import RunFolder
 if TYPE_CHECKING:
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.problems.problem import Problem
-    from rehearsal_torch.surrogates.transition import TransitionModel
+    from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.descent import Descent
 
 TABLE = "folds.csv"
@@ -130,25 +131,21 @@ def _numbers(score: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in score.items() if name not in ("fold", "train", "held_out")}
 
 
-def _episodes(problem: "Problem") -> "list[Episode]":
+def _episodes(problem: "Problem") -> "Sequence[Episode]":
     """The patients of the training split: the test patients stay unseen."""
-    from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-    from rehearsal_torch.problems.episodes.mimic import Mimic
-
-    if not isinstance(problem, Mimic | SepsisSimulated):
+    found = problem.episodes("train")
+    if found is None:
         raise UserError(
             f"cross-validation needs a data set of episodes; got {type(problem).__name__}",
             "dataset",
             "Choose sepsis_simulated or mimic",
         )
-    return [problem.stays.episodes[place] for place in problem.splits["train"]]
+    return found
 
 
-def _model(config: DictConfig, problem: "Problem") -> "TransitionModel":
-    from rehearsal_torch.surrogates.transition import TransitionModel
-
+def _model(config: DictConfig, problem: "Problem") -> "Surrogate":
     model = surrogate_of(config, problem, settled=False)
-    if not isinstance(model, TransitionModel):
+    if model.kind != "look_back":
         raise UserError(
             f"cross-validation needs a transition model; got {type(model).__name__}",
             "surrogate",

@@ -34,21 +34,19 @@ def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
         A sentence for the run's status; empty where there are experiments enough to decide, or the problem is
         another one.
     """
-    from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
-
-    design = problem.to_begin(seed) if isinstance(problem, ExperimentTable) else None
-    if design is None or not isinstance(problem, ExperimentTable):
+    design = problem.to_begin(seed)
+    if design is None:
         return ""
+    past = problem.observations()
+    source = problem.card()["source"]
+    nodes = ", ".join(name for name in past.names if name not in design.names)
     rows = [",".join(f"{value:.10g}" for value in row) for row in design.values.tolist()]
     text = "\n".join([",".join(design.names), *rows]) + "\n"
     folder.write("start_design.csv", text)
-    have = f"{len(problem.past)} experiment{'' if len(problem.past) == 1 else 's'}"
-    then = (
-        f"Run these, add a row for each with what came out ({', '.join(problem.task.nodes)}), and type the "
-        "same again:"
-    )
+    have = f"{len(past)} experiment{'' if len(past) == 1 else 's'}"
+    then = f"Run these, add a row for each with what came out ({nodes}), and type the same again:"
     print(
-        f"There is no model yet: {problem.source} has {have}. {then}\n{text}Run folder: {folder.path}",
+        f"There is no model yet: {source} has {have}. {then}\n{text}Run folder: {folder.path}",
         flush=True,
     )
     return f"{have}, too few for a model; {len(design)} to run first"
@@ -61,9 +59,9 @@ def decide(config: DictConfig) -> None:
 
 def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
-    from rehearsal_torch.cli.batch_decisions import decided, learning, method_of, suits
-    from rehearsal_torch.cli.build import problem_of, settle, tasked
-    from rehearsal_torch.cli.verbs.fitting import compared, fitted
+    from rehearsal_torch.cli import batch_decisions
+    from rehearsal_torch.cli.run import build, suits
+    from rehearsal_torch.cli.verbs.fitting import compared, fit
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
@@ -71,19 +69,16 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             "checkpoint",
             "Train first, then give checkpoint=FOLDER",
         )
-    settle(int(config.seed))
-    method, problem = method_of(config), problem_of(config)
-    tasked(config, problem)
-    learning(config, problem)
-    fingerprint = described(problem, folder, sweep)
-    if first := begun_with(problem, folder, int(config.seed)):
+    run = build(config)
+    fingerprint = described(run.problem, folder, sweep)
+    if first := begun_with(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)
-        surrogate = fitted(config, folder, problem, method)
+        surrogate = fit(run, folder)
     else:
         with told(f"checkpoint={config.checkpoint}"):
-            surrogate = load(config.checkpoint, task=problem.question())
+            surrogate = load(config.checkpoint, task=run.problem.question())
             trained_on = card(config.checkpoint).get("data_fingerprint")
         if trained_on is not None and trained_on != fingerprint:
             print(
@@ -91,12 +86,12 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
                 f"here {fingerprint[:12]}).",
                 flush=True,
             )
-    suits(method, surrogate)
-    count = decided(config, folder, problem, surrogate, method, config.limit, sweep)
+    suits(run.objective, surrogate)
+    count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep)
     if config.truth:
-        compared(folder, problem, surrogate)
+        compared(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    closing(folder, sweep, _following(folder, problem, str(used)))
+    closing(folder, sweep, _following(folder, run.problem, str(used)))
     return f"decided for {count} situations"
 
 
@@ -116,10 +111,10 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
     """What to do next: one's own experiment is carried out; what a world or a table has answered is decided
     in another way.
     """
-    from rehearsal_torch.problems.problem import CausalProblem, World
+    from rehearsal_torch.problems.problem import World
 
     line = typed_as("decide")
-    if isinstance(problem, CausalProblem) and not isinstance(problem, World):
+    if problem.kind == "optimise" and not isinstance(problem, World):
         run, table = folder.read_json("run.json"), folder.read_yaml("config.yaml").get("path")
         again = join([*line, *(text for text in run["overrides"] if not text.startswith("checkpoint="))])
         return (
@@ -133,8 +128,7 @@ def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str
     """The same data decided in another way, to compare with: episodes with the same checkpoint; otherwise
     each decision fits a surrogate of its own.
     """
-    from rehearsal_torch.cli.build import FORESIGHT, HINDSIGHT, TRIALS
-    from rehearsal_torch.problems.problem import CausalProblem, RehearsalProblem
+    from rehearsal_torch.cli.build import USUAL
 
     run = folder.read_json("run.json")
     tried = run.get("choices", {}).get("decision")
@@ -143,12 +137,8 @@ def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str
         for text in run["overrides"]
         if not text.startswith(("decision=", "search", "checkpoint=", "shard"))
     ]
-    if isinstance(problem, RehearsalProblem | CausalProblem):
-        others = ("care", *FORESIGHT) if isinstance(problem, RehearsalProblem) else ("ucb", *TRIALS)
-        other = next(name for name in others if name != tried)
-        return [
-            *(text for text in kept if not text.startswith(("surrogate", "objective"))),
-            f"decision={other}",
-        ]
-    other = next(name for name in ("greedy", *HINDSIGHT) if name != tried)
-    return [*kept, f"decision={other}", f"checkpoint={checkpoint}"]
+    first = {"rehearse": "care", "optimise": "ucb", "look_back": "greedy"}[problem.kind]
+    other = next(name for name in (first, *USUAL[problem.kind]) if name != tried)
+    if problem.kind == "look_back":
+        return [*kept, f"decision={other}", f"checkpoint={checkpoint}"]
+    return [*(text for text in kept if not text.startswith(("surrogate", "objective"))), f"decision={other}"]

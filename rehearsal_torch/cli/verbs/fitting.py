@@ -3,117 +3,112 @@
 What the truth says of a run's decisions, where the data set knows the truth: truth.csv in the run folder.
 """
 
-from dataclasses import asdict
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
-
-from rehearsal_torch.cli.batch_decisions import Method, suits
-from rehearsal_torch.cli.build import plain, surrogate_of, trainer_of
 from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.run import Run, suits
 from rehearsal_torch.cli.run_summary import written
-from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 
 if TYPE_CHECKING:
+    from rehearsal_torch.data.table import Table
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
-def compared(folder: RunFolder, problem: "Problem", surrogate: "Surrogate") -> int:
-    """Compares decisions and learnt courses with the truth, patient by patient; the noise that was recovered
-    of a causal world, node by node.
+@dataclass(frozen=True)
+class Fitted:
+    """What was learnt, and what that took.
 
-    Args:
-        folder: Whose decisions.
-        problem: Who may know the truth.
+    Attributes:
         surrogate: What was learnt.
-
-    Returns:
-        How many rows were written; 0 where nothing is known.
+        seconds: Of the fit alone, without drawing the data.
+        readings: Losses, as (step, name, value).
+        held_out: Rows that it was not fitted to; None where they were not asked for.
     """
-    from rehearsal_torch.data.decision import Hindsight
-    from rehearsal_torch.evaluation.noise_recovery import recovery_rows
-    from rehearsal_torch.evaluation.truth_panel import truth_rows
-    from rehearsal_torch.problems.causal.world import CausalWorld
-    from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-    from rehearsal_torch.surrogates.network.causal_model import CausalModel
-    from rehearsal_torch.surrogates.transition import TransitionModel
 
-    if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
-        recovered = [asdict(row) for row in recovery_rows(problem, surrogate)]
-        if recovered:
-            folder.write("truth.csv", written(recovered))
-        return len(recovered)
-    if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, TransitionModel):
-        return 0
-    decisions, changes = [], 0
-    for line in folder.decisions():
-        situation = problem.situation(line["index"])
-        assert isinstance(situation, Hindsight)
-        decisions.append((situation, decision_of(line)))
-        changes = max(changes, int(line["trajectory"]["changes"]))
-    rows = [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes)]
-    if rows:
-        folder.write("truth.csv", written(rows))
-    return len(rows)
+    surrogate: "Surrogate"
+    seconds: float
+    readings: list[tuple[int, str, float]]
+    held_out: "Table | None"
 
 
-def fitted(
-    config: DictConfig, folder: RunFolder, problem: "Problem", method: "Method | None" = None
-) -> "Surrogate":
-    """The surrogate of a run: loaded from its checkpoint, or fitted and saved there.
+def learnt(
+    run: Run, training: Path, surrogate: "Surrogate | None" = None, *, validated: bool = True
+) -> Fitted:
+    """Fits the surrogate of a run to the problem's observations; nothing of it is kept.
 
     Args:
-        config: The job's configuration.
+        run: What is fitted, and to what.
+        training: The folder that a trainer may keep what it needs in.
+        surrogate: The run's, where it was made before.
+        validated: Whether held-out rows decide when a training ends.
+
+    Raises:
+        ValueError: if a part refuses its data.
+    """
+    from rehearsal_torch.training.fit import fit as fit_parts
+
+    surrogate = run.surrogate() if surrogate is None else surrogate
+    table, held_out = run.problem.observations(), run.problem.held_out() if validated else None
+    trainer = run.trainer(training)
+    began = time.perf_counter()
+    fit_parts(surrogate, table, trainer, held_out)
+    seconds = time.perf_counter() - began
+    return Fitted(surrogate, seconds, [] if trainer is None else trainer.history, held_out)
+
+
+def fit(run: Run, folder: RunFolder) -> "Surrogate":
+    """The surrogate of a run: loaded from the folder's checkpoint, or fitted and saved there.
+
+    Args:
+        run: What is fitted, and to what; whether its objective goes with the surrogate is looked at before
+            anything is fitted.
         folder: The run's folder; ``training/`` keeps what a killed training goes on with.
-        problem: What it is fitted to.
-        method: What will be decided by; whether it suits the surrogate is looked at before anything is
-            fitted.
 
     Raises:
         UserError: if a part refuses its data or its settings, what is learnt could not be saved, or the
-            method does not suit it.
+            objective does not go with it.
     """
     from rehearsal_torch.checkpoint import load, savable
-    from rehearsal_torch.training.fit import fit
 
     kept = folder.path / "checkpoint"
     if kept.is_dir():
         with told(str(kept)):
-            return load(kept, task=problem.question())
+            return load(kept, task=run.problem.question())
     if kept.exists() or kept.is_symlink():
         raise UserError(
             "expected the folder of a checkpoint; this is a file",
             str(kept),
             "Move it away, and type the same again",
         )
-    surrogate = surrogate_of(config, problem)
+    surrogate = run.surrogate()
     with told("surrogate"):
-        savable(plain(config.surrogate), surrogate)
-    if method is not None:
-        suits(method, surrogate)
-    trainer = trainer_of(config, folder.path / "training")
+        savable(run.config["surrogate"], surrogate)
+    suits(run.objective, surrogate)
     with told("training"):
-        fit(surrogate, problem.observations(), trainer, problem.held_out())
-    readings = [] if trainer is None else trainer.history
+        found = learnt(run, folder.path / "training", surrogate)
+    readings = found.readings
     folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
-    promised = steep(surrogate, problem)
+    promised = steep(surrogate, found.held_out)
     folder.write_metrics(
         [*folder.metrics(), *((0, f"lipschitz/{name}", value) for name, value in promised.items())]
     )
-    saved(surrogate, plain(config)["surrogate"], folder, kept, readings, problem, promised)
+    saved(surrogate, run.config["surrogate"], folder, kept, readings, run.problem, promised)
     return load(kept)
 
 
-def steep(surrogate: "Surrogate", problem: "Problem") -> dict[str, float]:
-    """How much of its Lipschitz constant a transition uses on held-out rows; nothing for other surrogates."""
-    from rehearsal_torch.surrogates.transition import TransitionModel, steepness
-
-    if not isinstance(surrogate, TransitionModel):
+def steep(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:
+    """How much of its Lipschitz constants a surrogate uses on held-out rows; nothing where it guarantees
+    none.
+    """
+    found = {} if held_out is None else surrogate.lipschitz(held_out)
+    if not found:
         return {}
-    found = steepness(surrogate, problem.held_out()).to_dict()
     used = (
         f"Jacobians have norms up to {found['jacobian_largest']:.3f}, on average {found['jacobian_mean']:.3f}"
     )
@@ -125,6 +120,25 @@ def steep(surrogate: "Surrogate", problem: "Problem") -> dict[str, float]:
     return found
 
 
+def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
+    """Compares a run with the truth, where the problem knows it: truth.csv in the folder.
+
+    Args:
+        run: Whose problem may know the truth.
+        folder: Whose decisions.
+        surrogate: What was learnt.
+
+    Returns:
+        How many rows were written; 0 where nothing is known.
+    """
+    from rehearsal_torch.evaluation.known_truth import truth_table
+
+    rows = truth_table(run.problem, surrogate, folder.decisions())
+    if rows:
+        folder.write("truth.csv", written(rows))
+    return len(rows)
+
+
 def saved(
     surrogate: "Surrogate",
     config: dict[str, Any],
@@ -132,7 +146,7 @@ def saved(
     kept: Path,
     readings: list[tuple[int, str, float]],
     problem: "Problem",
-    promised: dict[str, float],
+    promised: Mapping[str, float],
 ) -> None:
     """Writes the checkpoint with its card; it appears as a whole or not at all."""
     from rehearsal_torch.checkpoint import save
@@ -145,6 +159,6 @@ def saved(
         surrogate,
         config,
         beside,
-        {**told_of, "least_losses": least, "lipschitz": promised, "data": dict(problem.card())},
+        {**told_of, "least_losses": least, "lipschitz": dict(promised), "data": dict(problem.card())},
     )
     write_folder(kept, beside)

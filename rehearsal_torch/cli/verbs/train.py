@@ -16,19 +16,17 @@ def train(config: DictConfig) -> None:
 
 
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
-    from rehearsal_torch.cli.batch_decisions import decided, learning, method_of
-    from rehearsal_torch.cli.build import problem_of, settle
-    from rehearsal_torch.cli.verbs.fitting import compared, fitted
+    from rehearsal_torch.cli.batch_decisions import decide
+    from rehearsal_torch.cli.run import build
+    from rehearsal_torch.cli.verbs.fitting import compared, fit
 
-    settle(int(config.seed))
-    method, problem = method_of(config), problem_of(config)
-    learning(config, problem)
-    described(problem, folder, sweep)
-    surrogate = fitted(config, folder, problem, method)
+    run = build(config)
+    described(run.problem, folder, sweep)
+    surrogate = fit(run, folder)
     limit = int(config.preview) if config.limit is None else int(config.limit)
-    count = decided(config, folder, problem, surrogate, method, limit, sweep)
+    count = decide(run, folder, surrogate, limit=limit, sweep=sweep)
     if config.truth:
-        compared(folder, problem, surrogate)
+        compared(run, folder, surrogate)
     overrides = [
         text
         for text in folder.read_json("run.json")["overrides"]

@@ -5,7 +5,6 @@ It builds what ``scripts/decide.py`` builds, from the same configuration, and de
 """
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,12 +12,11 @@ from tempfile import TemporaryDirectory
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.batch_decisions import method_of
-from rehearsal_torch.cli.build import problem_of, settle, surrogate_of, trainer_of
+from rehearsal_torch.cli.batch_decisions import played
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.evaluation.rehearsal_rows import row
-from rehearsal_torch.loop import rounds
 from rehearsal_torch.studies.record import Job, Outcome
-from rehearsal_torch.training.fit import fit
 
 
 @dataclass(frozen=True)
@@ -74,25 +72,16 @@ def configured(protocol: Protocol, job: Job) -> DictConfig:
 
 def _done(protocol: Protocol, job: Job) -> Outcome:
     config = configured(protocol, job)
-    settle(job.seed)
-    method, problem = method_of(config), problem_of(config)
-    surrogate = surrogate_of(config, problem)
-    table, held_out = problem.observations(), problem.held_out()
+    run = build(config)
     with TemporaryDirectory() as folder:
-        trainer = trainer_of(config, Path(folder))
-        began = time.perf_counter()
-        fit(surrogate, table, trainer, held_out)
-        fit_seconds = time.perf_counter() - began
-    settle(job.seed)
-    made = list(
-        rounds(problem, surrogate, method.objective, method.search, certify=method.certify, seed=job.seed)
-    )
+        fitted = learnt(run, Path(folder))
+    made = list(played(run, fitted.surrogate))
     lines = [json.loads(each.line()) | {"seconds": each.decision.seconds} for each in made]
     idle = sum(line["alteration"] is None for line in lines)
     warned = sum(bool(line.get("warnings")) and line["alteration"] is not None for line in lines)
     told = {
         "state": "ok",
-        "fit_seconds": fit_seconds,
+        "fit_seconds": fitted.seconds,
         "decisions": len(lines),
         "idle": idle,
         "warned": warned,

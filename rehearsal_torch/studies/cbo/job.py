@@ -8,7 +8,7 @@ from hydra import compose, initialize_config_dir
 
 from rehearsal_torch.evaluation.trial_rows import Row, trial_rows
 from rehearsal_torch.studies.cbo.study import Trial
-from rehearsal_torch.studies.rounds import Outcome, outcome, played
+from rehearsal_torch.studies.rounds import Outcome, lines, outcome
 
 
 @dataclass(frozen=True)
@@ -35,5 +35,4 @@ def rows_of(protocol: Protocol, trial: Trial) -> Iterator[Row]:
     """A row a round; seconds are the processor's, of everything between two decisions."""
     with initialize_config_dir(str(protocol.conf.resolve()), version_base="1.3"):
         config = compose("config", [*trial.overrides, *protocol.extra])
-    lines = list(played(config, trial.seed))
-    yield from trial_rows(trial.problem, trial.setting, trial.method, trial.seed, lines)
+    yield from trial_rows(trial.problem, trial.setting, trial.method, trial.seed, list(lines(config)))

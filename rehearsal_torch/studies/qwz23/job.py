@@ -11,11 +11,12 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
+from rehearsal_torch.cli.build import problem_of, settle
 from rehearsal_torch.evaluation.online_rows import Row, online_row
-from rehearsal_torch.problems.problem import Problem, RehearsalProblem
+from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.studies.qwz23.counterparts import associative, causal
 from rehearsal_torch.studies.qwz23.study import METHODS
-from rehearsal_torch.studies.rounds import Outcome, outcome, played
+from rehearsal_torch.studies.rounds import Outcome, lines, outcome
 from rehearsal_torch.studies.rounds_record import Repeat
 
 
@@ -64,15 +65,14 @@ def rows_of(protocol: Protocol, repeat: Repeat) -> Iterator[Row]:
         TypeError: if the world is none in foresight.
     """
     config = configured(protocol, repeat)
-
-    def prepare(problem: Problem) -> None:
-        if not isinstance(problem, RehearsalProblem):
-            raise TypeError(
-                f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset"
-            )
-        believed(config, problem, METHODS[repeat.method].counterpart)
-
-    for line in played(config, repeat.repeat, prepare):
+    settle(repeat.repeat)
+    problem = problem_of(config)
+    if not isinstance(problem, RehearsalProblem):
+        raise TypeError(
+            f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset"
+        )
+    believed(config, problem, METHODS[repeat.method].counterpart)
+    for line in lines(config, problem):
         yield online_row(repeat.world, repeat.method, repeat.tau, repeat.repeat, line)
 
 

@@ -209,7 +209,7 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     if "grid" in asked.stages:
         content = plain(config)
         common = Validated(
-            [problem.stays.episodes[place] for place in problem.splits["train"]],
+            problem.episodes("train"),
             content["surrogate"],
             content["trainer"],
             asked.grid_epochs,

@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from rehearsal_torch.cli.batch_decisions import method_of, suits
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.run import build, method_of, suits
 from rehearsal_torch.cli.validation import check
-from rehearsal_torch.cli.verbs.fitting import fitted
+from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.rehearsal.loan import Loan
@@ -28,6 +28,8 @@ class Own(TransitionModel):
 class Untouched:
     """A problem whose observations nobody may ask for yet."""
 
+    kind = "look_back"
+
     def observations(self):
         raise AssertionError("it went on to fit")
 
@@ -37,7 +39,7 @@ def transition():
 
 
 def method(*overrides):
-    return method_of(composed(CONF, list(overrides), multirun=False)[0])
+    return method_of(composed(CONF, list(overrides), multirun=False)[0]).objective
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_weights_that_are_none_are_refused(weights):
 def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, words):
     config, _ = composed(CONF, overrides, multirun=False)
     with pytest.raises(UserError) as told:
-        fitted(config, RunFolder(tmp_path), Untouched(), method_of(config))
+        fit(build(config, Untouched()), RunFolder(tmp_path))
     assert words in str(told.value)
 
 

@@ -1,0 +1,51 @@
+"""What a problem that knows the truth says of a run, as the rows of ``truth.csv``.
+
+    optimise     how well the noise of a causal world was recovered, node by node (`noise_recovery`)
+    look_back    decisions and learnt trajectories of the simulated cohort against its known law, patient by
+                 patient (`truth_panel`)
+
+Other problems know no truth beside the score of each decision.
+
+Source: Ren et al. (2025), Thm. 4.1; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.evaluation.noise_recovery import recovery_rows
+from rehearsal_torch.evaluation.truth_panel import truth_rows
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.round_line import decision_of
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.transition import TransitionModel
+
+
+def truth_table(
+    problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Compares a run with the truth.
+
+    Args:
+        problem: Who may know the truth.
+        surrogate: What was learnt.
+        lines: The lines of ``decisions.jsonl``.
+
+    Returns:
+        The rows; none where the truth is not known.
+    """
+    if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
+        return [asdict(row) for row in recovery_rows(problem, surrogate)]
+    if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, TransitionModel):
+        return []
+    decisions, changes = [], 0
+    for line in lines:
+        situation = problem.situation(line["index"])
+        assert isinstance(situation, Hindsight)
+        decisions.append((situation, decision_of(line)))
+        changes = max(changes, int(line["trajectory"]["changes"]))
+    return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes)]

@@ -1,0 +1,43 @@
+"""Everything that a configuration names, built and checked once."""
+
+import pytest
+import torch
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.main import CONF
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.run import build
+
+BANK = ("dataset=bank", "dataset.rows=30", "decision=micns")
+
+
+def configured(*overrides):
+    return composed(CONF, list(overrides), multirun=False)[0]
+
+
+def test_a_run_holds_what_the_configuration_names():
+    run = build(configured(*BANK, "seed=3"))
+    assert (run.kind, run.seed, run.learn, run.certificate) == ("rehearse", 3, False, None)
+    assert run.problem.seed == 3
+    assert run.config["surrogate"]["task"] == run.problem.task.to_plain()
+    assert "hydra" not in run.config
+    assert run.trainer(None).folder is None
+
+
+def test_a_surrogate_is_the_same_at_every_call():
+    run = build(configured("dataset.patients=20", "surrogate.mechanism.hidden=4"))
+    first, _, second = run.surrogate(), torch.rand(7), run.surrogate()
+    assert first is not second
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_problem_that_was_built_before_is_taken():
+    problem = build(configured(*BANK)).problem
+    assert build(configured(*BANK), problem).problem is problem
+
+
+@pytest.mark.parametrize("objective", ["counterfactual_return", "posterior_mean"])
+def test_an_objective_of_another_kind_is_refused(objective):
+    with pytest.raises(UserError, match=r"decision: this decides for .*; Loan has cases with a context"):
+        build(configured(*BANK, f"objective={objective}"))
