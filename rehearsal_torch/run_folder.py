@@ -3,7 +3,7 @@
 A run folder is the whole record of a run:
 
     config.yaml       the resolved configuration
-    run.json          command, seed, versions, commit, data fingerprint, machine, seconds
+    run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds
     status.json       ok, failed, interrupted or skipped, with a sentence
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object a decision, written as it is made; where the run learns, with what the
@@ -50,6 +50,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "seed": WHOLE,
         "seconds": NUMBER,
         "data_fingerprint": "a text or null",
+        "kind": "a text or null",
         "choices": "a mapping",
     },
     "status.json": {"state": "a text", "message": "a text", "overrides": TEXTS, "seconds": NUMBER},

@@ -171,6 +171,7 @@ def _record(
         }
         run = before or provenance(script, overrides, int(config.seed)) | {
             "choices": choices,
+            "kind": None,
             "data_fingerprint": None,
             "seconds": 0.0,
         }

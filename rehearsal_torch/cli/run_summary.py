@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
-    """Prints the data card, unless many jobs would; keeps it as data.yaml, and notes the data's fingerprint.
+    """Prints the data card, unless many jobs would; keeps it as data.yaml, and notes the data's
+    fingerprint and the kind of problem.
 
     Returns:
         The fingerprint of the observations.
@@ -31,7 +32,7 @@ def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
         raise UserError(what, str(folder.path), "Bring that data back, or begin a new run with another out=")
     card = dict(problem.card())
     folder.write_yaml("data.yaml", card)
-    folder.write_json("run.json", run | {"data_fingerprint": fingerprint})
+    folder.write_json("run.json", run | {"kind": problem.kind, "data_fingerprint": fingerprint})
     if not sweep:
         print("\n".join(["Data", *(f"  {line}" for line in lines(card))]), flush=True)
     return fingerprint

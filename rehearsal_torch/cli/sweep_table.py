@@ -70,7 +70,7 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
 
     rows = []
     for run, world, method, seed in _named(jobs):
-        if all(scored(one) for one in run.decisions):
+        if run.kind == "optimise" and all(scored(one) for one in run.decisions):
             rows += trial_rows(world, "", method, seed, run.decisions)
     if not rows:
         return ""
@@ -87,11 +87,12 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
 
 def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of all jobs that went well, world by world, method by method, seed by seed."""
-    from rehearsal_torch.evaluation.rehearsal_rows import in_foresight, judged, row
+    from rehearsal_torch.evaluation.rehearsal_rows import judged, row
 
     found = []
     for run, world, method, seed in _named(jobs):
-        found += [row(world, method, seed, one) for one in run.decisions if in_foresight(one) and judged(one)]
+        if run.kind == "rehearse":
+            found += [row(world, method, seed, one) for one in run.decisions if judged(one)]
     worlds, methods = (list(dict.fromkeys(each[key] for each in found)) for key in ("dataset", "method"))
     return sorted(
         found, key=lambda each: (worlds.index(each["dataset"]), methods.index(each["method"]), each["seed"])

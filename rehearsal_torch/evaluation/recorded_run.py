@@ -6,11 +6,14 @@ off when a run was killed is left out.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.data.question import KINDS, Kind
+from rehearsal_torch.files.forms import shown
+from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 
@@ -32,6 +35,7 @@ class Recorded:
         truth: The rows of ``truth.csv``; empty if missing.
         choices: Group of the configuration to what was chosen of it, such as decision to cme; empty if
             missing.
+        kind: What was asked (`Problem.kind`); None where nothing recorded it.
     """
 
     path: Path
@@ -40,6 +44,7 @@ class Recorded:
     config: dict[str, Any] = field(default_factory=dict)
     truth: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
+    kind: Kind | None = None
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions
@@ -104,5 +109,39 @@ def read(path: str | Path) -> Recorded:
     decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
     timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
     truth = _truth(path / "truth.csv")
-    choices = {str(key): str(value) for key, value in folder.read_json("run.json").get("choices", {}).items()}
-    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth, choices)
+    run = folder.read_json("run.json")
+    choices = {str(key): str(value) for key, value in run.get("choices", {}).items()}
+    kind = kind_of(run, decisions, path)
+    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth, choices, kind)
+
+
+def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:
+    """What a run asked, as run.json says; where that of an earlier version does not say it, as its decisions
+    do.
+
+    Args:
+        run: The content of run.json.
+        decisions: The lines of decisions.jsonl.
+        path: The folder, for messages.
+
+    Returns:
+        The kind; None where neither says it.
+
+    Raises:
+        PlainFileError: if it is no kind, or the decisions are of several kinds.
+    """
+    named = str(run.get("kind") or "")
+    found = {named} if named else {str(one.get("kind") or "") for one in decisions}
+    remedy = "restore the file from a copy, or begin anew in another folder"
+    if len(found) > 1:
+        kinds = " and ".join(sorted(shown(each) for each in found))
+        raise PlainFileError(
+            f"{path / 'decisions.jsonl'}: expected decisions of one kind; got {kinds}: {remedy}"
+        )
+    text = found.pop() if found else ""
+    kind = next((each for each in KINDS if each == text), None)
+    if text and kind is None:
+        where = path / ("run.json" if named else "decisions.jsonl")
+        wanted = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise PlainFileError(f"{where}: kind: expected {wanted}; got {shown(text)}: {remedy}")
+    return kind

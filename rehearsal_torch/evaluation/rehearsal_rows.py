@@ -33,11 +33,6 @@ NUMBERS = COLUMNS[4:]
 Row = dict[str, Any]
 
 
-def in_foresight(decided: Decided) -> bool:
-    """Whether a decision is one of what to alter now."""
-    return decided.get("kind") == "rehearse"
-
-
 def judged(decided: Decided) -> bool:
     """Whether a world said how probable a desired outcome is after the decision."""
     score = decided.get("score")

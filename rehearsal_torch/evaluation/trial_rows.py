@@ -35,19 +35,10 @@ WHOLE = ("seed", "round")
 Row = dict[str, Any]
 
 
-def tried(decided: Decided) -> bool:
-    """Whether a decision is a trial."""
-    return decided.get("kind") == "optimise"
-
-
 def scored(decided: Decided) -> bool:
     """Whether a world said what a trial is worth."""
     score = decided.get("score")
-    return (
-        tried(decided)
-        and isinstance(score, Mapping)
-        and {"expected", "recommended", "optimum", "start"} <= set(score)
-    )
+    return isinstance(score, Mapping) and {"expected", "recommended", "optimum", "start"} <= set(score)
 
 
 def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Sequence[Decided]) -> list[Row]:

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
-from rehearsal_torch.evaluation.rehearsal_rows import in_foresight, judged, row
+from rehearsal_torch.evaluation.rehearsal_rows import judged, row
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
 from rehearsal_torch.reporting import decision_table
@@ -14,8 +14,8 @@ from rehearsal_torch.reporting.figures import online_panels, probability_claims,
 
 
 def concerns(run: Recorded) -> bool:
-    """Whether a run holds decisions, and all are in foresight."""
-    return bool(run.decisions) and all(in_foresight(one) for one in run.decisions)
+    """Whether a run holds decisions in foresight."""
+    return bool(run.decisions) and run.kind == "rehearse"
 
 
 def tables(run: Recorded) -> str:

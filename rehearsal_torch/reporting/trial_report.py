@@ -9,7 +9,7 @@ from rich.table import Table
 
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim
 from rehearsal_torch.evaluation.summaries import trial_summary
-from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows, tried
+from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
 from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
 from rehearsal_torch.reporting.figures import trial_panels
 from rehearsal_torch.spaces.box import setting_text
@@ -18,8 +18,8 @@ SHOWN = 10
 
 
 def concerns(run: Recorded) -> bool:
-    """Whether a run holds decisions, and all are trials."""
-    return bool(run.decisions) and all(tried(one) for one in run.decisions)
+    """Whether a run holds trials."""
+    return bool(run.decisions) and run.kind == "optimise"
 
 
 def tables(run: Recorded) -> str:

@@ -179,3 +179,50 @@ def test_tests_mirror_the_package():
     }
     assert {"contracts", "papers", "conf", "scripts", "house", "toys"} <= folders
     assert {path.name for path in (ROOT / PACKAGE).iterdir() if len(list(path.glob("*.py"))) > 1} <= folders
+
+
+def classes(*places):
+    """The names of the classes that modules below some places of the package define."""
+    return {
+        node.name
+        for path in modules()
+        if any(path.is_relative_to(ROOT / PACKAGE / place) for place in places)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def guesses(tree, names):
+    """The classes among some names that a module asks for by isinstance or issubclass."""
+    asked = (
+        node.args[1]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("isinstance", "issubclass")
+    )
+    return sorted(
+        {
+            each.id if isinstance(each, ast.Name) else each.attr
+            for types in asked
+            for each in ast.walk(types)
+            if isinstance(each, ast.Name | ast.Attribute)
+        }
+        & names
+    )
+
+
+def test_the_kind_of_a_job_is_not_guessed():
+    # `Problem.kind` says it; what else differs from one problem or surrogate to another, they say themselves.
+    names = classes("problems", "surrogates", "mechanisms/trajectory.py") - {"Problem", "World", "Surrogate"}
+    assert {"Loan", "CausalProblem", "SepsisSimulated", "TransitionModel", "Course"} <= names
+
+    def rule(path, text, tree):
+        return guesses(tree, names) if layer(path) in ("loop", "cli", "reporting") else []
+
+    assert offenders(rule) == {}
+
+
+def test_a_guess_is_seen():
+    source = "isinstance(a, worlds.Loan | World) or issubclass(b, (Course, int))"
+    assert guesses(ast.parse(source), {"Loan", "Course"}) == ["Course", "Loan"]
