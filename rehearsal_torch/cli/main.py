@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 from rehearsal_torch.cli.allowed import named_in, trusted_names
 from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.job import raised, recordable
-from rehearsal_torch.cli.overrides import composed, read_override
+from rehearsal_torch.cli.overrides import composed, deferred, read_override
 from rehearsal_torch.cli.resume import recorded
 from rehearsal_torch.cli.spelling import spoken, typed_as
 from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
@@ -91,7 +91,8 @@ def _run(
     )
     flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
     kept = [text for text in typed if not text.startswith("out=")]
-    passed = [*(["-m"] if multirun else []), *flags, *kept, *trust, _quoted("out", str(out))]
+    handed = deferred(conf, kept, parsed.config_dir) if multirun else kept
+    passed = [*(["-m"] if multirun else []), *flags, *handed, *trust, _quoted("out", str(out))]
     if not multirun:
         # What is a file, or lies below one, is said when the job looks at it.
         with suppress(FileExistsError, NotADirectoryError):

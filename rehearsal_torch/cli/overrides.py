@@ -56,6 +56,16 @@ def composed(
         for choice in product(*choices):
             plain = read.compose([*choice])
             for override in values:
+                if _lacks(plain, override) and any(
+                    not _lacks(read.compose([*other]), override) for other in product(*choices)
+                ):
+                    under = " ".join(
+                        text for text, group in zip(choice, groups, strict=True) if group.is_sweep_override()
+                    )
+                    raise UserError(
+                        f"there is no key {override.key_or_group!r} under {under}",
+                        remedy=f"Leave {under} out, or sweep over it alone",
+                    )
                 _value(override, plain)
         config = read.compose([single_overrides(override)[0] for override in parsed])
         _nothing_missing(config)
@@ -68,6 +78,50 @@ def composed(
             else []
         )
         return config, _jobs([*swept, *parsed])
+
+
+def deferred(conf: Path, overrides: Sequence[str], extra: str | None = None) -> list[str]:
+    """The overrides of a sweep as Hydra is handed them.
+
+    Before any job, Hydra composes the configuration without what is swept. Keys that exist only under swept
+    choices are missing there: their values become sweeps of one value, ``key=choice(value)``, which Hydra
+    leaves out of that configuration and gives to every job.
+
+    Args:
+        conf: The folder with config.yaml.
+        overrides: As typed, and checked by `composed`.
+        extra: A further folder of configurations (``--config-dir``).
+
+    Raises:
+        UserError: if a key that exists only under swept choices is to be deleted.
+    """
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        read = _Reader([f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else [])
+        parsed = [read_override(text) for text in overrides]
+        groups = [override for override in parsed if read.options(override.key_or_group)]
+        if not any(override.is_sweep_override() for override in groups):
+            return list(overrides)
+        first = read.compose(
+            [str(override.input_line) for override in groups if not override.is_sweep_override()]
+        )
+        return [
+            text if override in groups or override.is_sweep_override() else _deferred(text, override, first)
+            for text, override in zip(overrides, parsed, strict=True)
+        ]
+
+
+def _deferred(text: str, override: Override, first: DictConfig) -> str:
+    """An override of a value, as a sweep of one value where Hydra's first configuration lacks the key."""
+    key = override.key_or_group
+    if not _lacks(first, override):
+        return text
+    if override.is_delete():
+        raise UserError(
+            f"{text} deletes a key that exists only under swept choices",
+            remedy=f"Write {key}=null, or give each choice a sweep of its own",
+        )
+    return f"{override.get_key_element()}=choice({override.get_value_element_as_str()})"
 
 
 class _Reader:
@@ -189,6 +243,11 @@ def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
         found[override.get_key_element()] = single_overrides(override)
     _few(prod(map(len, found.values())))
     return [list(job) for job in product(*found.values())]
+
+
+def _lacks(config: DictConfig, override: Override) -> bool:
+    """Whether an override needs a key that is not there."""
+    return not (override.is_add() or override.is_force_add() or _known(config, override.key_or_group))
 
 
 def _value(override: Override, config: DictConfig) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
-from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.overrides import composed, deferred
 
 
 def test_jobs_are_numbered_as_hydra_numbers_them():
@@ -88,5 +88,20 @@ def test_each_swept_value_is_checked():
 
 def test_a_key_that_one_of_the_swept_groups_lacks_is_said():
     # `chunk` belongs to the exhaustive search alone.
-    with pytest.raises(UserError, match=r"no key 'search\.chunk'"):
+    words = r"no key 'search\.chunk' under decision=greedy\. Leave decision=greedy out"
+    with pytest.raises(UserError, match=words):
         composed(CONF, ["decision=exhaustive,greedy", "search.chunk=4"], multirun=True)
+
+
+def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_value():
+    # Without the swept decision, the configuration has a transition model, which has no draws.
+    typed = ["dataset=bank", "decision=none,micns", "limit=1", "+surrogate.mine=1", "surrogate.draws=16"]
+    composed(CONF, typed, multirun=True)
+    assert deferred(CONF, typed) == [*typed[:-1], "surrogate.draws=choice(16)"]
+    alone = ["+experiment=auf", "decision=micns", "seed=0,1", "surrogate.draws=16"]
+    assert deferred(CONF, alone) == alone
+
+
+def test_a_key_that_only_swept_choices_have_is_not_deleted():
+    with pytest.raises(UserError, match=r"~surrogate\.draws deletes a key that exists only under swept"):
+        deferred(CONF, ["dataset=bank", "decision=none,micns", "~surrogate.draws"])

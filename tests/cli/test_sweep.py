@@ -6,8 +6,10 @@ import pytest
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
+from rehearsal_torch.cli.main import main as program
 from rehearsal_torch.cli.sweep import begin, finish
 from rehearsal_torch.cli.verbs.collect import collect, main
+from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 
 
@@ -113,3 +115,15 @@ def test_a_damaged_shard_is_named_and_what_was_merged_stays(tmp_path, capsys):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == merged
     assert finish(tmp_path, [["shard=0"], ["shard=1"]], ["python", "scripts/decide.py"]) == 1
     assert "Not merged: " in capsys.readouterr().err
+
+
+def test_a_key_that_only_the_swept_decisions_have_reaches_every_job(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few = ["dataset=bank", "dataset.rows=30", "dataset.contexts=1", "workers=1", "out=sweep"]
+    assert program(decide, ["-m", "decision=none,micns", "surrogate.draws=16", *few]) == 0
+    for job, decision in enumerate(("none", "micns")):
+        folder = RunFolder(tmp_path / "sweep" / str(job))
+        assert folder.read_yaml("config.yaml")["surrogate"]["draws"] == 16
+        run = folder.read_json("run.json")
+        assert {f"decision={decision}", "surrogate.draws=16"} <= set(run["overrides"])
+        assert run["kind"] == "rehearse"
