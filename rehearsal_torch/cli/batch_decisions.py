@@ -16,13 +16,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rehearsal_torch.cli.build import settle
 from rehearsal_torch.cli.errors import UserError, told
-from rehearsal_torch.cli.run import Run
+from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+__all__ = [
+    "Method",
+    "Trials",
+    "decide",
+    "learning",
+    "method_of",
+    "played",
+    "processes",
+    "suits",
+    "watched",
+]
 
 
 class Trials:

@@ -138,17 +138,17 @@ def method_of(config: DictConfig) -> Method:
     return Method(objective, search, certify)
 
 
-def suits(objective: "Callable[..., Objective]", surrogate: "Surrogate") -> None:
+def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     """Whether an objective's settings go with a surrogate, fitted or not: the names that a reward weighs,
     say.
 
     Raises:
         UserError: if they do not.
     """
-    made = _class(objective)
-    if made is not None and isinstance(objective, partial):
+    made = _class(method.objective)
+    if made is not None and isinstance(method.objective, partial):
         with told("objective"):
-            made.check(surrogate, **objective.keywords)
+            made.check(surrogate, **method.objective.keywords)
 
 
 def _class(objective: "Callable[..., Objective]") -> "type[Objective | Alternatives] | None":

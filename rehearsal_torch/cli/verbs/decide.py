@@ -86,7 +86,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
                 f"here {fingerprint[:12]}).",
                 flush=True,
             )
-    suits(run.objective, surrogate)
+    suits(run, surrogate)
     count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep)
     if config.truth:
         compared(run, folder, surrogate)

@@ -5,12 +5,14 @@ What the truth says of a run's decisions, where the data set knows the truth: tr
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omegaconf import DictConfig
+
 from rehearsal_torch.cli.errors import UserError, told
-from rehearsal_torch.cli.run import Run, suits
+from rehearsal_torch.cli.run import Method, Run, build, suits
 from rehearsal_torch.cli.run_summary import written
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 
@@ -89,7 +91,7 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
     surrogate = run.surrogate()
     with told("surrogate"):
         savable(run.config["surrogate"], surrogate)
-    suits(run.objective, surrogate)
+    suits(run, surrogate)
     with told("training"):
         found = learnt(run, folder.path / "training", surrogate)
     readings = found.readings
@@ -100,6 +102,26 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
     )
     saved(surrogate, run.config["surrogate"], folder, kept, readings, run.problem, promised)
     return load(kept)
+
+
+def fitted(
+    config: DictConfig, folder: RunFolder, problem: "Problem", method: Method | None = None
+) -> "Surrogate":
+    """`fit` for a problem, and perhaps a method, that were built before.
+
+    Args:
+        config: The whole configuration.
+        folder: As of `fit`.
+        problem: What it is fitted to.
+        method: What will be decided by; None for what the configuration says.
+
+    Raises:
+        UserError: as `build` and `fit` do.
+    """
+    run = build(config, problem)
+    if method is not None:
+        run = replace(run, objective=method.objective, search=method.search, certificate=method.certify)
+    return fit(run, folder)
 
 
 def steep(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:

@@ -39,7 +39,7 @@ def transition():
 
 
 def method(*overrides):
-    return method_of(composed(CONF, list(overrides), multirun=False)[0]).objective
+    return method_of(composed(CONF, list(overrides), multirun=False)[0])
 
 
 @pytest.mark.parametrize(
