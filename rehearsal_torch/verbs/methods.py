@@ -10,8 +10,8 @@ from typing import Any
 
 from rehearsal_torch.cli.errors import did_you_mean
 from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.files.plain import read_yaml
-from rehearsal_torch.problems.problem import Kind
 
 # What each job's methods decide for, and the method that is named first.
 _FOR: dict[Kind, str] = {
