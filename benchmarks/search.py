@@ -158,7 +158,7 @@ def reach(model: EpisodeSurrogate, count: int, limit: float) -> list[Row]:
     everything = []
     for horizon, changes in REACH:
         rows = measured(
-            "branch_and_bound", BranchAndBound(time_limit_s=limit), questions(model, horizon, changes, count)
+            "branch_and_bound", BranchAndBound(budget_s=limit), questions(model, horizon, changes, count)
         )
         proven = f"{sum(bool(row['proven']) for row in rows)} of {len(rows)}"
         gap = max(float(str(row["gap"])) for row in rows)

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
 from rehearsal_torch.cli.errors import UserError, told
 from rehearsal_torch.files.dotted import found_at
+from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.files.moved import current
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
         raise UserError(
             f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}"
         )
+    for key in map(str, content):
+        refuse_renamed(f"{group}.{key}", {group: content})
     trusted = config.get("trusted")
     if trusted is not None:
         check_allowed(

@@ -5,7 +5,7 @@ must exist, each value must be of the kind of the value that it replaces, and no
 configuration's own values are the schema.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, islice, product
 from math import prod
 from pathlib import Path
@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.files.moved import current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
@@ -256,6 +257,7 @@ def _value(override: Override, config: DictConfig) -> None:
     if not _known(config, key):
         if override.is_add() or override.is_force_add():
             return
+        refuse_renamed(key, config)
         leaf = key.rpartition(".")[2]
         keys = [name for name in _entries(config) if not name.rpartition(".")[2].startswith("_")]
         same = [name for name in keys if name.rpartition(".")[2] == leaf]
@@ -265,6 +267,21 @@ def _value(override: Override, config: DictConfig) -> None:
         return
     for text in single_overrides(override):
         _kind(key, read_override(text).value(), config)
+
+
+def refuse_renamed(key: str, config: Mapping[str, Any]) -> None:
+    """Refuses a key of an earlier version.
+
+    Args:
+        key: As typed or written.
+        config: The configuration that it is for.
+
+    Raises:
+        UserError: that names the key of today.
+    """
+    new = current_key(key, config)
+    if new != key:
+        raise UserError(f"{key} is called {new} now", remedy=f"Write {new}=VALUE")
 
 
 def _known(config: DictConfig, key: str) -> bool:

@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.overrides import read_override, single_overrides
+from rehearsal_torch.cli.overrides import read_override, refuse_renamed, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
-from rehearsal_torch.files.moved import current
+from rehearsal_torch.files.moved import current, current_key
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not change what comes out.
@@ -77,11 +77,12 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
                 f"Take it up with {spoken(before['script'])}",
             )
         raise UserError(what, f"resume={directory}", remedy)
-    old = list(before["overrides"])
-    _screen(old, f"{directory}/{SWEEP if sweep else 'run.json'}")
+    _screen(before["overrides"], f"{directory}/{SWEEP if sweep else 'run.json'}")
     config, choices = folder.read_yaml("config.yaml"), run.get("choices", {})
+    old = [_present(text, config) for text in before["overrides"]]
     for text in typed:
         key, _, value = text.lstrip("+").partition("=")
+        refuse_renamed(key, config)
         if text in old or _free(key) or key.startswith("hydra"):
             continue
         there = choices.get(key, _at(config, key))
@@ -100,6 +101,13 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
         if text not in old and (_free(text.lstrip("+").partition("=")[0]) or text.startswith("hydra"))
     ]
     return [*old, *free], bool(sweep)
+
+
+def _present(text: str, config: Mapping[str, Any]) -> str:
+    """An override with the key of today."""
+    sign = text[: len(text) - len(text.lstrip("+"))]
+    key, equals, value = text[len(sign) :].partition("=")
+    return f"{sign}{current_key(key, config)}{equals}{value}"
 
 
 def _screen(overrides: Sequence[str], where: str) -> None:
@@ -170,7 +178,9 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
             str(folder.path),
             "Restore the file from a copy, or choose another out=",
         )
-    before, now = _flat(folder.read_yaml("config.yaml")), _flat(config)
+    written = folder.read_yaml("config.yaml")
+    before, now = _flat(written), _flat(config)
+    before = {current_key(key, written): value for key, value in before.items()}
     odd = [key for key in sorted({*before, *now}) if not _free(key) and before.get(key) != now.get(key)]
     if odd:
         shown = ", ".join(
@@ -249,7 +259,7 @@ def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _at(config: Mapping[str, Any], key: str) -> Any:
-    return _flat(config).get(key)
+    return {current_key(each, config): value for each, value in _flat(config).items()}.get(key)
 
 
 def _cut(value: Any) -> str:

@@ -1,9 +1,12 @@
-"""Where modules that a configuration may name lay before version 0.2.0.
+"""What a configuration may name by a name of before version 0.2.0: modules that have moved, and keys.
 
-Checkpoints and run folders of earlier versions name classes by these paths.
+Checkpoints and run folders of earlier versions name classes and keys like that.
 
 Source: ours.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 MOVED = {
     "certificates.pac_bound": "certificate",
@@ -195,6 +198,12 @@ MOVED = {
     "training.watching": "training.callbacks",
 }
 
+RENAMED_KEYS = {
+    "search.seconds": "search.budget_s",
+    "search.time_limit_s": "search.budget_s",
+}
+"""Keys of the configuration, of the classes of this package: a class of somebody else keeps its own."""
+
 
 def current(target: str) -> str:
     """The dotted path of today for a dotted path of this package; others as they are.
@@ -206,3 +215,16 @@ def current(target: str) -> str:
     module, _, name = inside.rpartition(".")
     moved = MOVED.get(module) if package == __name__.partition(".")[0] else None
     return target if moved is None else f"{package}.{moved}.{name}"
+
+
+def current_key(key: str, config: Mapping[str, Any]) -> str:
+    """The key of today for a dotted key of this package's classes; others as they are.
+
+    Args:
+        key: As written, such as `search.time_limit_s`.
+        config: The configuration that it stands in, which names the group's class.
+    """
+    group = config.get(key.partition(".")[0])
+    target = group.get("_target_") if isinstance(group, Mapping) else None
+    ours = str(target).partition(".")[0] == __name__.partition(".")[0]
+    return RENAMED_KEYS.get(key, key) if ours else key

@@ -15,9 +15,8 @@ Source: Du et al. (2026), Table 1 (no action).
 """
 
 import math
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -25,10 +24,12 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.objective import Alternatives
+from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.guard import declined, guarded, linked, no_path
 from rehearsal_torch.spaces.box import Alteration
 
 Sought = TypeVar("Sought", bound=nn.Module, contravariant=True)
+Candidate = TypeVar("Candidate")
 
 
 class Search(ABC, Generic[Sought]):
@@ -38,9 +39,12 @@ class Search(ABC, Generic[Sought]):
         declines: Whether an answer may be "no" where its own estimate speaks against acting (`search.guard`);
             otherwise it bears a warning. Random baselines, presets that reproduce a publication and rounds
             that learn set it to False.
+        budget_s: Seconds after which a call answers with the best found so far (`search.budget`); None for no
+            limit.
     """
 
     declines: bool = True
+    budget_s: float | None = None
 
     @abstractmethod
     def __call__(self, objective: Sought) -> Decision:
@@ -71,7 +75,7 @@ def chosen(
     actions: Sequence[Tensor],
     values: Tensor,
     name: str,
-    began: float,
+    budget: Budget,
     facts: Sequence[dict[str, Any]] | None = None,
     declines: bool = True,
 ) -> list[Decision]:
@@ -79,26 +83,29 @@ def chosen(
 
     Args:
         objective: What was searched.
-        actions: For each set its best actions, (B, k) each.
+        actions: For each set its best actions, (B, k) each; of the first sets alone where the time was out
+            before the others.
         values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus
             infinity throughout refuses, and so does one whose values are no numbers.
         name: The search's name, for the trace.
-        began: `time.perf_counter()` at the start.
+        budget: The call's.
         facts: More for the trace, one dictionary a situation; a sentence under ``refused`` takes the
             recommendation back.
         declines: See `Search`.
 
     Returns:
-        B decisions. Trace: ``search``, ``altered``, what the objective adds, `facts`.
+        B decisions. Trace: ``search``, ``altered``, what the objective adds, `facts`, and what is said of a
+        budget that ended the search.
     """
-    sets = objective.objectives()
+    every = objective.objectives()
+    sets, connected = every[: len(actions)], any(linked(objective, one.names) for one in every)
     reaching = [linked(objective, one.names) for one in sets]
     values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     best = values.argmax(0).tolist()
     said = [one.appraise(each) for one, each in zip(sets, actions, strict=True)]
-    seconds = (time.perf_counter() - began) / max(len(objective.situations), 1)
+    seconds = budget.spent() / max(len(objective.situations), 1)
     decisions = []
     for index, which in enumerate(best):
         value, found = float(values[which, index]), said[which][index]
@@ -107,10 +114,13 @@ def chosen(
             "altered": list(sets[which].names),
             **found.trace,
             **(facts[index] if facts else {}),
+            **budget.facts(),
         }
         refused = str(trace.pop("refused", "")) or found.refused
         if value == -math.inf and not refused:
-            refused = "no candidate alteration qualifies"
+            refused = "no candidate alteration qualifies" + (
+                " of those looked at before the budget was spent" if budget.ran_out else ""
+            )
         where = actions[which][index].detach().to("cpu", torch.float64)
         if not bool(where.isfinite().all()):
             refused, where = refused or "the search found no finite alteration", torch.zeros_like(where)
@@ -124,12 +134,20 @@ def chosen(
             trace=trace,
             seconds=seconds,
         )
-        if declines and not any(reaching):
+        if declines and not connected:
             refused = no_path(objective, task_actions(objective))
         if refused or found.declined:
             decision = declined(decision, "refused" if refused else "no_action", refused or found.declined)
         decisions.append(decision)
     return guarded(objective, decisions, declines)
+
+
+def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
+    """The candidate sets that there is time for, in order; the first always."""
+    for place, one in enumerate(sets):
+        if place and budget.out():
+            return
+        yield one
 
 
 def task_actions(objective: Alternatives) -> tuple[str, ...]:
@@ -138,13 +156,23 @@ def task_actions(objective: Alternatives) -> tuple[str, ...]:
 
 
 class Refrain(ManySearch[Alternatives]):
-    """Alters nothing."""
+    """Alters nothing.
+
+    Args:
+        budget_s: See `Search`; there is nothing to end.
+
+    Raises:
+        ValueError: if the budget is not positive.
+    """
+
+    def __init__(self, budget_s: float | None = None) -> None:
+        self.budget_s = checked_budget(budget_s)
 
     def many(self, objective: Alternatives) -> list[Decision]:
         """A decision to do nothing, for each situation."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         count = len(objective.situations)
-        each = (time.perf_counter() - began) / max(count, 1)
+        each = budget.spent() / max(count, 1)
         return [
             Decision(
                 None,

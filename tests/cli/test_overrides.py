@@ -63,6 +63,10 @@ def test_what_is_right_passes(override):
         ("name=[a]", "expected a text"),
         ("hydra.nothing.here=1", "there is no key 'hydra.nothing.here'"),
         ("~trainr", "there is no key 'trainr'"),
+        (
+            "search.time_limit_s=5",
+            "is called search.budget_s now. Write search.budget_s=VALUE",
+        ),
         ("search=choice(astar, nothing)", "names several values"),
     ],
 )

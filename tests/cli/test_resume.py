@@ -123,3 +123,31 @@ def test_sweeps_go_on_as_sweeps(tmp_path):
         recorded(str(tmp_path), ["seed=3"], "decide")
     with pytest.raises(UserError, match=r"made by python scripts/decide\.py"):
         recorded(str(tmp_path), [], "train")
+
+
+OURS = {"_target_": "rehearsal_torch.search.astar.AStar"}
+
+
+@pytest.fixture
+def earlier(tmp_path):
+    folder = RunFolder(tmp_path / "earlier")
+    folder.write_metrics([])
+    folder.write_yaml("config.yaml", CONFIG | {"search": {**OURS, "time_limit_s": 5.0}})
+    folder.write_json("run.json", {"script": "decide", "overrides": ["seed=0", "search.time_limit_s=5.0"]})
+    return folder
+
+
+def test_a_run_with_keys_of_an_earlier_version_goes_on(earlier):
+    kept = ["seed=0", "search.budget_s=5.0"]
+    assert recorded(str(earlier.path), [], "decide") == (kept, False)
+    assert recorded(str(earlier.path), ["search.budget_s=5.0"], "decide") == (kept, False)
+    agree(earlier, CONFIG | {"search": {**OURS, "budget_s": 5.0}})
+
+
+def test_keys_of_an_earlier_version_are_not_typed_and_still_count(earlier):
+    with pytest.raises(UserError, match=r"search\.time_limit_s is called search\.budget_s now"):
+        recorded(str(earlier.path), ["search.time_limit_s=5.0"], "decide")
+    with pytest.raises(UserError, match=r"search\.budget_s=6\.0 contradicts search\.budget_s=5\.0"):
+        recorded(str(earlier.path), ["search.budget_s=6.0"], "decide")
+    with pytest.raises(UserError, match=r"search\.budget_s \(5\.0 there, None now\)"):
+        agree(earlier, CONFIG | {"search": {**OURS, "budget_s": None}})

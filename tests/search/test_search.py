@@ -1,12 +1,12 @@
 """From the best actions of each set to decisions."""
 
 import math
-import time
 
 import pytest
 import torch
 
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import ManySearch, chosen
 from tests.search.alterations.test_projected_ascent import Function, Functions, bowl, cases
 
@@ -40,7 +40,7 @@ def decided(values, said=BOTH, facts=None, **more):
         actions,
         torch.tensor(values, dtype=torch.float64),
         "test",
-        time.perf_counter(),
+        Budget(),
         facts,
         **more,
     )
@@ -108,7 +108,7 @@ def test_an_action_that_is_no_number_is_refused():
         [torch.full((1, 1), math.nan, dtype=torch.float64)],
         torch.ones(1, 1, dtype=torch.float64),
         "test",
-        time.perf_counter(),
+        Budget(),
     )
     assert decision.status == "refused"
     assert decision.reason == "the search found no finite alteration"

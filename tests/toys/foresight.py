@@ -5,7 +5,6 @@ In the observations a hidden cause moves a and y together, so that the slope lea
 decided rounds are added.
 """
 
-import time
 from functools import partial
 
 import torch
@@ -21,6 +20,7 @@ from rehearsal_torch.objectives.objective import (
     chance,
 )
 from rehearsal_torch.problems.problem import World
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import ManySearch, Search, chosen
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -125,9 +125,7 @@ class GridTogether(ManySearch[NearOnes]):
         self.groups.append(len(objective.situations))
         points = one.starts(401)
         values, best = one(points).max(0)
-        return chosen(
-            objective, [points[best, torch.arange(len(best))]], values[None], "grid", time.perf_counter()
-        )
+        return chosen(objective, [points[best, torch.arange(len(best))]], values[None], "grid", Budget())
 
 
 class Market(World):

@@ -21,7 +21,7 @@ QUICK = {
     "drifting_linear": {"initial": 30, "horizon": 30},
     "projected_ascent": {"starts": 4, "steps": 15},
     "tanh_descent": {"steps": 10, "starts": 1, "looked": 8, "glance": 50},
-    "mixed_integer": {"scenarios": 15, "nodes": 20, "seconds": 100.0, "starts": 2, "rounds": 2, "glance": 50},
+    "mixed_integer": {"scenarios": 15, "nodes": 20, "starts": 2, "rounds": 2, "glance": 50},
     "interval_sweep": {"starts": 2, "rounds": 2, "glance": 50},
     "centre_distance": {"draws": 100, "fresh": 200},
     "scenario_count": {"seek": 150, "choose": 100, "judge": 50},
@@ -34,7 +34,6 @@ QUICK = {
         "programs": 1,
         "scenarios": 15,
         "nodes": 20,
-        "seconds": 100.0,
     },
 }
 

@@ -17,7 +17,6 @@ middle).
 """
 
 import math
-import time
 
 import torch
 from torch import Tensor
@@ -26,7 +25,8 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.centre_distance import CHOOSE, CentreDistance, CentreDistances
 from rehearsal_torch.objectives.objective import gradient
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 
 class TanhDescent(ManySearch[CentreDistances]):
@@ -42,6 +42,7 @@ class TanhDescent(ManySearch[CentreDistances]):
         near: A set whose share of desired draws is smaller than that of the best by more than this is not
             followed further.
         together: How many situations at once.
+        budget_s: See `Search`; a step is one of Adam's, or the points looked at in a candidate set.
 
     Raises:
         ValueError: if a number is out of range.
@@ -57,6 +58,7 @@ class TanhDescent(ManySearch[CentreDistances]):
         glance: int = 250,
         near: float = 0.1,
         together: int = 16,
+        budget_s: float | None = None,
     ) -> None:
         if min(rate, near) <= 0 or min(steps, patience, starts, glance, together) < 1 or looked < starts:
             given = (
@@ -66,30 +68,32 @@ class TanhDescent(ManySearch[CentreDistances]):
             raise ValueError(f"expected positive numbers and looked >= starts; got {given}")
         self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
         self.begin, self.looked, self.glance, self.together = starts, looked, glance, together
+        self.budget_s = checked_budget(budget_s)
 
     def many(self, objective: CentreDistances) -> list[Decision]:
         """The best set and action for each situation."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         sets = objective.distances()
-        actions = [self.coarse(one) for one in sets]
+        actions = [self.coarse(one, budget) for one in in_time(sets, budget)]
         values = ranked(
-            torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=True)])
+            torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=False)])
         )
         best = values.amax(0)
-        for place, one in enumerate(sets):
+        for place, one in enumerate(sets[: len(actions)]):
             promising = torch.nonzero(values[place] >= best - self.near).squeeze(-1)
             if not len(promising):
                 continue
-            finer = self.descend(
-                one, actions[place].unsqueeze(0), None, promising, self.rate / 4, max(self.steps // 2, 1)
-            )[0]
+            if budget.out():
+                break
+            begin, steps = actions[place].unsqueeze(0), max(self.steps // 2, 1)
+            finer = self.descend(one, begin, None, promising, self.rate / 4, steps, budget)[0]
             reached = ranked(one.share(finer, CHOOSE))
             better = reached >= values[place]
             actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
             values[place] = torch.where(better, reached, values[place])
-        return chosen(objective, actions, values, "tanh_descent", began, declines=self.declines)
+        return chosen(objective, actions, values, "tanh_descent", budget, declines=self.declines)
 
-    def coarse(self, objective: CentreDistance) -> Tensor:
+    def coarse(self, objective: CentreDistance, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set by some of the draws, (B, k)."""
         points = objective.starts(self.looked)
         with torch.no_grad():
@@ -97,7 +101,7 @@ class TanhDescent(ManySearch[CentreDistances]):
         places = ranked(first).topk(min(self.begin, len(points)), 0).indices
         starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
         everywhere = torch.arange(starts.shape[1], device=starts.device)
-        found = self.descend(objective, starts, self.glance, everywhere, self.rate, self.steps)
+        found = self.descend(objective, starts, self.glance, everywhere, self.rate, self.steps, budget)
         winner = ranked(objective.share(found, CHOOSE)).argmax(0)
         return found[winner, everywhere]
 
@@ -109,6 +113,7 @@ class TanhDescent(ManySearch[CentreDistances]):
         which: Tensor,
         rate: float,
         steps: int,
+        budget: Budget = UNLIMITED,
     ) -> Tensor:
         """Adam from starts (R, B, k) to the best action of each, (R, B, k).
 
@@ -119,6 +124,7 @@ class TanhDescent(ManySearch[CentreDistances]):
             which: The situations in which it moves; elsewhere the starts come back.
             rate: The first step in lambda.
             steps: At most how many.
+            budget: Ends it after a step.
         """
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2
@@ -153,6 +159,6 @@ class TanhDescent(ManySearch[CentreDistances]):
             )
             free[:, left] = at.detach() + length * move
             left = left[(waited[:, left] < self.patience).any(0)]
-            if not len(left):
+            if not len(left) or (step + 1 < steps and budget.out()):
                 break
         return answer

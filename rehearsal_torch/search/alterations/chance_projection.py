@@ -7,15 +7,14 @@ the least cost wins. Where no set qualifies, the alteration with the most probab
 Source: Du et al. (2024), Alg. 1 (which leaves such rounds alone).
 """
 
-import time
-
 import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.chance_cost import ChanceCosts
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.budget import Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 
 class CheapestAlteration(ManySearch[ChanceCosts]):
@@ -24,10 +23,19 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
     Args:
         otherwise: Makes the most probable alteration where none qualifies; None alters nothing there.
         together: How many situations at once.
+        budget_s: See `Search`; a step is a candidate set, or a Newton step of what is made otherwise.
+
+    Raises:
+        ValueError: if the budget is not positive.
     """
 
-    def __init__(self, otherwise: ProjectionNewton | None = None, together: int = 1000) -> None:
-        self.otherwise, self.together = otherwise, together
+    def __init__(
+        self,
+        otherwise: ProjectionNewton | None = None,
+        together: int = 1000,
+        budget_s: float | None = None,
+    ) -> None:
+        self.otherwise, self.together, self.budget_s = otherwise, together, checked_budget(budget_s)
 
     @torch.no_grad()
     def many(self, objective: ChanceCosts) -> list[Decision]:
@@ -36,23 +44,23 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
         A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the
         trace says ``qualifies: false``.
         """
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         sets = objective.costs()
-        found = [one.cheapest() for one in sets]
+        found = [one.cheapest() for one in in_time(sets, budget)]
         actions = [each.points for each in found]
         none = torch.full_like(actions[0][:, 0], -torch.inf)
         values = torch.stack(
             [
                 torch.where(each.feasible, -one.cost(each.points), none)
-                for one, each in zip(sets, found, strict=True)
+                for one, each in zip(sets, found, strict=False)
             ]
         )
         stuck = (values == -torch.inf).all(0)
         if self.otherwise is not None and bool(stuck.any()):
-            for row, one in enumerate(sets):
-                best = self.otherwise.best(one.success)
+            for row, one in enumerate(in_time(sets[: len(found)], budget)):
+                best = self.otherwise.best(one.success, budget)
                 actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
                 values[row] = torch.where(stuck, self.otherwise.worth(one.success, best), values[row])
         return chosen(
-            objective, actions, ranked(values), "cheapest_alteration", began, declines=self.declines
+            objective, actions, ranked(values), "cheapest_alteration", budget, declines=self.declines
         )

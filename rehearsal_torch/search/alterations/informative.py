@@ -15,7 +15,6 @@ as the paper's experiments do, or to take what is most probable.
 Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusing: Sec. 4.2. The indifference is ours.
 """
 
-import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -27,8 +26,9 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities, SuccessProbability
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
 from rehearsal_torch.search.alterations.pool_bayes_opt import ACQUISITIONS, Acquisition, explored
-from rehearsal_torch.search.alterations.qualifying import Programs, Qualifying
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.alterations.qualifying import Points, Programs, Qualifying
+from rehearsal_torch.search.budget import Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 Fallback = Literal["refuse", "drop", "most_probable"]
 FALLBACKS: tuple[Fallback, ...] = ("refuse", "drop", "most_probable")
@@ -50,11 +50,12 @@ class Informative(ManySearch[SuccessProbabilities]):
         programs: For several variables, how many mixed-integer programs look for candidates.
         scenarios: How many scenarios each of them holds.
         nodes: At most how many nodes of a program's tree are looked at.
-        seconds: At most how long a program runs.
         budget: What an alteration may cost, as {limit, costs, reference} (see `AlterationBudget`); None for
             anything.
         together: How many situations the loop hands over at once; a certificate needs 1.
         declines: See `Search`; False for the paper's own behaviour.
+        budget_s: See `Search`; a program has what is left of it, and a step is a candidate set, a program, a
+            line, or an evaluation.
 
     Raises:
         ValueError: if a number is out of range or a name unknown.
@@ -73,10 +74,10 @@ class Informative(ManySearch[SuccessProbabilities]):
         programs: int = 3,
         scenarios: int = 100,
         nodes: int = 200,
-        seconds: float = 10.0,
         budget: Mapping[str, Any] | None = None,
         together: int = 1,
         declines: bool = True,
+        budget_s: float | None = None,
     ) -> None:
         if not 0 < tau <= 1:
             raise ValueError(f"expected 0 < tau <= 1; got {tau}: it is a probability")
@@ -88,7 +89,6 @@ class Informative(ManySearch[SuccessProbabilities]):
         if (
             min(pool, probes, scenarios, nodes, together) < 1
             or min(iterations, programs) < 0
-            or seconds <= 0
             or min(kappa, indifference) < 0
         ):
             given = (
@@ -96,7 +96,7 @@ class Informative(ManySearch[SuccessProbabilities]):
                 f"scenarios={scenarios}, nodes={nodes}"
             )
             raise ValueError(
-                f"expected positive numbers; got {given}, seconds={seconds}, kappa={kappa}, "
+                f"expected positive numbers; got {given}, kappa={kappa}, "
                 f"indifference={indifference}, together={together}"
             )
         self.tau, self.fallback, self.indifference, self.acquisition, self.kappa = (
@@ -108,18 +108,20 @@ class Informative(ManySearch[SuccessProbabilities]):
         )
         self.probes, self.iterations, self.together, self.declines = probes, iterations, together, declines
         cost = None if budget is None else AlterationBudget.of(budget)
-        self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes, seconds))
+        self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes))
+        self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
     def many(self, objective: SuccessProbabilities) -> list[Decision]:
         """The most informative qualifying alteration for each situation."""
-        began = time.perf_counter()
+        allowed = Budget(self.budget_s)
         sets, count = objective.counts(), len(objective.situations)
         actions = [(one.lower + one.upper) / 2 for one in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
         for index in range(count):
-            found = [self.qualifying.points(one, index) for one in sets]
+            found = [self.qualifying.points(one, index, allowed) for one in in_time(sets, allowed)]
+            found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
             reach = {
                 "+".join(one.names): round(float(each.share), 4)
                 for one, each in zip(sets, found, strict=True)
@@ -132,19 +134,26 @@ class Informative(ManySearch[SuccessProbabilities]):
             }
             pools = [each.points for each in found]
             if not told["qualifying"]:
-                pools = self._fallen_back(sets, index, told)
-            self._take(sets, pools, index, actions, values, told)
+                pools = self._fallen_back(sets, index, told, allowed)
+            self._take(sets, pools, index, actions, values, told, allowed)
             facts.append(told)
-        return chosen(objective, actions, ranked(values), "informative", began, facts, self.declines)
+        return chosen(objective, actions, ranked(values), "informative", allowed, facts, self.declines)
 
-    def _fallen_back(self, sets: list[SuccessProbability], index: int, told: dict[str, Any]) -> list[Tensor]:
+    def _fallen_back(
+        self, sets: list[SuccessProbability], index: int, told: dict[str, Any], allowed: Budget
+    ) -> list[Tensor]:
         """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it
         would have set.
         """
-        found = [self.qualifying.best(one, index) for one in sets]
+        found = [self.qualifying.best(one, index, allowed) for one in in_time(sets, allowed)]
+        found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
         place = max(range(len(sets)), key=lambda which: found[which].share)
         if found[place].share < 0:
-            told["refused"] = "the budget allows none of the candidate alterations: raise it"
+            told["refused"] = (
+                "no candidate alteration that can be paid for was found before budget_s was spent: raise it"
+                if allowed.ran_out
+                else "the budget allows none of the candidate alterations: raise it"
+            )
             return [each.points for each in found]
         sentence = (
             f"nothing found reaches tau={self.tau:g}; the most probable, {'+'.join(sets[place].names)}, "
@@ -166,6 +175,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         actions: list[Tensor],
         values: Tensor,
         told: dict[str, Any],
+        allowed: Budget,
     ) -> None:
         """Writes the best point of each pool into `actions` and what it teaches into `values`; a set that is
         out of the question keeps minus infinity.
@@ -177,7 +187,11 @@ class Informative(ManySearch[SuccessProbabilities]):
             ]
             if places:
                 asked += self._informed(
-                    [sets[place] for place in places], [pools[place] for place in places], places, index
+                    [sets[place] for place in places],
+                    [pools[place] for place in places],
+                    places,
+                    index,
+                    allowed,
                 )
         told["evaluations"] = sum(len(each) for _, _, each in asked)
         if not asked:
@@ -200,7 +214,12 @@ class Informative(ManySearch[SuccessProbabilities]):
                 values[place, index] = each.max()
 
     def _informed(
-        self, sets: list[SuccessProbability], pools: list[Tensor], places: list[int], index: int
+        self,
+        sets: list[SuccessProbability],
+        pools: list[Tensor],
+        places: list[int],
+        index: int,
+        allowed: Budget,
     ) -> list[tuple[int, Tensor, Tensor]]:
         """For sets of equally many variables: their places, the points that were evaluated, and what those
         teach.
@@ -215,7 +234,7 @@ class Informative(ManySearch[SuccessProbabilities]):
             )
 
         found = explored(
-            information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa
+            information, padded, valid, self.probes, self.iterations, self.acquisition, self.kappa, allowed
         )
         return [
             (place, padded[row][found.places[row]], ranked(found.values[row]))

@@ -26,7 +26,6 @@ merges: O(n log n).
 Source: Qin et al. (2023), App. B.1, Alg. 3, which walks one by one.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +35,8 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 
 @dataclass(frozen=True)
@@ -142,31 +142,42 @@ class IntervalSweep(ManySearch[CountAlternatives]):
         rounds: At most how often all lines are swept.
         glance: How many scenarios are swept from all starts; the best is then swept over all.
         together: How many situations at once.
+        budget_s: See `Search`; a step is a sweep along one line of a candidate set.
 
     Raises:
         ValueError: if a number is not positive.
     """
 
-    def __init__(self, starts: int = 8, rounds: int = 10, glance: int = 500, together: int = 32) -> None:
+    def __init__(
+        self,
+        starts: int = 8,
+        rounds: int = 10,
+        glance: int = 500,
+        together: int = 32,
+        budget_s: float | None = None,
+    ) -> None:
         if min(starts, rounds, glance, together) < 1:
             raise ValueError(
                 f"expected positive numbers; got starts={starts}, rounds={rounds}, glance={glance}, "
                 f"together={together}"
             )
         self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
+        self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
     def many(self, objective: CountAlternatives) -> list[Decision]:
         """The best set and action for each situation."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         sets = objective.counts()
-        actions = [swept(one, self.begin, self.rounds, self.glance) for one in sets]
-        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=True)])
-        return chosen(objective, actions, ranked(values), "interval_sweep", began, declines=self.declines)
+        actions = [swept(one, self.begin, self.rounds, self.glance, budget) for one in in_time(sets, budget)]
+        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
+        return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)
 
 
-def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> Tensor:
-    """The best actions of one set, (B, k): exact for k = 1."""
+def swept(
+    objective: CountObjective, starts: int, rounds: int, glance: int, budget: Budget = UNLIMITED
+) -> Tensor:
+    """The best actions of one set, (B, k): exact for k = 1. A budget ends it after a line of each sweep."""
     origin = objective.origin
     box = (objective.lower - origin, objective.upper - origin)
     if len(objective.names) == 1:
@@ -174,9 +185,10 @@ def swept(objective: CountObjective, starts: int, rounds: int, glance: int) -> T
             origin + line_sweeps(objective.seek, *box, objective.starts(1) - origin, 1)[0][0]
         )
     found = best_of(
-        *line_sweeps(objective.seek.first(glance), *box, objective.starts(starts) - origin, rounds)
+        *line_sweeps(objective.seek.first(glance), *box, objective.starts(starts) - origin, rounds, budget)
     )
-    return objective.project(origin + line_sweeps(objective.seek, *box, found.unsqueeze(0), rounds)[0][0])
+    swept_again = line_sweeps(objective.seek, *box, found.unsqueeze(0), rounds, budget)
+    return objective.project(origin + swept_again[0][0])
 
 
 def best_of(actions: Tensor, counts: Tensor) -> Tensor:
@@ -185,19 +197,26 @@ def best_of(actions: Tensor, counts: Tensor) -> Tensor:
 
 
 def line_sweeps(
-    scenarios: Scenarios, lower: Tensor, upper: Tensor, starts: Tensor, rounds: int
+    scenarios: Scenarios,
+    lower: Tensor,
+    upper: Tensor,
+    starts: Tensor,
+    rounds: int,
+    budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
     """Sweeps lines through starts (R, B, k) in the box (B, k): actions (R, B, k), and how many scenarios are
-    desired, (R, B).
+    desired, (R, B). A budget ends it after a line.
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
     axes, stream = torch.eye(width, dtype=starts.dtype), torch.Generator().manual_seed(0)
     reach = (upper - lower).amax(0).cpu()
-    for _ in range(1 if width == 1 else rounds):
+    for sweep in range(1 if width == 1 else rounds):
         before = counts.clone()
         across = torch.randn(2 * (width - 1), width, dtype=starts.dtype, generator=stream) * reach
-        for direction in torch.cat([axes, across]).to(starts):
+        for place, direction in enumerate(torch.cat([axes, across]).to(starts)):
+            if (sweep or place) and budget.out():
+                return actions, counts
             first, last = _chord(actions, direction, lower, upper)
             gains, room = (
                 scenarios.gains @ direction,

@@ -32,6 +32,7 @@ Source: Du et al. (2024), Sec. 3 (costs of alterations, there a sum of squares);
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ from torch import Tensor
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, line_sweeps, meet
 from rehearsal_torch.search.alterations.mixed_integer import solve
+from rehearsal_torch.search.budget import UNLIMITED, Budget
+from rehearsal_torch.search.search import in_time
 
 ROOM = 1e-9
 
@@ -112,8 +115,8 @@ def joint_candidates(
     programs: int = 3,
     scenarios: int = 100,
     nodes: int = 200,
-    seconds: float = 10.0,
     lines: int = 4,
+    budget: Budget = UNLIMITED,
 ) -> Tensor:
     """Alterations that qualify in one situation, (m, k); m may be 0.
 
@@ -124,16 +127,17 @@ def joint_candidates(
         programs: How many programs are solved.
         scenarios: How many scenarios each holds.
         nodes: At most how many nodes of a tree are looked at.
-        seconds: At most how long a program runs; its best alteration so far is kept.
         lines: How many directions beside the axes.
+        budget: A program has what is left of it, and its best alteration so far is kept; no program and no
+            line is begun after it.
     """
     seek, choose = objective.seek.one(index), objective.choose.one(index)
     origin = objective.origin[index]
     lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
     begin = relaxed(seek, lower, upper)
     stream = torch.Generator().manual_seed(0)
-    found = [begin, line_sweeps(seek, lower[None], upper[None], begin[None, None], 3)[0][0, 0]]
-    found += programmed(seek, lower, upper, found[-1], programs, scenarios, nodes, seconds, stream)
+    found = [begin, line_sweeps(seek, lower[None], upper[None], begin[None, None], 3, budget)[0][0, 0]]
+    found += programmed(seek, lower, upper, found[-1], programs, scenarios, nodes, budget, stream)
     good = [each for each in found if qualifies(seek, choose, each[None], tau)[0]]
     width = len(lower)
     reach = (upper - lower).cpu()
@@ -145,8 +149,7 @@ def joint_candidates(
     ).to(lower)
     points = [
         point
-        for each in good
-        for direction in directions
+        for each, direction in in_time(list(product(good, directions)), budget)
         for point in along(seek, choose, lower, upper, each, direction, tau)
     ]
     whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)
@@ -185,19 +188,21 @@ def programmed(
     programs: int,
     count: int,
     nodes: int,
-    seconds: float,
+    budget: Budget,
     stream: torch.Generator,
 ) -> list[Tensor]:
     """Answers of programs that each give up some scenarios that an earlier one satisfied; at most
-    `programs`.
+    `programs`, and none that would begin after the budget.
     """
     rest, answers = torch.arange(len(scenarios.gains), device=scenarios.gains.device), []
     box = (lower.cpu().numpy(), upper.cpu().numpy())
     for _ in range(programs):
+        if budget.out():
+            break
         part = scenarios.some(rest[:count])
         known = int(part.desired(begin[None]).sum())
         solution = solve(
-            part.gains.cpu().numpy(), part.room[:, 0].cpu().numpy(), *box, known, nodes, seconds, 0.01
+            part.gains.cpu().numpy(), part.room[:, 0].cpu().numpy(), *box, known, nodes, budget.left(), 0.01
         )
         if solution.action is not None:
             answer = torch.from_numpy(np.asarray(solution.action)).to(begin)

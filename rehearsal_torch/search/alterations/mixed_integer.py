@@ -10,15 +10,16 @@ A program of some hundred scenarios is what HiGHS solves in about a second. Its 
 the answer, and what `interval_sweep` finds by itself, are swept over all scenarios, and the best by all of
 them is kept. One variable needs no program, as the sweep is exact.
 
-The search of the tree is bounded by nodes, so that a result does not depend on how busy the machine is; the
-limit in seconds is for safety. A tree that is cut off keeps its best alteration; ``program_gap`` says how
-much better the program's optimum could have been.
+The search of the tree is bounded by nodes, so that a result does not depend on how busy the machine is, as
+long as no budget in seconds ends it. A tree that is cut off keeps its best alteration; ``program_gap`` says
+how much better the program's optimum could have been.
 
 Source: Qin et al. (2023), App. C (the program, with one constant for all rows); tight constants are textbook.
 """
 
-import time
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +31,8 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective
 from rehearsal_torch.search.alterations.interval_sweep import best_of, line_sweeps, swept
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 # Widths of a box within which a program is solved in the actions' own units.
 ORDINARY_BOX = (1e-2, 1e4)
@@ -57,12 +59,12 @@ class MixedInteger(ManySearch[CountAlternatives]):
     Args:
         scenarios: How many of them the program holds.
         nodes: At most how many nodes of a tree are looked at.
-        seconds: At most how long a program runs.
         gap: Relative gap at which it stops.
         starts: From how many points the sweeps begin.
         rounds: At most how often all lines are swept.
         glance: How many scenarios are swept from all starts.
         together: How many situations at once.
+        budget_s: See `Search`; a program has what is left of it, and a step is a sweep along one line.
 
     Raises:
         ValueError: if a number is out of range.
@@ -72,46 +74,52 @@ class MixedInteger(ManySearch[CountAlternatives]):
         self,
         scenarios: int = 100,
         nodes: int = 500,
-        seconds: float = 10.0,
         gap: float = 0.01,
         starts: int = 8,
         rounds: int = 10,
         glance: int = 500,
         together: int = 32,
+        budget_s: float | None = None,
     ) -> None:
-        if min(scenarios, nodes, starts, rounds, glance, together) < 1 or seconds <= 0 or gap < 0:
+        if min(scenarios, nodes, starts, rounds, glance, together) < 1 or gap < 0:
             given = (
-                f"scenarios={scenarios}, nodes={nodes}, seconds={seconds}, gap={gap}, starts={starts}, "
+                f"scenarios={scenarios}, nodes={nodes}, gap={gap}, starts={starts}, "
                 f"rounds={rounds}, glance={glance}"
             )
             raise ValueError(f"expected positive numbers; got {given}, together={together}")
-        self.scenarios, self.nodes, self.seconds, self.gap = scenarios, nodes, seconds, gap
+        self.scenarios, self.nodes, self.gap = scenarios, nodes, gap
         self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
+        self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
     def many(self, objective: CountAlternatives) -> list[Decision]:
         """The best set and action for each situation."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         sets = objective.counts()
-        actions, told = zip(*(self.best(one) for one in sets), strict=True)
-        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=True)])
+        actions, told = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
+        values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()
         facts = [told[which][index] for index, which in enumerate(winner)]
-        return chosen(objective, list(actions), ranked(values), "mixed_integer", began, facts, self.declines)
+        return chosen(objective, list(actions), ranked(values), "mixed_integer", budget, facts, self.declines)
 
-    def best(self, objective: CountObjective) -> tuple[Tensor, list[dict]]:
+    def best(
+        self, objective: CountObjective, budget: Budget = UNLIMITED
+    ) -> tuple[Tensor, list[dict[str, Any]]]:
         """The best actions of one set, (B, k), and for each how far its program was from a proof."""
         if len(objective.names) == 1:
             return swept(objective, 1, 1, self.glance), [{} for _ in objective.situations]
         some = objective.seek.first(self.scenarios)
-        alone = swept(objective, self.begin, self.rounds, self.glance)
+        alone = swept(objective, self.begin, self.rounds, self.glance, budget)
         origin = objective.origin
         alone = alone - origin
         known = some.desired(alone).sum(0).tolist()
-        answers, facts = alone.clone(), []
+        answers, facts = alone.clone(), list[dict[str, Any]]()
         box = (objective.lower - origin, objective.upper - origin)
         gains, lower, upper = some.gains.cpu().numpy(), box[0].cpu().numpy(), box[1].cpu().numpy()
         for index in range(len(alone)):
+            if budget.out():
+                facts.append({})
+                continue
             found = solve(
                 gains,
                 some.room[:, index].cpu().numpy(),
@@ -119,7 +127,7 @@ class MixedInteger(ManySearch[CountAlternatives]):
                 upper[index],
                 int(known[index]),
                 self.nodes,
-                self.seconds,
+                budget.left(),
                 self.gap,
             )
             if found.action is not None:
@@ -128,7 +136,7 @@ class MixedInteger(ManySearch[CountAlternatives]):
             facts.append({"program_gap": round(max(gap, 0.0), 4)})
         starts = torch.stack([alone, torch.minimum(torch.maximum(answers, box[0]), box[1])])
         return objective.project(
-            origin + best_of(*line_sweeps(objective.seek, *box, starts, self.rounds))
+            origin + best_of(*line_sweeps(objective.seek, *box, starts, self.rounds, budget))
         ), facts
 
 
@@ -139,7 +147,7 @@ def solve(
     upper: np.ndarray,
     known: int = 0,
     nodes: int = 500,
-    seconds: float = 10.0,
+    seconds: float = math.inf,
     gap: float = 0.0,
 ) -> Solution:
     """Solves one program.
@@ -151,7 +159,7 @@ def solve(
         upper: (k,).
         known: A count that some alteration is known to reach.
         nodes: At most how many nodes.
-        seconds: At most how long.
+        seconds: At most how long; infinite for no limit.
         gap: Relative gap at which to stop.
     """
     # HiGHS has tolerances in units of its variables: a box that is not of the order of one is brought there
@@ -196,12 +204,13 @@ def solve(
     bounds = Bounds(
         np.concatenate([lower, np.zeros(len(open_ones))]), np.concatenate([upper, np.ones(len(open_ones))])
     )
+    timed = {"time_limit": seconds} if seconds < math.inf else {}
     found = milp(
         cost,
         integrality=(cost < 0).astype(int),
         bounds=bounds,
         constraints=constraints,
-        options={"node_limit": nodes, "time_limit": seconds, "mip_rel_gap": gap},
+        options={"node_limit": nodes, "mip_rel_gap": gap} | timed,
     )
     # The bound: of the tree where it gives one, else of counting.
     bound = free + (

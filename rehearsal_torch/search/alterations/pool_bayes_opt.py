@@ -24,6 +24,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from rehearsal_torch.search.budget import UNLIMITED, Budget
+
 Acquisition = Literal["log_ei", "ucb", "every"]
 ACQUISITIONS: tuple[Acquisition, ...] = ("log_ei", "ucb", "every")
 NOISE = 1e-6
@@ -51,6 +53,7 @@ def explored(
     iterations: int,
     acquisition: Acquisition,
     kappa: float = 2.576,
+    budget: Budget = UNLIMITED,
 ) -> Evaluated:
     """Looks for the best point of each of b pools, each with at least one valid point.
 
@@ -62,6 +65,7 @@ def explored(
         iterations: How many more, one after the other.
         acquisition: By what they are chosen; `every` evaluates all valid points at once.
         kappa: The bound's width.
+        budget: No more is evaluated after it.
     """
     most = pools.shape[1]
     everything = acquisition == "every" or probes + iterations >= most
@@ -74,6 +78,8 @@ def explored(
         unit = (pools - low) / torch.where(high > low, high - low, torch.ones_like(high))
         state: dict[str, Tensor] | None = None
         for _ in range(iterations):
+            if budget.out():
+                break
             worth, state = _worth(unit, asked, values, acquisition, kappa, state)
             worth = worth.masked_fill(~valid, -torch.inf).scatter(1, asked, -torch.inf)
             following = torch.where(worth.isfinite().any(1), worth.argmax(1), asked[:, 0]).unsqueeze(1)

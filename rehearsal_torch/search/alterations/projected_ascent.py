@@ -15,7 +15,6 @@ Fixed steps, as in the paper, are an option: z <- P(z + rate g).
 Source: Du et al. (2026), Alg. 1 (fixed steps); Riedmiller and Braun (1993) for steps that adapt.
 """
 
-import time
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +23,8 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 LONGER, SHORTER = 1.6, 0.4
 LEAST = 1e-4
@@ -44,6 +44,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
         single: Climbs in single precision; values are computed again in double precision at the end.
         together: How many situations at once.
         declines: See `Search`; False for the paper's own behaviour.
+        budget_s: See `Search`; a step is one of the ascent.
 
     Raises:
         ValueError: if a number is not positive.
@@ -58,6 +59,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
         single: bool = True,
         together: int = 32,
         declines: bool = True,
+        budget_s: float | None = None,
     ) -> None:
         if min(starts, steps, fewest, together) < 1 or (rate is not None and rate <= 0):
             raise ValueError(
@@ -72,15 +74,15 @@ class ProjectedAscent(ManySearch[Alternatives]):
             single,
             together,
         )
-        self.declines = declines
+        self.declines, self.budget_s = declines, checked_budget(budget_s)
 
     @torch.no_grad()
     def many(self, objective: Alternatives) -> list[Decision]:
         """See `ManySearch.many`. Trace: ``starts``, ``steps`` used."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         found, values, used = [], [], 0
-        for one in objective.objectives():
-            actions, steps = self.ascend(one)
+        for one in in_time(objective.objectives(), budget):
+            actions, steps = self.ascend(one, budget)
             judged, acceptable = ranked(one.judged(actions)), one.acceptable(actions)
             if not bool(acceptable.any(0).all()):
                 actions, judged, acceptable = self._with_starts(one, actions, judged, acceptable)
@@ -92,7 +94,7 @@ class ProjectedAscent(ManySearch[Alternatives]):
             values.append(judged[best, which])
             used = max(used, steps)
         facts = [{"starts": self.starts, "steps": used} for _ in objective.situations]
-        return chosen(objective, found, torch.stack(values), "projected_ascent", began, facts, self.declines)
+        return chosen(objective, found, torch.stack(values), "projected_ascent", budget, facts, self.declines)
 
     def _with_starts(
         self, objective: AlterationObjective, ends: Tensor, judged: Tensor, acceptable: Tensor
@@ -105,15 +107,17 @@ class ProjectedAscent(ManySearch[Alternatives]):
         worth = ranked(objective.judged(starts)).where(of_use, -torch.inf)
         return torch.cat((ends, starts)), torch.cat((judged, worth)), torch.cat((acceptable, of_use))
 
-    def ascend(self, objective: AlterationObjective) -> tuple[Tensor, int]:
+    def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
         """Where the starts end that were not given up, (n, B, k) in the actions' units, and how many steps
-        were made.
+        were made. A budget ends it after a step.
         """
         inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
         points = inside.points(objective.starts(self.starts))
         value, slope = objective.value_and_slope_in_frame(points)
         if self.rate is not None:
-            for _ in range(self.steps):
+            for step in range(self.steps):
+                if budget.out():
+                    return inside.units(points), step
                 moved = inside.clipped(points + self.rate * slope)
                 value, steeper = objective.value_and_slope_in_frame(moved)
                 if bool(value.isfinite().all()):
@@ -128,6 +132,8 @@ class ProjectedAscent(ManySearch[Alternatives]):
             return inside.units(points), self.steps
         value, length = ranked(value), torch.full_like(value, 0.1)
         for step in range(self.steps):
+            if budget.out():
+                return inside.units(points), step
             towards = slope / slope.norm(dim=-1, keepdim=True).clamp_min(1e-12)
             moved = inside.clipped(points + length.unsqueeze(-1) * towards)
             other, steeper = objective.value_and_slope_in_frame(moved)

@@ -25,8 +25,6 @@ moving all the way. An open side pulls the mean as far as it goes.
 Source: Qin et al. (2025b), Alg. 2 (which fills one coordinate after the other; the optimum is the same).
 """
 
-import time
-
 import torch
 from torch import Tensor
 
@@ -34,7 +32,8 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
 from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleLaw
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
@@ -73,6 +72,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         predictive: Compares sets by the predictive probability of their best action; false compares the
             plug-in values, as the paper does.
         declines: See `Search`; False for the paper's own behaviour.
+        budget_s: See `Search`; a step is a Newton step.
 
     Raises:
         ValueError: if a number is out of its range.
@@ -87,6 +87,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         together: int = 1000,
         predictive: bool = True,
         declines: bool = True,
+        budget_s: float | None = None,
     ) -> None:
         if steps < 1 or not tolerance > 0 or not 0 < shrink < 1 or not 0 < decrease < 0.5:
             raise ValueError(
@@ -100,23 +101,23 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
             decrease,
             together,
         )
-        self.predictive, self.declines = predictive, declines
+        self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
 
     @torch.no_grad()
     def many(self, objective: GaussianSuccess) -> list[Decision]:
         """The best set and action for each situation."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         sets = objective.successes()
-        actions = [self.best(one) for one in sets]
-        values = torch.stack([self.worth(one, each) for one, each in zip(sets, actions, strict=True)])
-        return chosen(objective, actions, ranked(values), "projection_newton", began, declines=self.declines)
+        actions = [self.best(one, budget) for one in in_time(sets, budget)]
+        values = torch.stack([self.worth(one, each) for one, each in zip(sets, actions, strict=False)])
+        return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
 
     def worth(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
         """What the best actions (B, k) of a set are compared by, (B,)."""
         return objective.worth(actions) if self.predictive else objective(actions)
 
     @torch.no_grad()
-    def best(self, objective: SuccessObjective) -> Tensor:
+    def best(self, objective: SuccessObjective, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set, (B, k)."""
         law = objective.law
         if isinstance(law, RectangleLaw) and len(law.directions) == 1:
@@ -124,16 +125,18 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
             return centred(
                 base, effect, objective.lower, objective.upper, _middle(law.lower[0], law.upper[0])
             )
-        return self.climb(objective, objective.starts(1)[0])
+        return self.climb(objective, objective.starts(1)[0], budget)
 
     @torch.no_grad()
-    def climb(self, objective: SuccessObjective, start: Tensor) -> Tensor:
-        """Newton steps from (B, k) to the optimum of one set, (B, k)."""
+    def climb(self, objective: SuccessObjective, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
+        """Newton steps from (B, k) to the optimum of one set, (B, k), or as far as there is time."""
         answer, left = start.clone(), torch.arange(len(start), device=start.device)
         width = objective.upper - objective.lower
         unit = torch.where(width > 0, width, torch.ones_like(width))
         z, lower, upper = start, objective.lower, objective.upper
-        for _ in range(self.steps):
+        for step_count in range(self.steps):
+            if step_count and budget.out():
+                break
             found = objective.expansion(z, left)
             # In shares of each variable's range, so that one tolerance and one ridge serve all.
             slope, curvature = found.slope * unit, -found.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2)

@@ -18,6 +18,7 @@ from torch import Tensor
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget, joint_candidates
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,11 @@ class Programs:
         count: How many mixed-integer programs.
         scenarios: How many scenarios each holds.
         nodes: At most how many nodes of a tree are looked at.
-        seconds: At most how long a program runs.
     """
 
     count: int
     scenarios: int
     nodes: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ class Qualifying:
     budget: AlterationBudget | None
     programs: Programs
 
-    def points(self, one: SuccessProbability, index: int) -> Points:
-        """Those of one set in one situation."""
+    def points(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
+        """Those of one set in one situation, as far as there is time to look for them."""
         if len(one.names) == 1:
             covers = self._covers(one, index)
             pieces = meet(*(cover.at_least(self._least(count)) for cover, count in covers)).to(one.lower)
@@ -79,8 +78,8 @@ class Qualifying:
                 self._deepest(one, index, covers[0][0]),
             )
         how = self.programs
-        found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, how.seconds)
-        return self._first(one, index, self._affordable(one, found), self.best(one, index).points)
+        found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, budget=budget)
+        return self._first(one, index, self._affordable(one, found), self.best(one, index, budget).points)
 
     def pieces(self, one: SuccessProbability, index: int) -> Tensor:
         """The values of a set of one variable that qualify in one situation: disjoint closed intervals (p,
@@ -90,7 +89,7 @@ class Qualifying:
             *(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))
         ).to(one.lower)
 
-    def best(self, one: SuccessProbability, index: int) -> Points:
+    def best(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
         """The most probable point that sweeps find in one set, affordable, in one situation, (1, k); (0, k)
         where there is none.
         """
@@ -98,7 +97,7 @@ class Qualifying:
             found = self._deepest(one, index, self._covers(one, index)[0][0])
             found = found if len(found) else self.anywhere(one, index)[:1]
         else:
-            whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500)[[index]])]
+            whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500, budget)[[index]])]
             found = torch.cat(whole)
             found = (
                 found[one.share_of(index, found, validating=False).argsort(descending=True)[:1]]

@@ -15,7 +15,6 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E
 """
 
 import heapq
-import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -27,6 +26,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.baselines import climb, nothing_open
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
@@ -51,12 +51,13 @@ class AStar(Search[CounterfactualReturn]):
         incumbent: Start from the greedy sequence, instead of from the observed one (as published).
         constants: Gives sharper constants K_t (T - 1,) for an episode, valid wherever its search and anchors
             come, or None.
-        time_limit_s: Seconds after which the best sequence so far is returned with its gap; None for no
-            limit.
+        budget_s: Seconds after which the best sequence so far is returned with its gap; None for no limit.
+            A step is a round of the greedy climb, the choice of anchors, their bounds at one time, or the
+            expansion of a batch.
         node_limit: The same for nodes expanded.
 
     Raises:
-        ValueError: if the batch is below 1.
+        ValueError: if the batch is below 1, or the budget is not positive.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class AStar(Search[CounterfactualReturn]):
         batch: int = 256,
         incumbent: bool = True,
         constants: Callable[[CounterfactualReturn], Tensor | None] | None = None,
-        time_limit_s: float | None = None,
+        budget_s: float | None = None,
         node_limit: int | None = None,
     ) -> None:
         if batch < 1:
@@ -81,16 +82,16 @@ class AStar(Search[CounterfactualReturn]):
             batch,
             incumbent,
         )
-        self.constants, self.time_limit_s, self.node_limit = constants, time_limit_s, node_limit
+        self.constants, self.budget_s, self.node_limit = constants, checked_budget(budget_s), node_limit
 
     @classmethod
     def published(
-        cls, anchors: Anchors | None = None, time_limit_s: float | None = None, node_limit: int | None = None
+        cls, anchors: Anchors | None = None, budget_s: float | None = None, node_limit: int | None = None
     ) -> "AStar":
         """The algorithm as in the paper: pooled anchors, Eq. 11 for each child, one node at a time, no
         shortcuts.
         """
-        return cls(anchors, True, False, True, 1, False, None, time_limit_s, node_limit)
+        return cls(anchors, True, False, True, 1, False, None, budget_s, node_limit)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """The optimal sequence, or the best so far with its gap.
@@ -114,22 +115,21 @@ class AStar(Search[CounterfactualReturn]):
             raise ValueError(
                 f"expected a sequence with at most {objective.changes} changes; got one with {made}"
             )
-        began, effort = clock.perf_counter(), Effort()
-        deadline = None if self.time_limit_s is None else began + self.time_limit_s
+        budget, effort = Budget(self.budget_s), Effort()
         lipschitz = value_constants(objective, None if self.constants is None else self.constants(objective))
         if nothing_open(objective):
             return sequence_decision(
                 objective,
                 objective.observed,
                 effort,
-                clock.perf_counter() - began,
+                budget,
                 search="astar",
                 gap=0.0,
                 anchors=0,
                 distances=0,
             )
         process = CounterfactualProcess(objective, effort)
-        start = climb(process) if self.incumbent else objective.observed
+        start = climb(process, budget) if self.incumbent else objective.observed
         if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
             start = known
         effort.expanded = effort.generated = 0
@@ -141,16 +141,16 @@ class AStar(Search[CounterfactualReturn]):
                 torch.cat([process.course.states[time : time + 1], states])
                 for time, states in enumerate(chosen)
             ]
-        bound = LipschitzBound(process, chosen, lipschitz, self.exact, deadline)
+        bound = LipschitzBound(process, chosen, lipschitz, self.exact, budget)
         frontier = _Frontier(bound, start, self.lookahead)
-        stopped = self._run(frontier, effort, deadline)
+        stopped = self._run(frontier, effort, budget)
         gap = 0.0 if not stopped else frontier.top() - frontier.value
         size = len(chosen[0]) if self.pooled else sum(len(states) for states in chosen)
         return sequence_decision(
             objective,
             frontier.sequence,
             effort,
-            clock.perf_counter() - began,
+            budget,
             search="astar",
             gap=gap,
             reason=stopped,
@@ -159,13 +159,13 @@ class AStar(Search[CounterfactualReturn]):
             root_bound=frontier.root,
         )
 
-    def _run(self, frontier: "_Frontier", effort: Effort, deadline: float | None) -> str:
+    def _run(self, frontier: "_Frontier", effort: Effort, budget: Budget) -> str:
         """Expands until nothing open can be better; otherwise says which limit ended it."""
         while frontier.top() > frontier.value + frontier.tolerance:
             if self.node_limit is not None and effort.expanded >= self.node_limit:
                 return f"stopped after node_limit={self.node_limit} expanded nodes"
-            if deadline is not None and clock.perf_counter() > deadline:
-                return f"stopped after time_limit_s={self.time_limit_s}"
+            if budget.out():
+                return budget.reason()
             frontier.expand(
                 self.batch if self.node_limit is None else min(self.batch, self.node_limit - effort.expanded)
             )

@@ -34,7 +34,6 @@ steps would often spend several changes on one step, and is weaker still.)
 Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
-import time as clock
 from typing import final
 
 import torch
@@ -44,6 +43,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import UNDEFINED, ranked
 from rehearsal_torch.data.table import stream
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 
@@ -85,21 +85,37 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
 
 @final
 class GreedyChanges(Search[CounterfactualReturn]):
-    """Adds the best single change until none helps or k are made."""
+    """Adds the best single change until none helps or k are made.
+
+    Args:
+        budget_s: See `Search`; a step is a round, which makes one change.
+
+    Raises:
+        ValueError: if the budget is not positive.
+    """
+
+    def __init__(self, budget_s: float | None = None) -> None:
+        self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """A local optimum; its gap is unknown unless nothing may be changed."""
-        began, effort = clock.perf_counter(), Effort()
-        sequence = climb(CounterfactualProcess(objective, effort))
+        budget, effort = Budget(self.budget_s), Effort()
+        sequence = climb(CounterfactualProcess(objective, effort), budget)
         gap = 0.0 if nothing_open(objective) else None
         return sequence_decision(
-            objective, sequence, effort, clock.perf_counter() - began, search="greedy_changes", gap=gap
+            objective,
+            sequence,
+            effort,
+            budget,
+            search="greedy_changes",
+            gap=gap,
+            reason=budget.reason() if budget.ran_out else "",
         )
 
 
-def climb(process: CounterfactualProcess) -> Tensor:
+def climb(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
     """The greedy sequence, (H,) long; each round expands the current sequence and generates its
-    neighbours.
+    neighbours. A budget ends it after a round.
     """
     objective = process.objective
     observed = objective.observed
@@ -121,6 +137,8 @@ def climb(process: CounterfactualProcess) -> Tensor:
         value = float(values.flatten()[best])
         sequence = sequence.clone()
         sequence[best // len(actions)] = best % len(actions)
+        if budget.out():
+            return sequence
 
 
 def nothing_open(objective: CounterfactualReturn) -> bool:
@@ -132,11 +150,20 @@ def nothing_open(objective: CounterfactualReturn) -> bool:
 class TopK(Search[CounterfactualReturn]):
     """Makes the k best single changes at k different time steps; keeps the observed actions where the sum of
     them is worse.
+
+    Args:
+        budget_s: See `Search`; there is one step, which is not ended.
+
+    Raises:
+        ValueError: if the budget is not positive.
     """
+
+    def __init__(self, budget_s: float | None = None) -> None:
+        self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """The changed sequence; its gap is unknown unless nothing may be changed."""
-        began, effort = clock.perf_counter(), Effort()
+        budget, effort = Budget(self.budget_s), Effort()
         sequence, gap = objective.observed, 0.0 if nothing_open(objective) else None
         if gap is None:
             values = single_changes(CounterfactualProcess(objective, effort), sequence)
@@ -149,9 +176,7 @@ class TopK(Search[CounterfactualReturn]):
             together = sequence.clone()
             together[times] = action[times]
             sequence = together if float(objective(together)) > least else sequence
-        return sequence_decision(
-            objective, sequence, effort, clock.perf_counter() - began, search="top_k", gap=gap
-        )
+        return sequence_decision(objective, sequence, effort, budget, search="top_k", gap=gap)
 
 
 @final
@@ -161,28 +186,29 @@ class RandomChanges(Search[CounterfactualReturn]):
     Args:
         count: How many sequences are drawn.
         seed: With the episode's identity, fixes the draws.
+        budget_s: See `Search`; all draws are judged in one step, which is not ended.
 
     Raises:
-        ValueError: if count is below 1.
+        ValueError: if count is below 1, or the budget is not positive.
     """
 
     declines = False  # what picking at random comes to, losses included
 
-    def __init__(self, count: int = 1, seed: int = 0) -> None:
+    def __init__(self, count: int = 1, seed: int = 0, budget_s: float | None = None) -> None:
         if count < 1:
             raise ValueError(f"expected at least 1 sequence; got count={count}")
-        self.count, self.seed = count, seed
+        self.count, self.seed, self.budget_s = count, seed, checked_budget(budget_s)
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """The best draw; its gap is unknown unless nothing may be changed."""
-        began, effort, observed = clock.perf_counter(), Effort(), objective.observed
+        budget, effort, observed = Budget(self.budget_s), Effort(), objective.observed
         if nothing_open(objective):
             return sequence_decision(
                 objective,
                 observed,
                 effort,
-                clock.perf_counter() - began,
+                budget,
                 search="random_changes",
                 gap=0.0,
                 draws=self.count,
@@ -201,12 +227,11 @@ class RandomChanges(Search[CounterfactualReturn]):
                 observed,
                 f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done",
             )
-        spent = clock.perf_counter() - began
         return sequence_decision(
             objective,
             drawn,
             effort,
-            spent,
+            budget,
             search="random_changes",
             gap=None,
             reason=reason,

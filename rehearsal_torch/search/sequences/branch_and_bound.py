@@ -29,7 +29,6 @@ by more than 1e-9 times max(1, |observed return|). An optimum is proven up to th
 Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
-import time as clock
 from copy import copy
 from dataclasses import asdict, replace
 from typing import final
@@ -39,12 +38,12 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.mechanisms.trajectory import CurvedCourse
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.budget import Budget, checked_budget, ended
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
-from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.search.sequences.lipschitz_bound import UnboundedError
 
 
@@ -58,8 +57,8 @@ class BranchAndBound(Search[CounterfactualReturn]):
         pool: Most open nodes kept; those of least bound are given up first, and the gap then covers them.
         looseness: The largest bound at the root, in multiples of the largest gain of a set or loss of a
             single change seen, that is still searched.
-        time_limit_s: Seconds after which the best sequence so far is returned with its gap, None for no
-            limit; looked at between nodes, so that the root is always done.
+        budget_s: Seconds after which the best sequence so far is returned with its gap; None for no limit. A
+            step is a node, so that the root is always done, or a step of the fallback.
         node_limit: The same for nodes expanded.
         fallback: What searches where the model says nothing; None for A* as it comes, under the same limits.
 
@@ -73,7 +72,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         events: int = 4_000,
         pool: int = 100_000,
         looseness: float = 100.0,
-        time_limit_s: float | None = None,
+        budget_s: float | None = None,
         node_limit: int | None = None,
         fallback: Search[CounterfactualReturn] | None = None,
     ) -> None:
@@ -82,37 +81,34 @@ class BranchAndBound(Search[CounterfactualReturn]):
                 f"expected leaves, events, pool and looseness of at least 1; got {leaves}, {events}, {pool}, "
                 f"{looseness}"
             )
-        self.leaves, self.events, self.pool, self.looseness, self.time_limit_s, self.node_limit = (
+        self.leaves, self.events, self.pool, self.looseness, self.budget_s, self.node_limit = (
             leaves,
             events,
             pool,
             looseness,
-            time_limit_s,
+            checked_budget(budget_s),
             node_limit,
         )
-        self.fallback = (
-            AStar(time_limit_s=time_limit_s, node_limit=node_limit) if fallback is None else fallback
-        )
+        self.fallback = AStar(budget_s=budget_s, node_limit=node_limit) if fallback is None else fallback
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """The optimal sequence, or the best found with its gap."""
-        began, effort = clock.perf_counter(), Effort()
-        deadline = None if self.time_limit_s is None else began + self.time_limit_s
+        budget, effort = Budget(self.budget_s), Effort()
         refused = self._refusal(objective)
         if refused:
-            return self._fall_back(objective, refused, began, effort)
+            return self._fall_back(objective, refused, budget, effort)
         tree = EventTree(
-            objective, effort, Limits(self.leaves, self.pool, self.looseness, deadline, self.node_limit)
+            objective, effort, Limits(self.leaves, self.pool, self.looseness, budget, self.node_limit)
         )
         stopped = tree.run()
         if tree.loose:
-            return self._fall_back(objective, tree.loose, began, effort, tree)
+            return self._fall_back(objective, tree.loose, budget, effort, tree)
         return sequence_decision(
             objective,
             tree.sequence,
             effort,
-            clock.perf_counter() - began,
+            budget,
             search="branch_and_bound",
             gap=tree.gap(),
             reason=stopped,
@@ -139,7 +135,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         self,
         objective: CounterfactualReturn,
         why: str,
-        began: float,
+        budget: Budget,
         effort: Effort,
         tree: EventTree | None = None,
     ) -> Decision:
@@ -147,13 +143,14 @@ class BranchAndBound(Search[CounterfactualReturn]):
         better.
         """
         known = objective.observed if tree is None else tree.sequence
-        search = self._limited(clock.perf_counter() - began, effort.expanded)
+        search = self._limited(budget, effort.expanded)
         try:
             decision = search.improve(objective, known) if isinstance(search, AStar) else search(objective)
         except UnboundedError as error:
-            decision = GreedyChanges()(objective)
+            decision = self._in_time(GreedyChanges(), budget)(objective)
             why = f"{why}; {error}"
         used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
+        stopped = str(decision.trace.get("stopped", "")).partition(";")[0]
         # Both searches' work counts.
         done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
         kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
@@ -162,7 +159,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
             bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
             if tree.observed + tree.best > decision.value + tree.tolerance:
                 decision = sequence_decision(
-                    objective, known, Effort(), 0.0, search=used, gap=None, reason=decision.reason
+                    objective, known, Effort(), budget, search=used, gap=None, reason=decision.reason
                 )
             gap = (
                 None
@@ -182,18 +179,12 @@ class BranchAndBound(Search[CounterfactualReturn]):
             f"; {decision.reason}" if decision.reason else ""
         )
         trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
-        return replace(decision, trace=trace, reason=reason, seconds=clock.perf_counter() - began)
+        trace |= ended(stopped, gap) if stopped else {}
+        return replace(decision, trace=trace, reason=reason, seconds=budget.spent())
 
-    def _limited(self, spent: float, expanded: int) -> Search[CounterfactualReturn]:
-        """The fallback with what is left of the limits; a search of another kind as it is."""
-        if not isinstance(self.fallback, AStar | Exhaustive) or (
-            self.time_limit_s is None and self.node_limit is None
-        ):
-            return self.fallback
-        limited = copy(self.fallback)
-        if self.time_limit_s is not None:
-            own = torch.inf if limited.time_limit_s is None else limited.time_limit_s
-            limited.time_limit_s = max(0.0, min(own, self.time_limit_s - spent))
+    def _limited(self, budget: Budget, expanded: int) -> Search[CounterfactualReturn]:
+        """The fallback with what is left of the limits."""
+        limited = self._in_time(self.fallback, budget)
         if self.node_limit is not None and isinstance(limited, AStar):
             limited.node_limit = max(
                 0,
@@ -202,4 +193,12 @@ class BranchAndBound(Search[CounterfactualReturn]):
                     self.node_limit if limited.node_limit is None else limited.node_limit,
                 ),
             )
+        return limited
+
+    @staticmethod
+    def _in_time(search: Search[CounterfactualReturn], budget: Budget) -> Search[CounterfactualReturn]:
+        """A copy of a search with what is left of the time, or less where it has a budget of its own."""
+        limited = copy(search)
+        if budget.limit_s is not None:
+            limited.budget_s = min(budget.left(), torch.inf if limited.budget_s is None else limited.budget_s)
         return limited

@@ -4,7 +4,6 @@ Source: ours.
 """
 
 import heapq
-import time as clock
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.mechanisms.trajectory import CurvedCourse
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.event_sets import EventSets, SetModel
@@ -34,7 +34,7 @@ class Limits:
     leaves: int
     pool: int
     looseness: float
-    deadline: float | None
+    budget: Budget
     nodes: int | None
 
 
@@ -99,12 +99,8 @@ class EventTree:
         while self._heap and -self._heap[0].rank > self.best + self.tolerance:
             if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
                 return f"stopped after node_limit={self.limits.nodes} expanded nodes"
-            if (
-                self.limits.deadline is not None
-                and clock.perf_counter() > self.limits.deadline
-                and self.recentred
-            ):
-                return "stopped after time_limit_s"
+            if self.recentred and self.limits.budget.out():
+                return self.limits.budget.reason()
             self._expand(heapq.heappop(self._heap))
             if self.loose:
                 return ""

@@ -28,6 +28,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.spaces.box import Alteration
 
 
@@ -50,7 +51,7 @@ def sequence_decision(
     objective: CounterfactualReturn,
     actions: Tensor,
     effort: Effort,
-    seconds: float,
+    budget: Budget,
     *,
     search: str,
     gap: float | None,
@@ -64,7 +65,7 @@ def sequence_decision(
         objective: What was searched; its `forward` gives the value that is reported.
         actions: The best sequence found, (H,) long.
         effort: What the search has spent.
-        seconds: Wall-clock time of the search.
+        budget: The call's.
         search: The search's name.
         gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None
             where nothing is known.
@@ -109,8 +110,8 @@ def sequence_decision(
         else {},
         warnings=warnings,
         reason=reason or quiet,
-        trace={**found, **trace},
-        seconds=seconds,
+        trace={**found, **trace, **budget.facts(gap)},
+        seconds=budget.spent(),
     )
 
 

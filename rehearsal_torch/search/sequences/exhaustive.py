@@ -11,7 +11,6 @@ is one rollout.
 Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4; the blocks are ours.
 """
 
-import time as clock
 from typing import final
 
 import torch
@@ -20,6 +19,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 
@@ -36,12 +36,12 @@ class Exhaustive(Search[CounterfactualReturn]):
             again in float64, and the optimum is proven up to ten times the rounding seen on them. A course
             without a float32 form is searched in its own precision.
         node_limit: Largest tree that is searched at all.
-        time_limit_s: Seconds after which the best sequence so far is returned, without proof; None for no
-            limit.
+        budget_s: Seconds after which the best sequence so far is returned, without proof; None for no limit.
+            A step is the expansion of a block.
         finalists: How many candidates are judged again.
 
     Raises:
-        ValueError: if the precision has another name, or a size is below 1.
+        ValueError: if the precision has another name, a size is below 1, or the budget is not positive.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Exhaustive(Search[CounterfactualReturn]):
         chunk: int = 2048,
         precision: str = "float64",
         node_limit: int = 100_000_000,
-        time_limit_s: float | None = None,
+        budget_s: float | None = None,
         finalists: int = 64,
     ) -> None:
         if precision not in PRECISIONS:
@@ -59,11 +59,11 @@ class Exhaustive(Search[CounterfactualReturn]):
                 f"expected chunk, node_limit and finalists of at least 1; got {chunk}, {node_limit}, "
                 f"{finalists}"
             )
-        self.chunk, self.precision, self.node_limit, self.time_limit_s, self.finalists = (
+        self.chunk, self.precision, self.node_limit, self.budget_s, self.finalists = (
             chunk,
             precision,
             node_limit,
-            time_limit_s,
+            checked_budget(budget_s),
             finalists,
         )
 
@@ -74,7 +74,7 @@ class Exhaustive(Search[CounterfactualReturn]):
         Raises:
             ValueError: if the tree has more than `node_limit` nodes.
         """
-        began = clock.perf_counter()
+        budget = Budget(self.budget_s)
         layers = tree_size(objective)
         nodes = sum(layers)
         if nodes > self.node_limit:
@@ -87,7 +87,7 @@ class Exhaustive(Search[CounterfactualReturn]):
         effort = Effort()
         process = CounterfactualProcess(objective, effort, PRECISIONS[self.precision])
         best = _Finalists(self.finalists, objective.observed)
-        finished = self._enumerate(process, best, began)
+        finished = self._enumerate(process, best, budget)
         value, sequence, gap, rounding = best.judged(objective, process.baseline * process.horizon)
         if not value > objective.outcome() + objective.rounding(
             1e-12, 1 + abs(value)
@@ -95,17 +95,12 @@ class Exhaustive(Search[CounterfactualReturn]):
             sequence = objective.observed
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
-        reason = (
-            ""
-            if finished
-            else f"stopped after time_limit_s={self.time_limit_s}; the sequences left out may be better"
-        )
-        spent = clock.perf_counter() - began
+        reason = "" if finished else f"{budget.reason()}; the sequences left out may be better"
         return sequence_decision(
             objective,
             sequence,
             effort,
-            spent,
+            budget,
             search="exhaustive",
             gap=gap if finished else None,
             reason=reason,
@@ -113,15 +108,15 @@ class Exhaustive(Search[CounterfactualReturn]):
             rounding=rounding,
         )
 
-    def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", began: float) -> bool:
-        """Visits every node; false where the time limit ended it."""
+    def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", budget: Budget) -> bool:
+        """Visits every node; false where the budget ended it."""
         start, observed = process.start, best.observed.to(torch.int16).unsqueeze(0)
         best.offer(start.new_full((1, 1), process.objective.outcome()), observed)
         if process.last < 0:
             return True
         blocks = [(0, start, start.new_zeros(1), observed.new_zeros(1), observed)]
         while blocks:
-            if self.time_limit_s is not None and clock.perf_counter() - began > self.time_limit_s:
+            if budget.out():
                 return False
             time, states, totals, spent, sequences = blocks.pop()
             process.effort.expanded += len(states)

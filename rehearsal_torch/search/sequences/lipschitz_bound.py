@@ -36,7 +36,6 @@ A sampled state is known by its time and the actions before it, so that duplicat
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4 and App. F, Eq. 18.
 """
 
-import time as clock
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import final
@@ -46,6 +45,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.table import Table, stream
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -265,8 +265,7 @@ class LipschitzBound:
         lipschitz: L_t, (T,).
         exact: Take the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
             instead of bounds by anchors (the paper's Algorithm 1 uses anchors throughout).
-        deadline: A time of `time.perf_counter` after which only the first anchor of each remaining time step
-            is bounded.
+        budget: Once it is out, only the first anchor of each remaining time step is bounded.
     """
 
     def __init__(
@@ -275,7 +274,7 @@ class LipschitzBound:
         anchors: Sequence[Tensor],
         lipschitz: Tensor,
         exact: bool = True,
-        deadline: float | None = None,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self.process, self.exact, self.lipschitz = process, exact, lipschitz
         scale = float(process.objective.rewards(process.objective.course.states).abs().sum()) + float(
@@ -292,7 +291,7 @@ class LipschitzBound:
         ]
         self.values[-1] = _above(torch.stack(last, -1))
         for time in range(T - 2, -1, -1):
-            if deadline is not None and clock.perf_counter() > deadline:
+            if budget.out():
                 self.anchors[time] = self.anchors[time][:1]
             self.values[time] = _above(self.ahead(self.anchors[time], time, every))
 

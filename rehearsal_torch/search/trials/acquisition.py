@@ -21,7 +21,6 @@ Source: Ren et al. (2025), Eq. 3; Frazier (2018), Sec. 4.2.
 """
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -32,6 +31,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective, round_seed
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.box_ascent import climb
 from rehearsal_torch.spaces.box import Alteration
@@ -55,9 +55,17 @@ class Recommendation:
 
 
 def recommend(
-    objective: CausalObjective, seed: int, raw: int = 256, starts: int = 12, kept: int = 3, steps: int = 60
+    objective: CausalObjective,
+    seed: int,
+    raw: int = 256,
+    starts: int = 12,
+    kept: int = 3,
+    steps: int = 60,
+    budget: Budget = UNLIMITED,
 ) -> Recommendation:
-    """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones."""
+    """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones, as far as
+    there is time.
+    """
     region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
     visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
@@ -74,7 +82,7 @@ def recommend(
             torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
         )
     begin = torch.cat([region.unit(visited), spread[first.topk(min(starts - len(visited), raw)).indices]])
-    found = climb(value, region, begin, steps, kept=kept, rough=rough)
+    found = climb(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
     with torch.no_grad():
         actions = torch.cat([region.units(found.points[:kept]), visited])
         values = objective.expected(actions, objective.other)
@@ -88,14 +96,14 @@ def decided(
     value: float,
     recommended: Recommendation,
     search: str,
-    began: float,
+    budget: Budget,
     facts: Mapping[str, Any],
 ) -> Decision:
     """A decision to try an action (k,).
 
     Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the
-    objective at what is tried), ``believed`` (posterior mean reward of what is tried), ``evaluations``, and
-    `facts`.
+    objective at what is tried), ``believed`` (posterior mean reward of what is tried), ``evaluations``,
+    `facts`, and what is said of a budget that ended the search.
     """
     with torch.no_grad():
         believed = float(objective.expected(action.unsqueeze(0), objective.other))
@@ -106,6 +114,7 @@ def decided(
         "believed": believed,
         "evaluations": recommended.evaluations,
         **facts,
+        **budget.facts(),
     }
     predicted = Estimate(recommended.predicted, REWARD) if math.isfinite(recommended.predicted) else None
     return Decision(
@@ -114,7 +123,7 @@ def decided(
         estimate=predicted,
         recommendation=Alteration(names, recommended.action.detach().to("cpu", torch.float64)),
         trace=trace,
-        seconds=time.perf_counter() - began,
+        seconds=budget.spent(),
     )
 
 
@@ -130,6 +139,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         kept: How many starts go on.
         steps: At most so many further steps.
         seed: With the round's identity, decides the screened points.
+        budget_s: See `Search`; a step is one evaluation of all starts.
 
     Raises:
         ValueError: if a number is out of range.
@@ -144,6 +154,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         kept: int = 4,
         steps: int = 100,
         seed: int = 0,
+        budget_s: float | None = None,
     ) -> None:
         if min(raw, starts, glance, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
             given = (
@@ -160,12 +171,13 @@ class AcquisitionSearch(Search[CausalObjective]):
             steps,
             seed,
         )
+        self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CausalObjective) -> Decision:
         """The best candidate found; its action is what is tried."""
-        began = time.perf_counter()
+        budget = Budget(self.budget_s)
         seed, width = round_seed(self.seed, objective.situation.identity), len(objective.task.actions)
-        recommended = recommend(objective, seed)
+        recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
         spread = region.spread(self.raw, seed + 1)
         known = torch.cat(
@@ -194,6 +206,7 @@ class AcquisitionSearch(Search[CausalObjective]):
             self.kept,
             rough,
             sure=1,
+            budget=budget,
         )
         best, facts = (
             region.units(found.points[0]),
@@ -208,6 +221,6 @@ class AcquisitionSearch(Search[CausalObjective]):
             frame.units(float(found.values[0])),
             recommended,
             "acquisition",
-            began,
+            budget,
             facts,
         )

@@ -14,7 +14,6 @@ Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from scipy.optimize import LinearConstraint, minimize
 from torch import Tensor
 
 from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 Value = Callable[[Tensor], Tensor]
@@ -52,6 +52,7 @@ def climb(
     kept: int = 6,
     rough: Value | None = None,
     sure: int = 0,
+    budget: Budget = UNLIMITED,
 ) -> Climbed:
     """Makes a function large from many starts.
 
@@ -65,6 +66,7 @@ def climb(
         kept: How many go on.
         rough: Nearly the same function at less cost, for the steps before starts are compared.
         sure: The first so many starts go on whatever comes of them.
+        budget: Ends it after an evaluation; the best point that each start has come to is its end.
 
     Raises:
         NoFiniteValueError: if neither a start nor an end has a finite value.
@@ -89,14 +91,27 @@ def climb(
 
     def ascended(points: Tensor, most: int, function: Value = value) -> tuple[Tensor, Tensor]:
         bounds = [(0.0, 1.0)] * points.shape[-1]
-        found, values, _ = fmin_l_bfgs_b_batched(
-            partial(both, function=function),
-            points.cpu().numpy(),
-            bounds,
-            maxiter=most,
-            factr=1e9,
-            pgtol=1e-5,
-        )
+        best = _Best(points.cpu().numpy())
+
+        def watched(flat: np.ndarray, batch_indices: list[int]) -> tuple[np.ndarray, np.ndarray]:
+            values, slopes = both(flat, function)
+            best.note(batch_indices, flat, values)
+            if budget.out():
+                raise _OutOfTimeError
+            return values, slopes
+
+        try:
+            found, values, _ = fmin_l_bfgs_b_batched(
+                watched,
+                points.cpu().numpy(),
+                bounds,
+                maxiter=most,
+                factr=1e9,
+                pgtol=1e-5,
+                pass_batch_indices=True,
+            )
+        except _OutOfTimeError:
+            found, values = best.points, best.losses
         order = np.argsort(values, kind="stable")
         return torch.from_numpy(found[order]).to(points), torch.from_numpy(-values[order]).to(points)
 
@@ -110,7 +125,9 @@ def climb(
             order = values.argsort(descending=True, stable=True)
             points, values = points[order], values[order]
         points = torch.cat([starts[:sure], _apart(points)[:kept]])
-    points, values = _limited(both, region, points, steps) if region.limited else ascended(points, steps)
+    points, values = (
+        _limited(both, region, points, steps, budget) if region.limited else ascended(points, steps)
+    )
     if holes:
         with torch.no_grad():
             values = ranked(value(region.units(points)))
@@ -131,22 +148,60 @@ def _limited(
     region: CandidateRegion,
     starts: Tensor,
     steps: int,
+    budget: Budget,
 ) -> tuple[Tensor, Tensor]:
-    """The ascent of each start within box and limits, best first."""
-
-    def one(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        values, slopes = both(flat[None].clip(0.0, 1.0))
-        return float(values[0]), slopes[0]
+    """The ascent of each start within box and limits, best first; starts that there is no time for stay where
+    they are.
+    """
+    begin = starts.cpu().numpy()
+    best = _Best(begin)
 
     wall = LinearConstraint(region.normals.cpu().numpy(), -np.inf, region.offsets.cpu().numpy())
     bounds = [(0.0, 1.0)] * starts.shape[-1]
     settings = {"maxiter": steps, "ftol": 1e-10}
-    ends = [
-        minimize(one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[wall], options=settings).x
-        for start in starts.cpu().numpy()
-    ]
+    ends = []
+    for place, start in enumerate(begin):
+
+        def one(flat: np.ndarray, place: int = place) -> tuple[float, np.ndarray]:
+            inside = flat[None].clip(0.0, 1.0)
+            values, slopes = both(inside)
+            best.note([place], inside, values)
+            if budget.out():
+                raise _OutOfTimeError
+            return float(values[0]), slopes[0]
+
+        try:
+            found = minimize(
+                one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[wall], options=settings
+            )
+            ends.append(found.x)
+        except _OutOfTimeError:
+            ends += [*best.points[place:]]
+            break
     # Rounding may have carried an end out by a little; and an end that is worse than its start is given up.
     points = torch.cat([region.into(torch.from_numpy(np.stack(ends)).to(starts)), starts])
     values = torch.from_numpy(-both(points.cpu().numpy())[0]).to(starts)
     order = values.argsort(descending=True, stable=True)
     return points[order], values[order]
+
+
+class _OutOfTimeError(Exception):
+    """The budget was spent in the middle of an ascent."""
+
+
+class _Best:
+    """The best point that each of R ascents has looked at.
+
+    Attributes:
+        points: (R, d); at first the starts.
+        losses: (R,), minus the value; infinite where nothing was looked at.
+    """
+
+    def __init__(self, starts: np.ndarray) -> None:
+        self.points, self.losses = starts.copy(), np.full(len(starts), np.inf)
+
+    def note(self, places: list[int], points: np.ndarray, losses: np.ndarray) -> None:
+        """Takes in what some of the ascents have looked at."""
+        at = np.asarray(places)
+        better = losses < self.losses[at]
+        self.points[at[better]], self.losses[at[better]] = points[better], losses[better]

@@ -29,7 +29,6 @@ sigmoid(b) uniform: the pushes begin anywhere between the pessimist and the opti
 Source: Sussex et al. (2023), App. B.2 and released code (width, activation, start of the offset).
 """
 
-import time
 from collections.abc import Sequence
 from typing import final
 
@@ -41,6 +40,7 @@ from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.data.table import stream
 from rehearsal_torch.objectives.expected_reward import round_seed
 from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
@@ -122,6 +122,7 @@ class OptimisticNetworks(Search[Optimism]):
         incumbents: How many restarts begin at visited actions; ``converged`` only.
         stop_rule: ``converged`` or ``released``.
         seed: With the round's identity, decides everything random.
+        budget_s: See `Search`; a step is one of the ascent.
 
     Raises:
         ValueError: if a number is out of range, or the rule is none of the two.
@@ -139,6 +140,7 @@ class OptimisticNetworks(Search[Optimism]):
         incumbents: int = 10,
         stop_rule: str = "converged",
         seed: int = 0,
+        budget_s: float | None = None,
     ) -> None:
         if (
             min(restarts, kept, steps, draws, judged) < 1
@@ -163,12 +165,13 @@ class OptimisticNetworks(Search[Optimism]):
             stop_rule,
             seed,
         )
+        self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: Optimism) -> Decision:
         """The best action, under the pushes that are best for it."""
-        began, identity = time.perf_counter(), objective.situation.identity
+        budget, identity = Budget(self.budget_s), objective.situation.identity
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
-        recommended = recommend(objective, seed)
+        recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
         starts = region.into(
             INSET
@@ -183,30 +186,38 @@ class OptimisticNetworks(Search[Optimism]):
         }
         networks = PushNetworks(widths, self.restarts, draws).to(starts.device)
         if self.stop_rule == "released":
-            free, taken = self._released(objective, region, starts, networks, seed)
+            free, taken = self._released(objective, region, starts, networks, seed, budget)
         else:
             known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])[
                 : max(self.incumbents, 1)
             ]
             starts[: len(known)] = region.unit(known)
-            free, taken = self._converged(objective, region, starts, networks)
+            free, taken = self._converged(objective, region, starts, networks, budget)
         actions = region.units(region.into(torch.sigmoid(free)))
         noise = objective.draw(self.judged, seed + 7)
         values = _judged(objective, actions, networks, noise)
         best = best_of_all(values)
         facts = {"restarts": self.restarts, "steps": taken, "stop_rule": self.stop_rule}
         return decided(
-            objective, actions[best], float(values[best]), recommended, "optimistic_networks", began, facts
+            objective, actions[best], float(values[best]), recommended, "optimistic_networks", budget, facts
         )
 
     def _converged(
-        self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks
+        self,
+        objective: Optimism,
+        region: CandidateRegion,
+        starts: Tensor,
+        networks: PushNetworks,
+        budget: Budget,
     ) -> tuple[Tensor, float]:
         """Adam with thinning: free coordinates (R', k) of the actions, and how many steps were taken."""
-        free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
+        free, taken = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit()), 0
         for most in (self.glance, self.steps - self.glance):
             ascent = torch.optim.Adam([free, *networks.parameters()], lr=self.rate, maximize=True)
             for _ in range(most):
+                if budget.out():
+                    break
+                taken += 1
                 ascent.zero_grad()
                 _value(objective, region, free, networks, objective.noise).sum().backward()
                 ascent.step()
@@ -220,10 +231,16 @@ class OptimisticNetworks(Search[Optimism]):
                     )
                     free = nn.Parameter(free[order].clone())
                 networks.only(order)
-        return free.detach(), float(self.steps)
+        return free.detach(), float(taken)
 
     def _released(
-        self, objective: Optimism, region: CandidateRegion, starts: Tensor, networks: PushNetworks, seed: int
+        self,
+        objective: Optimism,
+        region: CandidateRegion,
+        starts: Tensor,
+        networks: PushNetworks,
+        seed: int,
+        budget: Budget,
     ) -> tuple[Tensor, float]:
         """Gradient ascent that stops at the first rise: free coordinates (R, k), and the mean number of
         steps.
@@ -238,6 +255,8 @@ class OptimisticNetworks(Search[Optimism]):
         )
         seen: list[Tensor] = []
         for step in range(self.steps):
+            if budget.out():
+                break
             value = _value(objective, region, free, networks, objective.draw(self.draws, seed + 100 + step))
             slopes = torch.autograd.grad(value.sum(), moved)
             with torch.no_grad():

@@ -8,7 +8,6 @@ experiments, not for learning from them.
 Source: Sobol (1967) and Owen (1998); random search as a baseline: Bergstra and Bengio (2012).
 """
 
-import time
 from typing import final
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.expected_reward import CausalObjective, round_seed
+from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
@@ -30,25 +30,26 @@ class SpreadActions(Search[CausalObjective]):
     Args:
         law: ``uniform`` or ``sobol``.
         seed: Decides the actions; uniform ones together with the round's identity.
+        budget_s: See `Search`; a step is one evaluation in the climb to what is recommended.
 
     Raises:
-        ValueError: if the law is none of the two.
+        ValueError: if the law is none of the two, or the budget is not positive.
     """
 
-    def __init__(self, law: str = "uniform", seed: int = 0) -> None:
+    def __init__(self, law: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
         if law not in LAWS:
             raise ValueError(f"expected law in {list(LAWS)}; got {law!r}")
-        self.law, self.seed = law, seed
+        self.law, self.seed, self.budget_s = law, seed, checked_budget(budget_s)
 
     @torch.no_grad()
     def __call__(self, objective: CausalObjective) -> Decision:
         """The next action."""
-        began, identity = time.perf_counter(), objective.situation.identity
-        recommended = recommend(objective, round_seed(self.seed, identity))
+        budget, identity = Budget(self.budget_s), objective.situation.identity
+        recommended = recommend(objective, round_seed(self.seed, identity), budget=budget)
         action = self._next(objective, objective.region(further=False), identity)
         with torch.no_grad():
             value = float(objective.expected(action.unsqueeze(0)))
-        return decided(objective, action, value, recommended, f"{self.law}_actions", began, {})
+        return decided(objective, action, value, recommended, f"{self.law}_actions", budget, {})
 
     def _next(self, objective: CausalObjective, region: CandidateRegion, identity: str) -> Tensor:
         if self.law == "uniform":

@@ -95,12 +95,12 @@ def search(case: Case, pool: Table, limit: float = LIMIT, seed: int = 0) -> Sear
         ValueError: for a search or a strategy that is none of the study's.
     """
     if case.search == BOUND:
-        return BranchAndBound(time_limit_s=limit)
+        return BranchAndBound(budget_s=limit)
     anchors = _anchors(case, pool, seed)
     if case.search == ASTAR:
-        return AStar(anchors, time_limit_s=limit)
+        return AStar(anchors, budget_s=limit)
     if case.search == PAPER:
-        return AStar(anchors, exact=False, lookahead=True, batch=1, incumbent=False, time_limit_s=limit)
+        return AStar(anchors, exact=False, lookahead=True, batch=1, incumbent=False, budget_s=limit)
     raise ValueError(f"expected search {ASTAR}, {PAPER} or {BOUND}; got {case.search!r}")
 
 

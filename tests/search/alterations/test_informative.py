@@ -96,7 +96,7 @@ def posterior():
 def test_sets_of_one_and_of_several_variables_compete(posterior):
     world, made = posterior
     objective = SuccessProbabilities(made, world.situations(3), 1500, 1500, 1000, 200)
-    search = Informative(tau=0.6, fallback="most_probable", programs=1, scenarios=30, nodes=30, seconds=100.0)
+    search = Informative(tau=0.6, fallback="most_probable", programs=1, scenarios=30, nodes=30)
     decisions = search.many(objective)
     for index, decision in enumerate(decisions):
         found = {"+".join(one.names): search.qualifying.points(one, index) for one in objective.counts()}
@@ -115,7 +115,7 @@ def test_sets_of_one_and_of_several_variables_compete(posterior):
 
 def test_a_situation_does_not_depend_on_the_others(posterior):
     world, made = posterior
-    search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20, seconds=100.0)
+    search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20)
     together, alone = (
         search.many(SuccessProbabilities(made, some, 800, 800, 200, 100))
         for some in (world.situations(2), world.situations(2)[1:])
@@ -134,7 +134,7 @@ def test_a_situation_does_not_depend_on_the_others(posterior):
         {"pool": 0},
         {"iterations": -1},
         {"kappa": -1.0},
-        {"seconds": 0.0},
+        {"budget_s": 0.0},
     ],
 )
 def test_settings_without_sense_are_refused(wrong):

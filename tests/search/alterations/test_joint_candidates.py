@@ -5,6 +5,7 @@ from scipy.stats import norm
 
 from rehearsal_torch.objectives.scenario_success import ScenarioCounts, Scenarios
 from rehearsal_torch.search.alterations.joint_candidates import joint_candidates, programmed, relaxed
+from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import managing
@@ -46,7 +47,7 @@ def test_programs_that_drop_what_others_satisfied_give_different_answers():
     right = Scenarios(-left.gains[:50], left.room[:50])
     whole = Scenarios(torch.cat([left.gains, right.gains]), torch.cat([left.room, right.room]))
     begin = torch.zeros(2, dtype=torch.float64)
-    answers = programmed(whole, *BOX, begin, 4, 110, 50, 100.0, torch.Generator().manual_seed(0))
+    answers = programmed(whole, *BOX, begin, 4, 110, 50, UNLIMITED, torch.Generator().manual_seed(0))
     assert {float(each[0].sign()) for each in answers} == {-1.0, 1.0}
 
 
@@ -59,7 +60,7 @@ def objective():
 
 @pytest.mark.parametrize("tau", [0.5, 0.8])
 def test_every_candidate_qualifies_by_both_samples_and_they_reach_to_the_border(objective, tau):
-    points = joint_candidates(objective, 1, tau, programs=2, scenarios=30, nodes=50, seconds=100.0)
+    points = joint_candidates(objective, 1, tau, programs=2, scenarios=30, nodes=50)
     assert len(points) >= 20
     actions = points.unsqueeze(1).expand(-1, 2, -1)
     shares = torch.stack([objective(actions)[:, 1], objective.share(actions)[:, 1]])
@@ -69,6 +70,4 @@ def test_every_candidate_qualifies_by_both_samples_and_they_reach_to_the_border(
 
 
 def test_nothing_that_falls_short_is_given(objective):
-    assert joint_candidates(
-        objective, 0, 0.9999, programs=1, scenarios=20, nodes=10, seconds=100.0
-    ).shape == (0, 2)
+    assert joint_candidates(objective, 0, 0.9999, programs=1, scenarios=20, nodes=10).shape == (0, 2)

@@ -8,7 +8,7 @@ from rehearsal_torch.search.alterations.qualifying import Programs, Qualifying, 
 from tests.toys.toy_posteriors import Toy, toy_situations
 
 TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
-PROGRAMS = Programs(1, 20, 20, 100.0)
+PROGRAMS = Programs(1, 20, 20)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
@@ -117,13 +118,13 @@ def test_some_early_end_proves_nothing_and_says_so():
 def test_no_time_still_gives_an_answer():
     objective = drawn(3, 7, 4, 3, 4, 10.0)
     began = clock.perf_counter()
-    decision = BranchAndBound(leaves=1, time_limit_s=0.0, looseness=float("inf"))(objective)
+    decision = BranchAndBound(leaves=1, budget_s=1e-9, looseness=float("inf"))(objective)
     assert clock.perf_counter() - began < 5
     truth = Exhaustive()(objective).value
     assert (
         objective.outcome() <= decision.value <= truth + 1e-9 <= decision.value + decision.trace["gap"] + 1e-8
     )
-    assert "time_limit_s" in decision.reason
+    assert "budget_s" in decision.reason
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -195,7 +196,7 @@ def test_a_loose_model_falls_back_to_a_star():
 
 
 def tree_of(objective: CounterfactualReturn) -> EventTree:
-    tree = EventTree(objective, Effort(), Limits(20_000, 100_000, 1.0, None, None))
+    tree = EventTree(objective, Effort(), Limits(20_000, 100_000, 1.0, UNLIMITED, None))
     tree.run()
     return tree
 
@@ -205,7 +206,7 @@ LOOSE = [seed for seed in range(12) if tree_of(drawn(seed, 7, 4, 3, 4, 10.0)).lo
 
 @pytest.mark.parametrize(
     "fallback",
-    [None, GreedyChanges(), RandomChanges(), Exhaustive(time_limit_s=1e-9)],
+    [None, GreedyChanges(), RandomChanges(), Exhaustive(budget_s=1e-9)],
     ids=["astar", "greedy", "random", "exhaustive"],
 )
 def test_what_the_tree_knew_outlives_it(fallback):
@@ -213,7 +214,7 @@ def test_what_the_tree_knew_outlives_it(fallback):
     for seed in LOOSE:
         objective = drawn(seed, 7, 4, 3, 4, 10.0)
         tree, truth = tree_of(objective), Exhaustive()(objective).value
-        decision = BranchAndBound(looseness=1.0, time_limit_s=0.0, fallback=fallback)(objective)
+        decision = BranchAndBound(looseness=1.0, budget_s=1e-9, fallback=fallback)(objective)
         assert decision.trace["fallback"] == ("astar" if fallback is None else decision.trace["fallback"])
         assert decision.value >= tree.observed + tree.best - 1e-9
         assert decision.value == pytest.approx(float(objective(objective.sequence(decision))), abs=1e-9)
@@ -228,14 +229,14 @@ def test_a_fallback_has_what_is_left_of_the_limits_and_begins_with_the_best_sequ
     objective, asked, improve = drawn(LOOSE[0], 7, 4, 3, 4, 10.0), [], AStar.improve
 
     def watched(search, objective, known):
-        asked.append((search.time_limit_s, search.node_limit, known))
+        asked.append((search.budget_s, search.node_limit, known))
         return improve(search, objective, known)
 
     monkeypatch.setattr(AStar, "improve", watched)
     tree = tree_of(objective)
-    BranchAndBound(looseness=1.0, time_limit_s=30.0, node_limit=1000)(objective)
-    BranchAndBound(looseness=1.0, time_limit_s=1e-9, fallback=AStar(time_limit_s=50.0))(objective)
-    BranchAndBound(looseness=1.0, fallback=AStar(time_limit_s=50.0))(objective)
+    BranchAndBound(looseness=1.0, budget_s=30.0, node_limit=1000)(objective)
+    BranchAndBound(looseness=1.0, budget_s=1e-9, fallback=AStar(budget_s=50.0))(objective)
+    BranchAndBound(looseness=1.0, fallback=AStar(budget_s=50.0))(objective)
     (left, nodes, known), (none, _, _), (own, _, _) = asked
     assert 0 < left < 30.0
     assert nodes == 1000 - tree.effort.expanded

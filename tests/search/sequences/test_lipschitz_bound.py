@@ -5,6 +5,7 @@ import torch
 
 from rehearsal_torch.data.decision import Hindsight
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.lipschitz_bound import LipschitzBound, UnboundedError, value_constants
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode, value
@@ -67,14 +68,14 @@ def test_exact_values_replace_bounds_where_the_path_is_fixed() -> None:
     assert not bound.fixed(2, 1)
 
 
-def test_bounds_hold_after_the_deadline() -> None:
+def test_bounds_hold_after_the_budget() -> None:
     objective = transition_episode(0, 4, 2)
     anchors = [
         torch.cat([state.unsqueeze(0), state + torch.ones(9, 2, dtype=torch.float64)])
         for state in objective.course.states
     ]
     bound = LipschitzBound(
-        CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), deadline=0.0
+        CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), budget=Budget(0.0)
     )
     assert [len(states) for states in bound.anchors] == [1, 1, 1, 10]
     states = objective.course.states + 0.1

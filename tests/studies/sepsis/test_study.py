@@ -48,7 +48,7 @@ def test_the_axes_are_those_of_the_paper_with_all_else_as_usual():
 def test_every_case_has_a_search_and_limits_are_passed_on():
     for cases in planned().values():
         for each in cases:
-            assert search(each.case, POOL, 7.0).time_limit_s == 7.0
+            assert search(each.case, POOL, 7.0).budget_s == 7.0
     assert isinstance(search(Case(12, 3, BOUND, "", 0, 1.0), POOL), BranchAndBound)
     facility = search(Case(12, 3, ASTAR, of_size(FACILITY), 2, 1.0), POOL).anchors
     assert isinstance(facility, FacilityLocation)

@@ -1,0 +1,199 @@
+"""One contract over every search: how long it takes, and what it says of a search that was ended."""
+
+import inspect
+from functools import cache
+from importlib import import_module
+from pkgutil import walk_packages
+
+import pytest
+from hydra.utils import instantiate
+
+import rehearsal_torch.search
+from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.search.search import ManySearch, Search
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
+from rehearsal_torch.search.trials.space_filling import SpreadActions
+from tests.toys.causal_toys import hills, situation
+from tests.toys.episodes import transition_episode
+from tests.toys.linear_truth import managing
+from tests.toys.rehearsal_methods import PAIRS, configuration, learnt
+
+LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
+RESTARTS = {"restarts": 8, "kept": 2, "glance": 3, "steps": 20, "judged": 32, "incumbents": 2}
+# Readings of the clock, at one second each, that a search may need when its budget is spent: at the start and
+# the end of a fallback, for a program that was about to begin, and for the seconds that the decision reports.
+AFTERWARDS = 6
+
+
+def episode(search):
+    return [search(transition_episode(3, horizon=7, changes=3))]
+
+
+def trial(kind, limits=None):
+    def asked(search):
+        model = hills(limits)
+        return [search(kind(model, situation(model.task)))]
+
+    return asked
+
+
+@cache
+def model_of(surrogate):
+    return learnt(surrogate, managing().task, managing().table(60))
+
+
+def rehearsal(objective, option):
+    def asked(search):
+        made = instantiate(configuration("objective", objective), _convert_="all")
+        return search.many(made(model_of(PAIRS[objective, option]), managing().situations(2)))
+
+    return asked
+
+
+SEARCHES = {
+    "astar": (AStar, {}, episode),
+    "astar as published": (AStar.published, {}, episode),
+    "branch_and_bound": (BranchAndBound, {}, episode),
+    "branch_and_bound that falls back": (BranchAndBound, {"events": 1}, episode),
+    "branch_and_bound that falls back to greedy": (
+        BranchAndBound,
+        {"events": 1, "fallback": GreedyChanges()},
+        episode,
+    ),
+    "exhaustive": (Exhaustive, {"chunk": 4}, episode),
+    "greedy_changes": (GreedyChanges, {}, episode),
+    "random_changes": (RandomChanges, {}, episode),
+    "top_k": (TopK, {}, episode),
+    "acquisition": (AcquisitionSearch, {"raw": 64, "starts": 8}, trial(ConfidenceBound)),
+    "acquisition within limits": (
+        AcquisitionSearch,
+        {"raw": 64, "starts": 8},
+        trial(ConfidenceBound, LIMITS),
+    ),
+    "optimistic_networks": (OptimisticNetworks, RESTARTS, trial(Optimism)),
+    "optimistic_networks as released": (
+        OptimisticNetworks,
+        {**RESTARTS, "stop_rule": "released"},
+        trial(Optimism),
+    ),
+    "spread_actions": (SpreadActions, {}, trial(PosteriorMean)),
+}
+
+
+def class_of(option):
+    module, _, name = configuration("search", option)["_target_"].rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def settings(option):
+    return {key: value for key, value in configuration("search", option).items() if not key.startswith("_")}
+
+
+SEARCHES |= {
+    option: (
+        class_of(option),
+        {key: value for key, value in settings(option).items() if key not in ("budget_s", "otherwise")},
+        rehearsal(objective, option),
+    )
+    for objective, option in sorted({option: (objective, option) for objective, option in PAIRS}.values())
+}
+every = pytest.mark.parametrize("name", SEARCHES)
+
+
+class Clock:
+    """Each reading takes a second."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr("rehearsal_torch.search.budget.perf_counter", made)
+    return made
+
+
+def classes():
+    for found in walk_packages(rehearsal_torch.search.__path__, "rehearsal_torch.search."):
+        import_module(found.name)
+    waiting, seen = [Search, ManySearch], set()
+    while waiting:
+        each = waiting.pop()
+        waiting += each.__subclasses__()
+        seen.add(each)
+    return {
+        each
+        for each in seen
+        if each.__module__.startswith("rehearsal_torch.") and not inspect.isabstract(each)
+    }
+
+
+def plain(decisions):
+    return [each.to_dict() for each in decisions]
+
+
+def test_every_search_of_the_package_stands_under_this_contract():
+    assert {made if inspect.isclass(made) else AStar for made, _, _ in SEARCHES.values()} == classes()
+
+
+@pytest.mark.parametrize("kind", sorted(classes(), key=str))
+@pytest.mark.parametrize("budget", [0, 0.0, -1, float("nan"), "soon", True])
+def test_a_budget_is_a_positive_number(kind, budget):
+    with pytest.raises(ValueError, match="expected a budget_s above 0, or None for no limit; got"):
+        kind(budget_s=budget)
+
+
+@pytest.mark.parametrize("kind", sorted(classes(), key=str))
+def test_a_budget_is_kept(kind):
+    assert kind(budget_s=2.5).budget_s == 2.5
+    assert kind().budget_s is None
+
+
+@every
+def test_a_budget_that_is_not_spent_changes_nothing(name):
+    made, settings, ask = SEARCHES[name]
+    unlimited = plain(ask(made(**settings)))
+    assert plain(ask(made(**settings, budget_s=1e6))) == unlimited
+    assert all("stopped" not in each["trace"] for each in unlimited)
+
+
+@every
+@pytest.mark.parametrize("budget", [1e-9, 3.0, 12.0])
+def test_a_search_ends_with_its_budget_and_says_what_is_known(name, budget, clock):
+    made, settings, ask = SEARCHES[name]
+    decisions = ask(made(**settings, budget_s=budget))
+    assert clock.now <= budget + AFTERWARDS + 1
+    for decision in decisions:
+        trace = decision.trace
+        assert decision.status in ("recommended", "no_action") or "qualifies" in decision.reason
+        assert (decision.alteration is None) == (decision.status != "recommended")
+        if "stopped" not in trace:
+            continue
+        assert trace["stopped"].startswith("stopped after budget_s=")
+        assert trace["gap"] is None or 0 <= trace["gap"] < float("inf")
+        assert trace["stopped"].endswith("; no gap is known") == (trace["gap"] is None)
+        assert not trace.get("proven", False)
+
+
+# What is found here in one step: with one set of variables there is one quadratic program, and the root of
+# the tree proves its optimum.
+AT_ONCE = {"top_k", "random_changes", "refrain", "cheapest_alteration", "branch_and_bound"}
+
+
+@pytest.mark.parametrize("name", sorted(SEARCHES.keys() - AT_ONCE))
+def test_a_search_of_several_steps_is_ended_by_the_least_budget(name, clock):
+    made, settings, ask = SEARCHES[name]
+    assert any("stopped" in each.trace for each in ask(made(**settings, budget_s=1e-9)))
+    assert clock.now <= AFTERWARDS + 1
