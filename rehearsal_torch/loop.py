@@ -33,7 +33,6 @@ from itertools import islice
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
 import torch
 
 from rehearsal_torch.data.decision import Decision, Foresight
@@ -45,6 +44,7 @@ from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded, guarded_sequence
 from rehearsal_torch.search.search import ManySearch, Search
+from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -68,9 +68,7 @@ class _Method:
         """The rounds of situations that are decided together; the same at every call and in every process."""
         situations = [self.problem.situation(index) for index in indices]
         with in_numbers("what was learnt"), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(
-                int(np.random.SeedSequence((self.seed, indices[0])).generate_state(1, np.uint64)[0] >> 1)
-            )
+            torch.manual_seed(paired_seed(self.seed, indices[0]))
             if isinstance(self.search, ManySearch):
                 objective = self.objective(self.surrogate, situations)
                 decisions = self.search.many(objective)

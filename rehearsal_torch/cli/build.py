@@ -32,14 +32,11 @@ USUAL: "dict[Kind, tuple[str, ...]]" = {
 
 def settle(seed: int) -> None:
     """Seeds Python, NumPy and torch, and takes one thread."""
-    import random
-
-    import numpy as np
     import torch
 
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
-    torch.manual_seed(seed)
+    from rehearsal_torch.seeding import seed_everything
+
+    seed_everything(seed)
     torch.set_num_threads(1)
 
 

@@ -5,11 +5,6 @@ decision instead of by their mechanism. A mechanism is fitted on the rows in whi
 untouched.
 
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
-
-Random streams that belong to an item, not to a worker.
-
-Given a seed and an episode's identity, the stream is the same wherever and in whatever order the episode is
-searched, so that a cohort split over any number of workers gives the same numbers.
 """
 
 import hashlib
@@ -18,12 +13,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-
-
-def stream(seed: int, identity: str) -> torch.Generator:
-    """A generator on the processor, seeded by SHA-256 of the seed and the identity."""
-    digest = hashlib.sha256(f"{seed}\0{identity}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.gp_posterior import HyperParameters
 from rehearsal_torch.estimators.kernel import Factors, Rows
+from rehearsal_torch.seeding import generator
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
         )
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
-    stream = torch.Generator().manual_seed(seed)
+    stream = generator(seed)
     turned = torch.stack(
         [
             normalised_hsic(own[order][:, order], other)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import bootstrap
 
+from rehearsal_torch.seeding import numpy_generator
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -73,6 +75,6 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
         confidence_level=level,
         n_resamples=resamples,
         method="BCa",
-        rng=np.random.default_rng(0),
+        rng=numpy_generator(0),
     ).confidence_interval
     return Interval(mean, float(found.low), float(found.high), count)

@@ -12,13 +12,13 @@ Source: Ren et al. (2025), Thm. 4.1 (mean 0, variance 1, independence, equality 
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from scipy.stats import wasserstein_distance
 from torch import Tensor
 
 from rehearsal_torch.estimators.hsic import dependence
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, recover
 
 FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
@@ -54,7 +54,7 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
     network, found = model.network(), list[RecoveryRow]()
     if network.task.nodes != world.task.nodes:
         return []
-    law = world.noise_rows(LAW, np.random.default_rng(0))
+    law = world.noise_rows(LAW, numpy_generator(0))
     for part in (FITTED, HELD_OUT):
         table, noise = world.explained(held_out=part == HELD_OUT)
         recovered = recover(network, table)

@@ -27,6 +27,7 @@ from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.seeding import episode_seed, spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -109,7 +110,7 @@ def truth_rows(
 
 def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode) -> Decision:
     """One action changed at one step, both at random; equal at every call."""
-    generator = torch.Generator().manual_seed(problem.seed * 1_000_003 + int(episode.identity))
+    generator = spaced_generator(problem.seed, int(episode.identity))
     observed = surrogate.levels.digitise(episode.columns(surrogate.levels.names))[:-1]
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
     count = surrogate.levels.actions
@@ -187,7 +188,7 @@ def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Ten
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
     width = len(surrogate.varying)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(episode.identity))
+        torch.manual_seed(episode_seed(episode.identity))
         noise = mechanism.noise((len(actions),))
     states = [boxed[0, :width]]
     shown = surrogate.levels.shown(actions).to(boxed)

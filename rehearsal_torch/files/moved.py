@@ -150,7 +150,7 @@ MOVED = {
     "search.sequence": "search.sequences.decision_process",
     "search.single_changes": "search.sequences.baselines",
     "search.spread_actions": "search.trials.space_filling",
-    "search.stream": "data.table",
+    "search.stream": "seeding",
     "search.tanh_descent": "search.alterations.adam_in_box",
     "search.top_k": "search.sequences.baselines",
     "surrogates.alteration_value": "surrogates.kernel.nested_ridge",

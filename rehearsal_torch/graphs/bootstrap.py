@@ -26,6 +26,7 @@ from rehearsal_torch.graphs.bidirection import Background, signature
 from rehearsal_torch.graphs.equivalence import MOST, TooManyError
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.seeding import generator
 
 WEIGHTS = ("equal", "frequency")
 
@@ -97,12 +98,12 @@ def bootstrap(
         raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")
     if resamples < 1:
         raise ValueError(f"expected at least one resample; got {resamples}")
-    generator = torch.Generator().manual_seed(seed)
+    draws = generator(seed)
     found: dict[tuple, RehearsalGraph] = {}
     votes: dict[tuple, float] = {}
     failures: dict[str, int] = {}
     for done in range(1, resamples + 1):
-        rows = values[torch.randint(len(values), (len(values),), generator=generator).to(values.device)]
+        rows = values[torch.randint(len(values), (len(values),), generator=draws).to(values.device)]
         reason = _useless(rows)
         if not reason:
             try:

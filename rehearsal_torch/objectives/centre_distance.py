@@ -44,6 +44,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, PushForward
 
@@ -219,11 +220,7 @@ class CentreDistance(AlterationObjective):
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""
-        unit = (
-            torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0)
-            .draw(count, dtype=torch.float64)
-            .to(self.lower)
-        )
+        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 

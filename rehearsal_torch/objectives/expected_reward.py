@@ -47,7 +47,6 @@ Source: Ren et al. (2025), Eq. 5 with beta = 0; Frazier (2018), Sec. 4.2 (recomm
 posterior mean).
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import final
@@ -62,6 +61,7 @@ from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
@@ -127,11 +127,6 @@ def safe_root(squares: Tensor) -> Tensor:
 SCREEN = 4
 # Candidates times draws that are looked at in one tensor.
 CHUNK = 16_384
-
-
-def round_seed(seed: int, identity: str) -> int:
-    """A seed that belongs to a seed and a round, whichever process asks."""
-    return int.from_bytes(hashlib.sha256(f"{seed}\0{identity}".encode()).digest()[:4], "big") >> 1
 
 
 class CausalObjective(Objective, ABC):

@@ -33,6 +33,7 @@ from rehearsal_torch.objectives.region_probability.rectangle import (
     log_interval,
     rectangle_of,
 )
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
@@ -120,11 +121,7 @@ class SuccessObjective(AlterationObjective):
         aim = -self.centres(middle) @ torch.linalg.pinv(self.effect).mT
         several = [self.project(middle + aim), middle]
         if count > 2 and len(self.names):
-            unit = (
-                torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0)
-                .draw(count - 2, dtype=torch.float64)
-                .to(middle)
-            )
+            unit = sobol(len(self.names)).draw(count - 2, dtype=torch.float64).to(middle)
             several += list(self.lower + unit.unsqueeze(1) * width)
         return torch.stack(several[:count])
 

@@ -41,6 +41,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.gaussian_success import chances
 from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
+from rehearsal_torch.seeding import sobol, spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
@@ -193,11 +194,7 @@ class CountObjective(AlterationObjective, ABC):
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""
-        unit = (
-            torch.quasirandom.SobolEngine(len(self.names), scramble=True, seed=0)
-            .draw(count, dtype=torch.float64)
-            .to(self.lower)
-        )
+        unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
@@ -318,7 +315,7 @@ class ScenarioCounts(CountAlternatives):
                     0
                 )
                 continue
-            stream = torch.Generator().manual_seed(1_000_003 * seed + 17)
+            stream = spaced_generator(seed, 17)
             seen, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
             found.append(
                 ScenarioCount(situations, names, seen, other, parts[2], contexts, task.region, before)

@@ -20,6 +20,7 @@ from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios, rowwise
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
 SEEK, CHOOSE, JUDGE, TEACH, STAGES = 0, 1, 2, 3, 8
@@ -134,9 +135,7 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
     of them.
     """
     return scenarios.some(
-        torch.randperm(len(scenarios.gains), generator=torch.Generator().manual_seed(seed)).to(
-            scenarios.gains.device
-        )
+        torch.randperm(len(scenarios.gains), generator=generator(seed)).to(scenarios.gains.device)
     )
 
 

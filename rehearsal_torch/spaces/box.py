@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
+
+from rehearsal_torch.seeding import sobol
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class Box:
 
     def sobol(self, count: int, seed: int = 0) -> Tensor:
         """Points spread evenly over the box, (count, k): a scrambled Sobol sequence."""
-        unit = SobolEngine(len(self.names), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        unit = sobol(len(self.names), seed).draw(count, dtype=torch.float64)
         return self.lower + unit * self.width
 
 

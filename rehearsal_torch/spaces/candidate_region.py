@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from botorch.utils.sampling import HitAndRunPolytopeSampler
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import project
 
@@ -83,7 +83,7 @@ class CandidateRegion:
 
     def spread(self, count: int, seed: int) -> Tensor:
         """Unit points (count, d), spread over the region."""
-        engine = SobolEngine(len(self.lower), scramble=True, seed=seed)
+        engine = sobol(len(self.lower), seed)
         if not self.limited:
             return engine.draw(count, dtype=torch.float64).to(self.lower)
         tried = engine.draw(TRIES * count, dtype=torch.float64).to(self.lower)

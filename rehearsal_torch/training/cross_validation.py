@@ -31,6 +31,7 @@ from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.seeding import fold_seed, generator
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -91,7 +92,7 @@ def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
             "folds or more data"
         )
     dealt = torch.empty(items, dtype=torch.long)
-    dealt[torch.randperm(items, generator=torch.Generator().manual_seed(seed))] = torch.arange(items) % count
+    dealt[torch.randperm(items, generator=generator(seed))] = torch.arange(items) % count
     return dealt
 
 
@@ -253,7 +254,7 @@ def _score(
         Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
     )
     with torch.random.fork_rng():
-        torch.manual_seed(seed + fold.index)
+        torch.manual_seed(fold_seed(seed, fold.index))
         model = surrogate()
     if not isinstance(model, TransitionModel):
         raise TypeError(f"expected a transition model, with likelihoods; got {type(model).__name__}")

@@ -20,6 +20,7 @@ from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from torch import Tensor
 
 from rehearsal_torch.data.part import Trained
+from rehearsal_torch.seeding import epoch_seed, generator
 
 
 class Batches:
@@ -66,7 +67,7 @@ class Batches:
         """The rows' order in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
         device.
         """
-        return torch.randperm(self.rows, generator=torch.Generator().manual_seed(mixed(self.seed, epoch)))
+        return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
 
 
 class ExampleModule(LightningDataModule):
@@ -130,13 +131,6 @@ class ExampleModule(LightningDataModule):
         return tuple(example.to(self._trainer.strategy.root_device) for example in examples)
 
 
-def mixed(seed: int, epoch: int) -> int:
-    """One 63-bit seed for a pair, unlike the seeds of neighbouring pairs (a splitmix64 step)."""
-    state = (seed * 0x9E3779B97F4A7C15 + (epoch + 1) * 0xBF58476D1CE4E5B9) % 2**64
-    state = (state ^ (state >> 30)) * 0x94D049BB133111EB % 2**64
-    return (state ^ (state >> 31)) >> 1
-
-
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 
 
@@ -162,7 +156,7 @@ class TrainingModule(LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Draws that a loss may make itself depend on (seed, epoch) alone, as the batches do."""
-        torch.manual_seed(mixed(self.settings["seed"] + 1, self.current_epoch))
+        torch.manual_seed(epoch_seed(self.settings["seed"] + 1, self.current_epoch))
         self._running.begin(self.device)
 
     def training_step(self, batch: tuple[Tensor, ...], index: int) -> Tensor:  # noqa: ARG002

@@ -16,7 +16,6 @@ import math
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.objectives.region_probability.rectangle import (
     Expansion,
@@ -25,6 +24,7 @@ from rehearsal_torch.objectives.region_probability.rectangle import (
     log_density,
     log_interval,
 )
+from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.spaces.projection import project
 
 
@@ -46,18 +46,16 @@ class PolytopeLaw(SuccessLaw):
         if normals.shape[-1] < 2:
             raise ValueError("expected two dimensions or more; one outcome is an interval: use RectangleLaw")
         length = normals.norm(dim=-1)
-        several = torch.randn(
-            1024, normals.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64
-        ).to(normals)
+        several = torch.randn(1024, normals.shape[1], generator=generator(seed), dtype=torch.float64).to(
+            normals
+        )
         several = several / several.norm(dim=-1, keepdim=True)
         askew = several[((several @ normals.mT) / length).abs().amin(-1).argmax()].unsqueeze(-1)
         # An orthogonal matrix whose first column is that direction.
         frame = torch.linalg.qr(
             torch.cat([askew, torch.eye(len(askew), dtype=normals.dtype, device=normals.device)[:, 1:]], -1)
         ).Q
-        uniform = SobolEngine(normals.shape[1] - 1, scramble=True, seed=seed).draw(
-            points, dtype=torch.float64
-        )
+        uniform = sobol(normals.shape[1] - 1, seed).draw(points, dtype=torch.float64)
         self.register_buffer("frame", frame, persistent=False)
         self.register_buffer("normals", normals / length.unsqueeze(-1), persistent=False)
         self.register_buffer("offsets", offsets / length, persistent=False)

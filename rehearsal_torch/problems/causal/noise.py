@@ -46,7 +46,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
 from torch import Tensor
-from torch.quasirandom import SobolEngine
+
+from rehearsal_torch.seeding import sobol
 
 NoiseReading = Literal["variance", "std"]
 
@@ -203,11 +204,7 @@ def quantiles(law: MixtureNoise, levels: Tensor) -> Tensor:
 
 def even_draws(laws: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
     """2^power draws of each law, (2^power, m)."""
-    levels = (
-        SobolEngine(len(laws), scramble=True, seed=seed)
-        .draw_base2(power, dtype=torch.float64)
-        .clamp(1e-12, 1 - 1e-12)
-    )
+    levels = sobol(len(laws), seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
     return torch.stack([quantiles(law, column) for law, column in zip(laws, levels.T, strict=True)], -1)
 
 

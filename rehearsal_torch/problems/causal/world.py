@@ -26,6 +26,7 @@ from rehearsal_torch.data.decision import Decision, Foresight, Situation
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
 from rehearsal_torch.problems.problem import CausalProblem, World
+from rehearsal_torch.seeding import common_noise_generator, world_generator
 from rehearsal_torch.spaces.box import Alteration
 
 CHUNK = 20_000
@@ -127,7 +128,7 @@ class CausalWorld(World, CausalProblem):
         closed form replace it.
         """
         if self._common is None:
-            self._common = self.noise_rows(self.draws, np.random.default_rng(20_251_121))
+            self._common = self.noise_rows(self.draws, common_noise_generator())
         flat, chunk = actions.reshape(-1, actions.shape[-1]).double(), max(1, CHUNK * 50 // self.draws)
         means = [
             self.rewards(self.simulate(part[:, None, :], self._common)).mean(-1) for part in flat.split(chunk)
@@ -145,7 +146,7 @@ class CausalWorld(World, CausalProblem):
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """Random numbers that depend on the world's seed, what they are for, and an index."""
-        return np.random.default_rng(np.random.SeedSequence((self.seed, purpose, index)))
+        return world_generator(self.seed, purpose, index)
 
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
         """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""

@@ -50,6 +50,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.seeding import patient_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
@@ -222,7 +223,7 @@ def simulate(patients: int = 3000, seed: int = 0, least: int = 10, confounding: 
             f"expected patients >= 1, 2 <= least <= 20, 0 <= confounding <= 1; got {patients}, {least}, "
             f"{confounding}"
         )
-    streams = [np.random.default_rng((seed, patient)) for patient in range(patients)]
+    streams = [patient_generator(seed, patient) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST + 2, 12)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((LONGEST + 1, 8)) for stream in streams]))
     chance, own = uniform[:, 0], normal[:, 0, :8] * SPREAD * OWN

@@ -5,8 +5,9 @@ patient's place is decided by (seed, patient) alone, through a hash: adding or r
 nobody.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
+
+from rehearsal_torch.seeding import split_position
 
 
 def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) -> dict[str, list[int]]:
@@ -38,9 +39,7 @@ def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) ->
 
 
 def _place(patient: str, fractions: Mapping[str, float], seed: int) -> str:
-    digest = hashlib.sha256(f"{seed}/{patient}".encode()).digest()
-    draw = int.from_bytes(digest[:8], "big") / 2**64
-    total = 0.0
+    draw, total = split_position(seed, patient), 0.0
     for name, share in fractions.items():
         total += share
         if draw < total:

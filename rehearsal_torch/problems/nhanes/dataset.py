@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
@@ -40,6 +39,7 @@ from rehearsal_torch.problems.nhanes.modules import (
     influence_graph,
 )
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.seeding import sobol, world_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -124,9 +124,7 @@ class Nhanes(RehearsalWorld):
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """What follows in one context, (count, 17); values are clipped to the box."""
         # Row by row, so that the first rows are the same however many are asked for.
-        uniform = (
-            np.random.default_rng(np.random.SeedSequence((self.seed, 3))).random((count, len(INNER) + 2)).T
-        )
+        uniform = world_generator(self.seed, 3).random((count, len(INNER) + 2)).T
         given = self._given(context.reshape(1, -1), names, values.reshape(1, -1))
         found = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
         found |= self.generator.outcomes(found, uniform[-2][None], uniform[-1][None], self.paired)
@@ -272,4 +270,4 @@ def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Ar
 
 def _sobol(variables: int, points: int) -> Array:
     """Uniform numbers that fill the cube evenly, (variables, points); the same in every world."""
-    return SobolEngine(variables, scramble=True, seed=0).draw(points, dtype=torch.float64).numpy().T.copy()
+    return sobol(variables).draw(points, dtype=torch.float64).numpy().T.copy()

@@ -33,6 +33,7 @@ from rehearsal_torch.problems.nhanes.generator import Classifier, Frequencies, G
 from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, DESIRED, OUTCOMES, PARENTS, VARIABLES
 from rehearsal_torch.problems.nhanes.residuals import GROUPS, PairedRanks, ResidualLaw
 from rehearsal_torch.problems.nhanes.trees import LEAF, BoostedTrees
+from rehearsal_torch.seeding import numpy_generator
 
 Array = NDArray[np.float64]
 PUBLISHED_ERROR = 0.0483
@@ -68,7 +69,7 @@ def validated(generator: Generator, cases: pd.DataFrame, seed: int = 0) -> Valid
             name = (
                 f"roots {'chain' if chain else 'independent'}, noise {'paired' if paired else 'independent'}"
             )
-            drawn[name] = generator.draw(DRAWS, np.random.default_rng(seed), chain, paired)
+            drawn[name] = generator.draw(DRAWS, numpy_generator(seed), chain, paired)
             error = np.abs(np.corrcoef(drawn[name].T) - true)
             readings[name] = {
                 "correlation_mae": round(float(error.mean()), 4),

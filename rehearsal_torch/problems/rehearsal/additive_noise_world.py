@@ -40,13 +40,13 @@ from functools import lru_cache
 import numpy as np
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import between, legendre
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.seeding import sobol
 
 FARTHEST = 6.5  # Standard deviations between which the trapezium rule runs.
 
@@ -287,11 +287,7 @@ class CurvedWorld(RehearsalWorld):
                 weights = (weights.unsqueeze(-1) * more).flatten()
             return dict(zip(free, points.T, strict=True)), weights
         count = SOBOL[0 if fine else 1]
-        unit = (
-            SobolEngine(len(free), scramble=True, seed=0)
-            .draw(count, dtype=torch.float64)
-            .clamp(1e-12, 1 - 1e-12)
-        )
+        unit = sobol(len(free)).draw(count, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
         normals = torch.special.ndtri(unit)
         noise = {
             name: self.laws[name].of_normal(column) for name, column in zip(free, normals.T, strict=True)

@@ -25,6 +25,7 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.problem import RehearsalProblem
+from rehearsal_torch.seeding import world_generator
 
 CAUTION = (
     "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
@@ -242,9 +243,5 @@ def _aside(rows: int, validation: float | None, kept: str, seed: int, elsewhere:
             f"{LEAST_ROWS} of each: "
             "name the cases in a second file with dataset.contexts=FILE and dataset.validation=0, or add rows"
         )
-    order = (
-        np.arange(rows)
-        if kept == "last"
-        else np.random.default_rng(np.random.SeedSequence((seed, rows))).permutation(rows)
-    )
+    order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)
     return sorted(int(place) for place in order[rows - count :])

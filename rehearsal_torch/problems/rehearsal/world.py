@@ -23,6 +23,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import RehearsalProblem, World
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
+from rehearsal_torch.seeding import world_generator
 from rehearsal_torch.spaces.polytope import Polytope
 
 
@@ -108,7 +109,7 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
         """Random numbers that depend on the world's seed, what they are for, and an index."""
-        return np.random.default_rng(np.random.SeedSequence((self.seed, purpose, index)))
+        return world_generator(self.seed, purpose, index)
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with other observations, contexts and noise."""

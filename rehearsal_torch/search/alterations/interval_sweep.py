@@ -37,6 +37,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.seeding import generator
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def line_sweeps(
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
-    axes, stream = torch.eye(width, dtype=starts.dtype), torch.Generator().manual_seed(0)
+    axes, stream = torch.eye(width, dtype=starts.dtype), generator(0)
     reach = (upper - lower).amax(0).cpu()
     for sweep in range(1 if width == 1 else rounds):
         before = counts.clone()

@@ -44,6 +44,7 @@ from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, 
 from rehearsal_torch.search.alterations.mixed_integer import solve
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.search import in_time
+from rehearsal_torch.seeding import generator
 
 ROOM = 1e-9
 
@@ -135,7 +136,7 @@ def joint_candidates(
     origin = objective.origin[index]
     lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
     begin = relaxed(seek, lower, upper)
-    stream = torch.Generator().manual_seed(0)
+    stream = generator(0)
     found = [begin, line_sweeps(seek, lower[None], upper[None], begin[None, None], 3, budget)[0][0, 0]]
     found += programmed(seek, lower, upper, found[-1], programs, scenarios, nodes, budget, stream)
     good = [each for each in found if qualifies(seek, choose, each[None], tau)[0]]

@@ -43,10 +43,11 @@ from typing import final
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import Table, stream
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess
+from rehearsal_torch.seeding import stream
 from rehearsal_torch.surrogates.transition import TransitionModel
 
 WEIGHTS = ("lipschitz", "uniform")

@@ -30,10 +30,11 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import best_of_all, ranked
-from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective, round_seed
+from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.box_ascent import climb
+from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
 
 REWARD = "expected reward of the recommendation"

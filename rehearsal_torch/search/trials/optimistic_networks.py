@@ -37,12 +37,11 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
-from rehearsal_torch.data.table import stream
-from rehearsal_torch.objectives.expected_reward import round_seed
 from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided, recommend
+from rehearsal_torch.seeding import round_seed, stream
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 HIDDEN = 4

@@ -13,8 +13,9 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trial_log import TrialLog
-from rehearsal_torch.objectives.expected_reward import CausalObjective, round_seed
+from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.start_design import start_point
+from rehearsal_torch.seeding import round_seed
 
 # Points of the start design that are passed over at most, and spread points among which one is found that
 # nobody has asked for.

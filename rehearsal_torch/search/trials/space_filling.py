@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.expected_reward import CausalObjective, round_seed
+from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided, recommend
+from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 LAWS = ("uniform", "sobol")

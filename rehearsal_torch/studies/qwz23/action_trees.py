@@ -25,6 +25,7 @@ from typing import Any, final
 import numpy as np
 
 from rehearsal_torch.adapters.gymnasium import AlterationCode
+from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.studies.qwz23.agent import Agent
 
 
@@ -67,7 +68,7 @@ class ActionTrees(Agent):
         ranges = [float(code.choices)] if code.choices else [1.0] * len(code.names)
         order, signs = np.arange(len(code.names)), np.ones(len(code.names))
         if self.shuffled:
-            stream = np.random.default_rng(seed)
+            stream = numpy_generator(seed)
             order, signs = stream.permutation(order), stream.choice([-1.0, 1.0], len(signs))
         trees = [self._tree(width, seed + place) for place, width in enumerate(ranges)]
         for _ in range(rounds):

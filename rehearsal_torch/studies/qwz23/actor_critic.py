@@ -21,6 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
+from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.studies.qwz23.agent import Agent
 
 
@@ -35,7 +36,7 @@ class FadingNoise:
     """
 
     def __init__(self, size: int, seed: int) -> None:
-        self.size, self.stream, self.count = size, np.random.default_rng(seed), 0
+        self.size, self.stream, self.count = size, numpy_generator(seed), 0
 
     def __call__(self) -> np.ndarray:
         """The next action's noise, (size,)."""

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.low_rank_ridge import (
     PIVOTED,
     SEEN,
@@ -148,7 +149,7 @@ class FourierRidge(AlterationValue):
         blocks, count, stream = (
             (context, before, actions),
             len(targets),
-            torch.Generator().manual_seed(self.seed),
+            generator(self.seed),
         )
         models = self.choice.models(blocks, targets[:, 0])
         self.widths, self.ridge = models.widths[0], count * models.ridges

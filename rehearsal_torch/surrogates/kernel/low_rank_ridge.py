@@ -46,6 +46,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
     MEDIAN,
@@ -146,7 +147,7 @@ def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
     """
     if how not in (PIVOTED, SAMPLED, UNIFORM):
         raise ValueError(f"expected `landmarks` to be {PIVOTED!r}, {SAMPLED!r} or {UNIFORM!r}; got {how!r}")
-    stream = torch.Generator().manual_seed(seed)
+    stream = generator(seed)
     among = (
         torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
     ).to(rows.device)
@@ -175,9 +176,7 @@ def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int)
     """Relative Frobenius error and mean absolute error of phi phi^T against the kernel, on at most 500 rows,
     (2,).
     """
-    some = rows[
-        torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:SEEN].to(rows.device)
-    ]
+    some = rows[torch.randperm(len(rows), generator=generator(seed))[:SEEN].to(rows.device)]
     exact, phi = gaussian(some, some), features(some)
     error = phi @ phi.T - exact
     return torch.stack([error.norm() / exact.norm(), error.abs().mean()])

@@ -43,6 +43,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
 CACHED = 2**18  # So many kernel values at once stay in a processor's cache.
@@ -279,9 +280,7 @@ class Choice:
         medians = torch.stack([median_width(block) for block in blocks])
         if self.rule == MEDIAN:
             return self._one(medians)
-        kept = torch.randperm(len(target), generator=torch.Generator().manual_seed(self.seed))[
-            : self.rows
-        ].to(target.device)
+        kept = torch.randperm(len(target), generator=generator(self.seed))[: self.rows].to(target.device)
         some, grids = (
             [block[kept] for block in blocks],
             [

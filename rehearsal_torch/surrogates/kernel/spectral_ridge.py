@@ -33,10 +33,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
@@ -114,11 +114,11 @@ class SpectralRidge(AlterationValue):
         context, before, between, actions, targets, scores = examples
         covariates = torch.cat((before, between), -1)
         whole = torch.cat((context, covariates, actions), -1)
-        stream = torch.Generator().manual_seed(self.seed)
+        stream = generator(self.seed)
         order = torch.randperm(len(whole), generator=stream).to(whole.device)
         self._choose(whole, targets[:, :1] - targets[:, :1].mean(0), scores, order)
         unit = (
-            SobolEngine(len(self.directions), scramble=True, seed=self.seed)
+            sobol(len(self.directions), self.seed)
             .draw(self.features, dtype=torch.float64)
             .clamp(1e-6, 1 - 1e-6)
         )

@@ -17,7 +17,6 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.part import Solved, Trained
@@ -34,6 +33,7 @@ from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, depen
 from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.estimators.mixture import Components, GaussianMixtures, StandardNormals
 from rehearsal_torch.estimators.mixture_regression import MixtureRegression
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, NodeLaw
 from rehearsal_torch.surrogates.network.node_law import (
     ClosedForm,
@@ -289,7 +289,7 @@ class ExogenousModel(CausalModel):
     def draws(self, count: int, seed: int = 0) -> Tensor:
         """(S, N): scrambled Sobol points through the inverse distribution functions."""
         self.require_fitted()
-        unit = SobolEngine(len(self.rows.inputs), scramble=True, seed=seed).draw(count, dtype=torch.float64)
+        unit = sobol(len(self.rows.inputs), seed).draw(count, dtype=torch.float64)
         return self.mixtures.quantile(unit.to(self.mixtures.weights))
 
     def visited(self) -> Tensor:

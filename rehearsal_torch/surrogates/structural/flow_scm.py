@@ -41,6 +41,7 @@ from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations
@@ -229,7 +230,7 @@ class FlowStructural(RehearsalSurrogate):
         other draws for another purpose.
         """
         self.require_fitted()
-        stream = torch.Generator().manual_seed(1_000_003 * self.seed + purpose)
+        stream = spaced_generator(self.seed, purpose)
         return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(
             self.scaler.scale
         )
@@ -285,7 +286,7 @@ class FlowStructural(RehearsalSurrogate):
         """Columns of few distinct values, spread evenly by half their smallest gap to both sides; the context
         is left as it is.
         """
-        values, stream = table.values.clone(), torch.Generator().manual_seed(1_000_003 * self.seed - 1)
+        values, stream = table.values.clone(), spaced_generator(self.seed, -1)
         for name in self.scaler.names:
             column = values[:, positions(table.names, (name,))[0]]
             unit = torch.rand(len(column), dtype=torch.float64, generator=stream).to(column) - 0.5

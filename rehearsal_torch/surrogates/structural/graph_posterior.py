@@ -38,7 +38,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -49,6 +48,7 @@ from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
 from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.structural.linear_scm import Equation
 from rehearsal_torch.surrogates.structural.sampled_models import (
     AffineScenarios,
@@ -325,20 +325,14 @@ class StructuralPosterior(ScenarioModel):
         def draw(equation: Equation, length: int) -> Parameters:
             # A stream for each, so that it does not matter which alteration is asked about first.
             return self._typed(self.regressions[place[equation]]).draw(
-                length, _stream(seed, 1 + place[equation])
+                length, paired_generator(seed, 1 + place[equation])
             )
 
         return PosteriorModels(
-            self.task, self.hypotheses, self.graph_weights(), count, draw, _stream(seed, 0)
+            self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)
         )
 
     def _typed(self, regression: nn.Module) -> BayesianRegression:
         if not isinstance(regression, BayesianRegression):
             raise TypeError(f"expected a BayesianRegression; got {type(regression).__name__}")
         return regression
-
-
-def _stream(seed: int, place: int) -> torch.Generator:
-    return torch.Generator().manual_seed(
-        int(np.random.SeedSequence((seed, place)).generate_state(1, np.uint64)[0] >> 1)
-    )

@@ -27,6 +27,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_law import AffineResponse, LinearLaw
@@ -264,5 +265,5 @@ class LinearStructural(LinearSurrogate):
         """Draws of them, (draws, ...); an equation's draws depend on the seed and its place alone."""
         if not self.draws:
             return None
-        stream = torch.Generator().manual_seed(1_000_003 * self.seed + self.equations.index(equation))
+        stream = spaced_generator(self.seed, self.equations.index(equation))
         return self.mechanism(equation).posterior(self.draws, stream)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.table import stream
 from rehearsal_torch.search.sequences.baselines import RandomChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.seeding import stream
 from tests.toys.episodes import equation_episode, transition_episode
 
 

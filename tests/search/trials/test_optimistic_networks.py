@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.table import stream
 from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PushNetworks
+from rehearsal_torch.seeding import stream
 from tests.toys.causal_toys import hills, linear_chain, situation
 
 QUICK = {"restarts": 16, "kept": 4, "glance": 20, "steps": 120, "rate": 0.1, "judged": 256, "incumbents": 3}

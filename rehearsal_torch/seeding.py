@@ -1,0 +1,126 @@
+"""Where random numbers come from: every seed and every generator of the project is derived here.
+
+A derivation is kept as it is for as long as results are to be repeated: another one gives other numbers. Each
+turns the seed of a configuration, and what the draws belong to (a round, an episode, a patient, a purpose),
+into a generator of its own, so that no draw depends on how many others were made before it, in which order,
+or in which process.
+
+What is drawn at random beside these comes from the global state, which `seed_everything` sets.
+
+Source: Steele, Lea and Flood (2014), splitmix64; numpy.random.SeedSequence; Sobol (1967) and Owen (1998),
+scrambled sequences. The derivations are ours.
+"""
+
+import hashlib
+import random
+
+import numpy as np
+import torch
+from torch.quasirandom import SobolEngine
+
+_SPACING = 1_000_003
+_COMMON_NOISE = 20_251_121
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds the global states of Python, NumPy and torch: first weights, and third-party code."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
+    torch.manual_seed(seed)
+
+
+def generator(seed: int) -> torch.Generator:
+    """A generator on the processor with just this seed: permutations, resamples, directions of one fit or
+    sweep.
+    """
+    return torch.Generator().manual_seed(seed)
+
+
+def numpy_generator(seed: int) -> np.random.Generator:
+    """NumPy's generator with just this seed: bootstrap intervals, checks, reference agents."""
+    return np.random.default_rng(seed)
+
+
+def sobol(width: int, seed: int = 0) -> SobolEngine:
+    """A scrambled Sobol sequence: points spread over a box of that many dimensions, even draws of a noise."""
+    return SobolEngine(width, scramble=True, seed=seed)
+
+
+def paired_seed(seed: int, place: int) -> int:
+    """A 63-bit seed of a pair, by NumPy's SeedSequence: the round of an index in the loop, the posterior
+    draws of an equation.
+    """
+    return int(np.random.SeedSequence((seed, place)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def paired_generator(seed: int, place: int) -> torch.Generator:
+    """A generator seeded by `paired_seed`."""
+    return generator(paired_seed(seed, place))
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """A 63-bit seed of a training's epoch, unlike those of neighbouring pairs (a splitmix64 step): the order
+    of the rows, and what a loss draws.
+    """
+    state = (seed * 0x9E3779B97F4A7C15 + (epoch + 1) * 0xBF58476D1CE4E5B9) % 2**64
+    state = (state ^ (state >> 30)) * 0x94D049BB133111EB % 2**64
+    return (state ^ (state >> 31)) >> 1
+
+
+def fold_seed(seed: int, fold: int) -> int:
+    """The seed of a fold's first weights in cross-validation."""
+    return seed + fold
+
+
+def episode_seed(identity: str) -> int:
+    """The seed of noise that is drawn anew for a numbered episode, beside noise that is abducted;
+    the same for every seed of the configuration.
+    """
+    return int(identity)
+
+
+def stream(seed: int, identity: str) -> torch.Generator:
+    """A generator that belongs to an item, such as an episode that is searched, by SHA-256: the same wherever
+    and in whatever order the item is worked on.
+    """
+    return generator(_hashed(f"{seed}\0{identity}", 8) >> 1)
+
+
+def round_seed(seed: int, identity: str) -> int:
+    """A 31-bit seed that belongs to a round of trials, by SHA-256: draws and starts of a search."""
+    return _hashed(f"{seed}\0{identity}", 4) >> 1
+
+
+def split_position(seed: int, patient: str) -> float:
+    """Where a patient stands in [0, 1), by SHA-256: which split it falls into."""
+    return _hashed(f"{seed}/{patient}", 8) / 2**64
+
+
+def spaced_generator(seed: int, place: int) -> torch.Generator:
+    """A generator of the seed's own stretch of seeds, 1 000 003 wide: an equation's draws, the noise of
+    flows, scenarios, the action sequences of a truth panel.
+    """
+    return generator(_SPACING * seed + place)
+
+
+def world_generator(seed: int, *purpose: int) -> np.random.Generator:
+    """NumPy's generator for a purpose of a world or a table, by SeedSequence: observations, held-out rows,
+    contexts, noise, which rows are held out.
+    """
+    return np.random.default_rng(np.random.SeedSequence((seed, *purpose)))
+
+
+def patient_generator(seed: int, patient: int) -> np.random.Generator:
+    """NumPy's generator for the course of a simulated patient."""
+    return np.random.default_rng((seed, patient))
+
+
+def common_noise_generator() -> np.random.Generator:
+    """NumPy's generator for the noise under which a world's true expected rewards are taken; the same for
+    every seed, so that they are compared under common draws.
+    """
+    return np.random.default_rng(_COMMON_NOISE)
+
+
+def _hashed(text: str, size: int) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size], "big")
