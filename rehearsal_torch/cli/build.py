@@ -12,8 +12,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
 from rehearsal_torch.cli.errors import UserError, told
-from rehearsal_torch.files.dotted import found_at
 from rehearsal_torch.cli.overrides import refuse_renamed
+from rehearsal_torch.files.dotted import found_at
 from rehearsal_torch.files.moved import current
 
 if TYPE_CHECKING:

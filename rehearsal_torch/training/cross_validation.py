@@ -30,8 +30,8 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.seeding import fold_seed, generator
+from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
