@@ -12,13 +12,15 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test fuzz pages lint docs bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
+.PHONY: help train test test-slow fuzz pages test-all lint docs bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
-	@echo "make test                sets up $(VENV) on first use, then runs all tests"
+	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in under three minutes"
+	@echo "make test-slow           runs the slow tests: whole commands, notebooks, studies, and the claims of the papers"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
 	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
+	@echo "make test-all            runs all four: test, test-slow, fuzz and pages"
 	@echo "make lint                checks style, formatting and types"
 	@echo "make docs                builds the documentation into site/; a warning or a broken link fails it"
 	@echo "make bench               measures the speed of search and training"
@@ -37,17 +39,26 @@ help:
 train: $(READY)
 	$(PY) scripts/train.py +experiment=$(EXP) $(ARGS)
 
-# One thread each: the tests' tensors are small, and processes do not take each other's cores away.
+# One thread each: the tests' tensors are small, and processes do not take each other's cores away. A process that has
+# finished takes over tests of another, so that all are busy to the end.
+PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
+
+# What the markers slow, papers, fuzz and pages leave (pyproject.toml says what they stand for).
 test: $(READY)
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(PYTEST) $(ARGS)
 
-# The slow lane, which make test leaves out; one input alone: make fuzz ARGS='-k "tasks[137]"'
+test-slow: $(READY)
+	$(PYTEST) -m "slow or papers" $(ARGS)
+
+# One input alone: make fuzz ARGS='-k "tasks[137]"'
 fuzz: $(READY)
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal -m slow tests/fuzz $(ARGS)
+	$(PYTEST) -m fuzz tests/fuzz $(ARGS)
 
-# The other slow lane: the command lines of the pages, each shortened by overrides that tests/house/test_page_commands.py lists.
+# Each command line is shortened by overrides that tests/house/test_page_commands.py lists.
 pages: $(READY)
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal -m slow tests/house $(ARGS)
+	$(PYTEST) -m pages tests/house $(ARGS)
+
+test-all: test test-slow fuzz pages
 
 lint: $(LINT)
 	$(PY) -m ruff check .

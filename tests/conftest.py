@@ -1,10 +1,13 @@
-"""A small run folder with numbers that can be checked by hand."""
+"""The lanes of whole folders, and a small run folder with numbers that can be checked by hand."""
 
 import json
 from pathlib import Path
 
 import pytest
 import yaml
+
+# Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
+LANES = {"fuzz": "fuzz", "papers": "papers", "scripts": "slow"}
 
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
 TRUTH = (
@@ -15,6 +18,16 @@ TRUTH = (
     ("GCS", "fresh noise", 1),
 )
 OBSERVED = (-50.0, -60.0, -40.0, -80.0, -20.0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            folder = item.path.relative_to(here).parts[0]
+            if folder in LANES:
+                item.add_marker(LANES[folder])
 
 
 def decision(index: int, search: str = "branch_and_bound", changes: int = 3, proven: bool = True) -> dict:

@@ -1,4 +1,4 @@
-"""The fuzz lane: `make fuzz`, or one input of it alone: pytest -m slow tests/fuzz -k "tasks[137]"."""
+"""The fuzz lane: `make fuzz`, or one input of it alone: pytest -m fuzz tests/fuzz -k "tasks[137]"."""
 
 import os
 from collections import Counter
@@ -29,7 +29,7 @@ def judged(request, record_property, monkeypatch, tmp_path):
         try:
             verdict = outcome(work, **limits)
         except FaultError as fault:
-            alone = f'pytest -m slow tests/fuzz -k "{name}[{request.node.callspec.id}]"'
+            alone = f'pytest -m fuzz tests/fuzz -k "{name}[{request.node.callspec.id}]"'
             pytest.fail(
                 f"{family}, {way}, number {request.node.callspec.id} (alone: "
                 f"{alone})\n{str(shown)[:3000]}\n{fault}",

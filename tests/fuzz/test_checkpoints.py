@@ -25,8 +25,6 @@ from tests.fuzz.verdicts import sound
 from tests.toys.episodes import transition_episode
 from tests.toys.rehearsal_methods import configuration, decided
 
-pytestmark = pytest.mark.slow
-
 REHEARSED = {
     "linear_structural": ("gaussian_success", "projection_newton"),
     "nested_ridge": ("kernel_value", "projected_ascent"),

@@ -20,8 +20,6 @@ from tests.fuzz.mutations import changed, damaged, source
 from tests.places import ROOT
 from tests.toys.resuming import Finished
 
-pytestmark = pytest.mark.slow
-
 SEARCH = ["search.raw=16", "search.starts=6", "search.steps=5", "objective.draws=8", "objective.judged=16"]
 WARD = [
     "dataset.patients=60",

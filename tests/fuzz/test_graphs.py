@@ -3,7 +3,6 @@ that was mutated."""
 
 import itertools
 
-import pytest
 import yaml
 
 from rehearsal_torch.graphs.formats import ENDINGS, read_graph, write_graph
@@ -13,8 +12,6 @@ from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import CONFOUNDED, REHEARSALS, rows_of
 from tests.fuzz.mutations import NAMES, changed, copied, damaged, renamed, source, text_of
 from tests.fuzz.verdicts import FaultError
-
-pytestmark = pytest.mark.slow
 
 GRAPHS = [
     *(task["graph"] for task, _ in REHEARSALS),

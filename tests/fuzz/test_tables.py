@@ -3,7 +3,6 @@ left is decided from."""
 
 import gzip
 
-import pytest
 import yaml
 
 from rehearsal_torch.data.reading import number_columns, table_file
@@ -15,7 +14,6 @@ from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.mutations import damaged, rows_changed, source, text_of
 
-pytestmark = pytest.mark.slow
 CASES = [["who", "x", "note"], ["ann", "0.5", "a"], ["bob", "-1.5", ""], ["cid", "2", "c"]]
 
 

@@ -1,7 +1,6 @@
 """Tasks of both families: mutated, read as a mapping or as a file, and decided for where they still are
 tasks."""
 
-import pytest
 import yaml
 
 from rehearsal_torch.data.written_task import written_task
@@ -10,8 +9,6 @@ from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.mutations import NAMES, changed, copied, damaged, renamed, source, text_of
-
-pytestmark = pytest.mark.slow
 
 
 def written(rng, number):

@@ -4,7 +4,6 @@ and with a file that is damaged."""
 import math
 
 import numpy as np
-import pytest
 import torch
 import yaml
 
@@ -16,7 +15,6 @@ from tests.fuzz.mutations import NUMBERS, OTHERS, TEXTS, damaged, rows_changed, 
 from tests.fuzz.verdicts import FaultError, begun, sentence, worded
 from tests.toys.causal_toys import WrittenLaw, WrittenModel
 
-pytestmark = pytest.mark.slow
 STRANGE = [
     *NUMBERS,
     *TEXTS,

@@ -129,7 +129,7 @@ def test_each_command_is_run_or_there_is_a_reason():
     assert [key for key in NOT_RUN if not any(fnmatchcase(text, key) for text in texts)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.pages
 @pytest.mark.parametrize("text", RUN, ids=str)
 def test_a_command_runs(text, there):
     (command,) = [each for each in COMMANDS if each.text == text]
