@@ -3,12 +3,17 @@ import math
 import pytest
 import torch
 
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.problems.causal.optimum import grid
 from rehearsal_torch.problems.rehearsal.additive_noise_world import (
+    CurvedWorld,
     Exponential,
     Normal,
     SymmetricBeta,
     Uniform,
 )
+from rehearsal_torch.problems.rehearsal.non_syn1 import NonSyn1
+from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
 
 LAWS = {
     "normal": (Normal(0.5), 0.0, 0.25),
@@ -39,3 +44,46 @@ def test_quantiles():
     assert (3 * quantile**2 - 2 * quantile**3).item() == pytest.approx(
         float(torch.special.ndtr(torch.tensor(-1.0, dtype=torch.float64)))
     )
+
+
+def column(*values):
+    return torch.tensor([values], dtype=torch.float64)
+
+
+@pytest.mark.parametrize("world", [NonSyn1(contexts=6), NonSyn2(contexts=6)], ids=["non_syn1", "non_syn2"])
+def test_no_point_of_a_dense_grid_beats_the_oracle(world):
+    given = world.given([world.situation(index) for index in range(6)])
+    points = world.task.box.lower + grid(2, 51) * world.task.box.width
+    dense = world.probability(given, world.task.box.names, points.unsqueeze(1).expand(-1, 6, -1)).amax(0)
+    assert (dense <= world.optimal(given, world.task.box.names)[1] + 5e-4).all()
+
+
+def test_worlds_that_cannot_be_integrated_are_refused():
+    class Plain(CurvedWorld):
+        def source(self):
+            return "a test"
+
+        def mean(self, name, values):
+            return 0.0
+
+    def task(region):
+        return RehearsalTask.of(
+            {
+                "graph": {"parents": {"y": ["x", "z"], "v": ["z"]}},
+                "context": ["x"],
+                "box": {"z": [0, 1]},
+                "region": region,
+            }
+        )
+
+    upright = {"y": [0, 1], "v": [0, 1]}
+    laws = {name: Normal(1.0) for name in ("x", "z", "y", "v")}
+    assert float(Plain(task(upright), laws).probability(column(0.0), ["z"], column(0.0))) == pytest.approx(
+        0.3413**2, abs=1e-4
+    )
+    with pytest.raises(ValueError, match="expected a law for each"):
+        Plain(task(upright), {"x": Normal(1.0)})
+    with pytest.raises(ValueError, match="normal noise"):
+        Plain(task(upright), {**laws, "y": Exponential()})
+    with pytest.raises(ValueError, match="bound one outcome each"):
+        Plain(task({"names": ["y", "v"], "normals": [[1.0, 1.0]], "offsets": [1.0]}), laws)

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.problems.rehearsal.additive_noise_world import deviation
 from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearLaw
 
@@ -77,3 +78,33 @@ def test_two_readings_of_printed_noise():
     assert deviation(0.25, "variance") == 0.5
     with pytest.raises(ValueError, match=r'"std" or "variance"'):
         deviation(0.25, "sd")
+
+
+def test_context_noise_must_be_its_own():
+    from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+
+    class Leaky(LinearWorld):
+        def source(self):
+            return "a test"
+
+    task = RehearsalTask.of(
+        {
+            "graph": {"parents": {"y": ["x", "z"]}},
+            "context": ["x"],
+            "box": {"z": [0, 1]},
+            "region": {"y": [0, None]},
+        }
+    )
+    covariance = torch.eye(3, dtype=torch.float64)
+    covariance[0, 2] = covariance[2, 0] = 0.5
+    weights = {"y": {"x": 1.0, "z": 1.0}}
+    with pytest.raises(ValueError, match="independent of the rest"):
+        Leaky(task, LinearLaw(("x", "z", "y"), weights, covariance))
+    with pytest.raises(ValueError, match="expected equations for"):
+        Leaky(task, LinearLaw(("x", "v", "y"), {}, torch.eye(3, dtype=torch.float64)))
+    # An open side: the more the better, up to the box.
+    values, best = Leaky(
+        task, LinearLaw(("x", "z", "y"), weights, torch.eye(3, dtype=torch.float64))
+    ).optimal(torch.zeros(1, 1, dtype=torch.float64), ["z"])
+    assert values.tolist() == [[1.0]]
+    assert float(best) == pytest.approx(0.8413, abs=1e-4)

@@ -1,9 +1,23 @@
 """Ridge regression under a metric, against a kernel ridge regression that is written down."""
 
+import math
+
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.kernel.metric import MetricRidge, evenly
+from rehearsal_torch.surrogates.kernel.metric import (
+    FLOOR,
+    LEAST,
+    Metric,
+    MetricRidge,
+    evenly,
+    evidence,
+    free_metric,
+    gradient_products,
+    gram,
+    relevant_directions,
+    scaled_metric,
+)
 
 
 def data(count=120, seed=0):
@@ -98,3 +112,121 @@ def test_what_is_saved_comes_back():
     other.load_state_dict(one.state_dict())
     assert torch.equal(one(inputs), other(inputs))
     assert torch.equal(one.left(inputs), other.left(inputs))
+
+
+def data_evidence(count=40, width=3, outputs=2, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(count, width, generator=stream, dtype=torch.float64)
+    noise = torch.randn(count, outputs, generator=stream, dtype=torch.float64)
+    values = (
+        torch.stack([torch.sin(inputs[:, 0] + inputs[:, 1]), inputs[:, 0] * inputs[:, 1]], -1)[:, :outputs]
+        + 0.2 * noise
+    )
+    return inputs, values - values.mean(0)
+
+
+def by_hand(inputs, outputs, directions, log_ratio):
+    """-log of the evidence at the best amplitudes, with the distances taken one by one."""
+    shown = inputs @ directions.mT
+    distances = (shown.unsqueeze(1) - shown.unsqueeze(0)).square().sum(-1)
+    matrix = (-distances / 2).exp() + ((2 * log_ratio).exp() + FLOOR) * torch.eye(
+        len(inputs), dtype=torch.float64
+    )
+    total = sum(
+        0.5 * len(inputs) * (column @ torch.linalg.solve(matrix, column) / len(inputs)).log()
+        for column in outputs.T
+    )
+    return total + outputs.shape[1] / 2 * torch.logdet(matrix)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_value_and_gradient_are_those_of_the_formula(outputs):
+    inputs, values = data_evidence(outputs=outputs)
+    directions = torch.randn(
+        2, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64
+    ).requires_grad_(True)
+    log_ratio = torch.tensor(-0.7, dtype=torch.float64, requires_grad=True)
+    wanted = by_hand(inputs, values, directions, log_ratio)
+    slope, ratio_slope = torch.autograd.grad(wanted, (directions, log_ratio))
+    value, found, ratio_found = evidence(inputs, values, directions.detach(), log_ratio.item())
+    assert value == pytest.approx(wanted.item(), rel=1e-10)
+    assert torch.allclose(found, slope, rtol=1e-6, atol=1e-8)
+    assert ratio_found == pytest.approx(float(ratio_slope), rel=1e-6)
+
+
+def test_the_gram_matrix_is_that_of_a_gaussian_kernel_in_any_batch():
+    left, right = (
+        torch.randn(2, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
+        data_evidence()[0],
+    )
+    assert torch.allclose(gram(left, right), (-torch.cdist(left, right).square() / 2).exp(), atol=1e-12)
+    assert torch.allclose(gram(right, right).diagonal(), torch.ones(40, dtype=torch.float64))
+
+
+def test_maximising_finds_what_matters_and_how_noisy_it_is():
+    inputs, values = data_evidence(200, 5)
+    found = free_metric(inputs, values, 40)
+    widths = found.directions.square().sum(0)
+    assert float(widths[2:].max()) < 0.2 * float(widths[:2].min()), "columns that do nothing get long widths"
+    assert 1e-3 < found.ratio < 0.5
+    start = torch.eye(5, dtype=torch.float64) / math.sqrt(5)
+    before = -evidence(inputs, values, start, math.log(0.3))[0]
+    assert found.evidence > before
+    assert free_metric(inputs, values, 40).evidence == found.evidence, "the same every time"
+
+
+def test_noise_alone_is_taken_for_noise():
+    inputs, _ = data_evidence(150, 2)
+    noise = torch.randn(150, 1, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+    assert free_metric(inputs, noise, 40).ratio > 3
+
+
+def test_scaled_directions_stay_what_they_were():
+    inputs, values = data_evidence(120, 3)
+    basis = torch.linalg.qr(
+        torch.randn(3, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    )[0]
+    found = scaled_metric(inputs, values, basis, torch.ones(3, dtype=torch.float64), 20)
+    lengths = found.directions.norm(dim=-1)
+    assert torch.allclose(found.directions / lengths.unsqueeze(-1), basis.mT, atol=1e-9)
+    assert (lengths - 1).abs().max() > 0.05
+    one = scaled_metric(inputs, values, basis[:, :1], torch.ones(1, dtype=torch.float64), 20)
+    assert one.directions.shape == (1, 3)
+    assert one.evidence < found.evidence
+
+
+def data_directions(count=300, width=5, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(count, width, generator=stream, dtype=torch.float64)
+    index = torch.tensor([1.0, -2.0, 0.5, 0.0, 0.0], dtype=torch.float64)
+    index /= index.norm()
+    values = torch.sin(1.5 * inputs @ index) + 0.2 * torch.randn(count, generator=stream, dtype=torch.float64)
+    return inputs, (values - values.mean()).unsqueeze(-1), index
+
+
+def test_the_matrix_is_the_mean_of_outer_products_of_the_regressions_gradients():
+    inputs, outputs, _ = data_directions(30)
+    metric = Metric(0.5 * torch.eye(5, dtype=torch.float64)[:3], 0.1, 0.0)
+    both = torch.cat([outputs, outputs.square()], -1)
+    shown = inputs @ metric.directions.mT
+    weights = torch.linalg.solve(gram(shown, shown) + 0.1 * torch.eye(30, dtype=torch.float64), both)
+    at = inputs.clone().requires_grad_(True)
+    regressions = (
+        -(((at @ metric.directions.mT).unsqueeze(1) - shown.unsqueeze(0)).square().sum(-1)) / 2
+    ).exp() @ weights
+    wanted = torch.zeros(5, 5, dtype=torch.float64)
+    for column in range(2):
+        (slope,) = torch.autograd.grad(regressions[:, column].sum(), at, retain_graph=True)
+        wanted += slope.mT @ slope / 30
+    assert torch.allclose(gradient_products(inputs, both, metric), wanted, atol=1e-10)
+
+
+def test_a_planted_index_is_found():
+    inputs, outputs, index = data_directions()
+    basis, relevance = relevant_directions(inputs, outputs, free_metric(inputs, outputs, 50))
+    assert abs(float(basis[:, 0] @ index)) > 0.98
+    assert torch.allclose(basis.mT @ basis, torch.eye(5, dtype=torch.float64), atol=1e-10)
+    assert float(relevance[0]) == 1
+    assert relevance.tolist() == sorted(relevance.tolist(), reverse=True)
+    assert (relevance[1:] < 0.5).all()
+    assert (relevance >= LEAST).all()

@@ -1,11 +1,9 @@
-"""Lin-Syn1, Manage and Market: published no-action and best values, simulated anew."""
+"""Manage and Market: published no-action and best values."""
 
 import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.problems.rehearsal.lin_syn1 import LinSyn1
 from rehearsal_torch.problems.rehearsal.market import Manage, Market
 
 
@@ -15,35 +13,6 @@ def contexts(world, count):
 
 def idle(given):
     return given.new_empty(len(given), 0)
-
-
-def test_lin_syn1_reads_its_noise_as_variance():
-    world = LinSyn1()
-    given = contexts(world, 2000)
-    # References .106 +- .21 and .124 +- .24, over an unknown number of contexts: the bounds are two standard
-    # errors of a hundred.
-    assert float(world.probability(given, (), idle(given)).mean()) == pytest.approx(0.106, abs=0.042)
-    values, best = world.optimal(given[:5], ["A1", "A2"])
-    assert best.tolist() == pytest.approx([0.9532] * 5, abs=0.003)
-    assert values[0].tolist() == pytest.approx([2.1, 3.0], abs=0.05)
-    other = LinSyn1(noise="std")
-    assert float(other.optimal(given[:1], ["A1", "A2"])[1]) == pytest.approx(1.0, abs=1e-4)
-    assert float(other.probability(given, (), idle(given)).mean()) == pytest.approx(0.124, abs=0.048)
-
-
-def test_lin_syn1_simulated_anew():
-    random = np.random.default_rng(0)
-    world, count, sd = LinSyn1(), 200_000, 0.1**0.5
-    x1, x2, a1 = 0.2, -0.1, 1.5
-    u2 = 10 * x2 + sd * random.standard_normal(count)
-    a2 = 2 * a1 + 0.4 * u2 + sd * random.standard_normal(count)
-    y1, y2 = (
-        -a1 + 0.9 * a2 + sd * random.standard_normal(count),
-        1.6 * a1 - 0.9 * a2 + sd * random.standard_normal(count),
-    )
-    expected = float(((y1 >= 0) & (y1 <= 2) & (y2 >= 0) & (y2 <= 2)).mean())
-    given, value = torch.tensor([[x1, x2]], dtype=torch.float64), torch.tensor([[a1]], dtype=torch.float64)
-    assert float(world.probability(given, ["A1"], value)) == pytest.approx(expected, abs=0.005)
 
 
 @pytest.mark.parametrize("order", ["icml", "neurips24"])
@@ -121,33 +90,3 @@ def test_drift_decides_at_the_round_after_the_last_row():
     rounds = torch.tensor([3.0, 9.0], dtype=torch.float64)
     rows = world.law.solve(torch.zeros(2, len(world.law.names), dtype=torch.float64), still, rounds)
     assert rows[:, world.law.names.index("self_pricing")].tolist() == pytest.approx([2.5, 1.5])
-
-
-def test_context_noise_must_be_its_own():
-    from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
-
-    class Leaky(LinearWorld):
-        def source(self):
-            return "a test"
-
-    task = RehearsalTask.of(
-        {
-            "graph": {"parents": {"y": ["x", "z"]}},
-            "context": ["x"],
-            "box": {"z": [0, 1]},
-            "region": {"y": [0, None]},
-        }
-    )
-    covariance = torch.eye(3, dtype=torch.float64)
-    covariance[0, 2] = covariance[2, 0] = 0.5
-    weights = {"y": {"x": 1.0, "z": 1.0}}
-    with pytest.raises(ValueError, match="independent of the rest"):
-        Leaky(task, LinearLaw(("x", "z", "y"), weights, covariance))
-    with pytest.raises(ValueError, match="expected equations for"):
-        Leaky(task, LinearLaw(("x", "v", "y"), {}, torch.eye(3, dtype=torch.float64)))
-    # An open side: the more the better, up to the box.
-    values, best = Leaky(
-        task, LinearLaw(("x", "z", "y"), weights, torch.eye(3, dtype=torch.float64))
-    ).optimal(torch.zeros(1, 1, dtype=torch.float64), ["z"])
-    assert values.tolist() == [[1.0]]
-    assert float(best) == pytest.approx(0.8413, abs=1e-4)

@@ -1,0 +1,33 @@
+"""Rounds that learn from each other: curves and panels."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rehearsal_torch.reporting.figures.online_panels import by_round, draw
+from rehearsal_torch.reporting.style import drawing
+from tests.toys.online_rows import rows
+
+
+def test_curves_are_means_with_deviations():
+    rounds, means, deviations = by_round(rows(), "p_true")
+    assert rounds.tolist() == list(range(1, 31))
+    assert means[-1] == pytest.approx(0.7 - 0.4 / 30 + 0.01)
+    np.testing.assert_allclose(deviations, 0.01)
+    assert by_round(rows(), "success", summed=True)[1][-1] == 15
+    assert by_round([*rows(1, 30), *({**row, "repeat": 1} for row in rows(1, 12))], "p_true")[0][-1] == 12, (
+        "as far as all repeats go"
+    )
+
+
+def test_a_figure_has_a_line_of_panels_a_world():
+    without = [
+        {**row, "information": math.nan, "lower": math.nan, "upper": math.nan} for row in rows(method="other")
+    ]
+    with drawing():
+        figure = draw({"w": {"m": rows(), "other": without}, "v": {"other": without}})
+    seen = [axes.get_visible() for axes in figure.axes]
+    assert seen == [True, True, True, True, True, True, False, False], "nothing is drawn of what nobody told"
+    assert [len(axes.lines) for axes in figure.axes[:4]] == [3, 3, 1, 1]
+    assert figure.axes[3].get_title() == "Bounds, m"
