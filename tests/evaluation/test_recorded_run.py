@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rehearsal_torch.evaluation.recorded_run import read
+from rehearsal_torch.evaluation.recorded_run import claim, effort, is_sequence, read, search_of
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 
@@ -40,3 +40,49 @@ def test_where_an_earlier_version_wrote_run_json_its_decisions_say_it(tmp_path):
 def test_what_is_no_kind_is_refused(tmp_path, run, kinds, words):
     with pytest.raises(PlainFileError, match=words):
         recorded(tmp_path, run, *kinds)
+
+
+def test_a_run_is_read_with_its_seconds(sepsis_run):
+    run = read(sepsis_run)
+    assert [one["index"] for one in run.decisions] == list(range(5))
+    assert [one["seconds"] for one in run.decisions] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
+    assert run.metrics["mechanism/train_loss"] == [(0.0, 3.0), (1.0, 2.0), (2.0, 1.0), (3.0, 0.0)]
+    assert run.config["surrogate"]["doses"] == ["max_dose_vaso", "input_4hourly"]
+    assert (len(run.truth), run.choices) == (30, {})
+    assert {key: len(some) for key, some in run.groups().items()} == {("branch_and_bound", 3): 5}
+
+
+def test_a_line_that_was_cut_off_is_left_out_and_the_rest_is_ordered(plain_run):
+    path = plain_run / "decisions.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*reversed(lines), lines[0][:-5]]))
+    run = read(plain_run)
+    assert [one["index"] for one in run.decisions] == list(range(5))
+    assert [one["seconds"] for one in run.decisions] == [0.5, None, None, None, None]
+    assert run.groups() == {("decision", None): run.decisions}
+
+
+def test_what_was_chosen_is_read(plain_run):
+    (plain_run / "run.json").write_text(json.dumps({"choices": {"decision": "cme", "seed": 1}}))
+    assert read(plain_run).choices == {"decision": "cme", "seed": "1"}
+
+
+def test_groups_rise_in_k(sepsis_run):
+    run = read(sepsis_run)
+    run.decisions[0]["trajectory"]["changes"] = 7
+    run.decisions[1]["trajectory"]["changes"] = 1
+    assert [key for _, key in run.groups()] == [1, 3, 7]
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="is no run folder"):
+        read(tmp_path)
+
+
+def test_what_a_decision_says_of_itself():
+    decided = {"trace": {"search": "astar", "expanded": 5}, "estimate": {"point": 1.0}, "trajectory": {}}
+    assert (search_of(decided), effort(decided, "expanded"), effort(decided, "gap")) == ("astar", 5, None)
+    assert (claim(decided), claim(decided, "lower"), claim(decided, of="baseline")) == (1.0, None, None)
+    assert is_sequence(decided)
+    assert not is_sequence({"trajectory": None})
+    assert (search_of({}), effort({"trace": None}, "gap")) == ("decision", None)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rehearsal_torch.evaluation.summaries import online_summary, trial_summary
+from rehearsal_torch.evaluation.summaries import grouped, mean, median, online_summary, summed, trial_summary
 from tests.toys.online_rows import rows
 from tests.toys.trial_lines import rows as trials
 
@@ -33,3 +33,34 @@ def test_regret_is_a_share_of_what_the_start_left():
     assert one.best.mean == pytest.approx(4.5)
     assert trial_summary(trials(), 1).regrets == (7.0,)
     assert math.isnan(trial_summary(trials(start=10.0)).normalised)
+
+
+def judged(seed, auf, estimate, lower=math.nan, upper=math.nan, seconds=1.0):
+    numbers = {"auf": auf, "oracle": 0.9, "no_action": 0.1, "estimate": estimate}
+    return {"seed": seed, **numbers, "lower": lower, "upper": upper, "seconds": seconds}
+
+
+def test_a_method_is_summed_up_over_seeds():
+    rows = [judged(0, 0.4, 0.5, 0.3, 0.6), judged(0, 0.6, 0.5, 0.4, 0.55, 3.0), judged(1, 0.8, math.nan)]
+    one = summed(rows, 1)
+    assert (one.count, one.idle, one.seeds, one.intervals) == (3, 1, 2, 2)
+    assert one.auf.mean == pytest.approx(0.6)
+    # Means of the seeds are .5 and .8.
+    assert one.deviation == pytest.approx(0.3 / math.sqrt(2))
+    assert (one.claimed, one.excess) == (pytest.approx(0.5), pytest.approx(0.0))
+    assert (one.covered, one.width, one.seconds) == (0.5, pytest.approx(0.225), 1.0)
+    assert one.share == pytest.approx(0.5 / 0.8)
+    assert math.isnan(summed([judged(0, math.nan, 0.5)], 0).auf.mean)
+    assert math.isnan(summed(rows[:2], 0).deviation)
+
+
+def test_means_and_medians_leave_out_what_is_no_number():
+    assert (mean([1.0, math.nan, 4.0]), median([1.0, math.nan, 4.0, 2.0])) == (2.5, 2.0)
+    assert math.isnan(mean([]))
+    assert math.isnan(median([math.nan]))
+
+
+def test_rows_are_grouped_in_order_of_appearance():
+    rows = [{"a": 2, "b": "x"}, {"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
+    assert list(grouped(rows, "a").items()) == [((2,), [rows[0], rows[2]]), ((1,), [rows[1]])]
+    assert list(grouped(rows, "a", "b")) == [(2, "x"), (1, "x")]

@@ -4,14 +4,15 @@ import csv
 import io
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
-from rehearsal_torch.evaluation.trial_rows import scored, tried
+from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting import trial_report
 from rehearsal_torch.reporting.style import drawing
 from tests.toys.trial_lines import line
 
 
 def run(tmp_path, lines):
-    return Recorded(tmp_path, lines, config={"seed": 3}, choices={"dataset": "world", "decision": "method"})
+    choices = {"dataset": "world", "decision": "method"}
+    return Recorded(tmp_path, lines, config={"seed": 3}, choices=choices, kind="optimise")
 
 
 def test_a_run_is_reported_round_by_round(tmp_path):
@@ -32,7 +33,6 @@ def test_a_suggestion_without_a_world_is_reported_as_well(tmp_path):
         "score": {}
     }
     made = run(tmp_path, [lone])
-    assert tried(lone)
     assert not scored(lone)
     assert "Recommended now" in trial_report.tables(made)
     trial_report.written(made)

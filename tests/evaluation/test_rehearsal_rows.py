@@ -1,0 +1,75 @@
+import csv
+import io
+import math
+
+import pytest
+
+from rehearsal_torch.evaluation.rehearsal_rows import (
+    COLUMNS,
+    NUMBERS,
+    in_foresight,
+    interval_of,
+    judged,
+    number,
+    row,
+    typed,
+    written,
+)
+
+DECIDED = {
+    "identity": "4",
+    "kind": "rehearse",
+    "alteration": {"a": 1.0},
+    "estimate": {"point": 0.8, "lower": 0.7, "upper": 0.9},
+    "baseline": {"point": 0.3, "lower": 0.2, "upper": 0.4},
+    "score": {"probability": 0.75, "oracle": 0.9, "no_action": 0.25},
+    "seconds": 0.125,
+}
+
+
+def test_a_row_holds_what_is_true_and_what_was_claimed():
+    found = row("w", "m", 2, DECIDED)
+    assert tuple(found) == COLUMNS
+    assert [found[key] for key in COLUMNS] == ["w", "m", 2, "4", 0.75, 0.9, 0.25, 0.8, 0.7, 0.9, 0.125]
+
+
+def test_with_nothing_altered_the_claim_is_that_of_doing_nothing():
+    found = row("w", "m", 2, DECIDED | {"alteration": None})
+    assert found["estimate"] == 0.3
+    assert math.isnan(found["lower"])
+    assert math.isnan(found["upper"])
+
+
+def test_a_certificate_bounds_where_the_estimate_does_not():
+    certified = {"estimate": {"point": 0.8}, "certificate": {"lower": 0.5, "upper": 0.95}}
+    assert interval_of(certified) == (0.5, 0.95)
+    assert interval_of(certified | DECIDED) == (0.7, 0.9)
+    assert interval_of({}) == (None, None)
+
+
+def test_what_kind_of_decision_it_is():
+    assert in_foresight(DECIDED)
+    assert not in_foresight({"kind": "look_back"})
+    assert judged(DECIDED)
+    assert not judged({"score": {"probability": 0.5}})
+    assert not judged({"score": None})
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("0.5", 0.5), (1, 1.0), (True, 1.0), ("", None), (None, None), ([], None)]
+)
+def test_numbers(value, found):
+    assert number(value) == found if found is not None else math.isnan(number(value))
+
+
+def test_rows_come_back_from_csv_to_six_figures():
+    rows = [row("w", "m", 2, DECIDED), row("w", "m", 3, {})]
+    text = written(rows, COLUMNS)
+    assert text.splitlines()[0] == ",".join(COLUMNS)
+    assert text.splitlines()[2] == "w,m,3,,,,,,,,"
+    assert written(rows, COLUMNS, head=False) == text.partition("\n")[2]
+    first, second = typed(csv.DictReader(io.StringIO(text)))
+    assert first == rows[0]
+    assert second["seed"] == 3
+    assert all(math.isnan(second[key]) for key in NUMBERS)
+    assert written([{"a": 1 / 3}], ["a"], head=False) == "0.333333\n"

@@ -1,0 +1,33 @@
+from rehearsal_torch.reporting.figures.training_curve import draw, trained_parts
+from rehearsal_torch.reporting.style import drawing
+
+METRICS = {
+    "mechanism/train_loss": [(0, 3.0), (1, 2.0), (2, 1.5)],
+    "mechanism/held_out_loss": [(0, 3.5), (1, 2.25), (2, 2.5)],
+    "decision/seconds": [(0, 0.1)],
+}
+
+
+def test_parts_are_those_with_a_training_loss():
+    assert trained_parts(METRICS) == ["mechanism"]
+    assert trained_parts({"train_loss": [], "a/b/train_loss": [], "a/held_out_loss": []}) == ["", "a/b"]
+
+
+def test_epochs_count_from_one_and_the_best_is_that_of_held_out_rows():
+    with drawing():
+        (axes,) = draw(METRICS, "mechanism").axes
+    train, held_out, best = axes.lines
+    assert (list(train.get_xdata()), list(train.get_ydata())) == ([1, 2, 3], [3.0, 2.0, 1.5])
+    assert list(held_out.get_ydata()) == [3.5, 2.25, 2.5]
+    assert (list(best.get_xdata()), list(best.get_ydata())) == ([2], [2.25])
+    assert best.get_label() == "best: 2.250 (epoch 2)"
+    assert axes.get_title() == "Training: mechanism"
+    assert axes.get_xlabel() == "Epoch"
+    assert axes.get_ylabel() == "Negative log-likelihood\n(nats per transition)"
+
+
+def test_without_held_out_rows_there_is_one_line():
+    with drawing():
+        (axes,) = draw({"train_loss": [(0, 1.0)]}, "").axes
+    assert [line.get_label() for line in axes.lines] == ["training patients"]
+    assert axes.get_title() == "Training: the model"

@@ -1,0 +1,104 @@
+import csv
+import io
+import math
+
+import pytest
+
+from rehearsal_torch.evaluation.rehearsal_rows import row
+from rehearsal_torch.evaluation.summaries import summed
+from rehearsal_torch.reporting import decision_table
+
+ACTED = {
+    "identity": "7",
+    "kind": "rehearse",
+    "status": "recommended",
+    "given": {"x": 0.5},
+    "alteration": {"a": 1.25},
+    "estimate": {"point": 0.8, "lower": 0.7, "upper": 0.9},
+    "baseline": {"point": 0.3},
+    "trace": {"support": 0.95},
+    "score": {"probability": 0.75, "oracle": 0.9, "no_action": 0.25, "share": 0.77},
+    "seconds": 0.5,
+    "warnings": ["little support"],
+}
+REFUSED = ACTED | {
+    "identity": "8",
+    "status": "refused",
+    "alteration": None,
+    "trace": {"would_set": {"a": 2.0}},
+    "reason": "too far from the rows",
+    "warnings": [],
+    "score": {"probability": 0.25, "oracle": 0.9, "no_action": 0.25, "share": 0.0},
+}
+
+
+def test_a_case_says_what_to_set_and_from_which_probability_to_which():
+    text = decision_table.cases([ACTED, REFUSED], "Decisions")
+    acted, refused = (next(line for line in text.splitlines() if f"│ {n} " in line) for n in "78")
+    cells = [cell.strip() for cell in acted.strip("│").split("│")]
+    assert cells == [
+        "7",
+        "x=0.5",
+        "a=1.25",
+        "0.300 -> 0.800",
+        "0.700 to 0.900",
+        "0.250 -> 0.750 (0.900)",
+        "little support",
+    ]
+    cells = [cell.strip() for cell in refused.strip("│").split("│")]
+    assert cells[2:6] == ["refused", "0.300", "-", "0.250 -> 0.250 (0.900)"]
+
+
+def test_what_every_case_says_is_said_once_and_the_rest_is_counted():
+    text = decision_table.cases([ACTED, ACTED, ACTED], "Decisions", shown=2)
+    assert text.splitlines()[-2:] == ["... and 1 more in table.csv", "All cases: little support"]
+    assert "note" not in text
+
+
+def test_a_note_says_why_and_what_would_have_been_set():
+    assert decision_table.note(REFUSED) == "too far from the rows; else: a=2"
+    assert decision_table.interval(REFUSED) == "-"
+    assert decision_table.change({"status": "no_action"}) == "no action"
+    many = {"given": {name: 1.0 for name in "abcdefg"}}
+    assert decision_table.known(many) == "a=1, b=1, c=1, d=1, +3 more"
+
+
+def test_methods_stand_side_by_side():
+    rows = [row("w", "m", 0, one) for one in (ACTED, REFUSED)]
+    text = decision_table.methods({"m": summed(rows, 1)}, "Methods")
+
+    def cell(head):
+        return (
+            next(line for line in text.splitlines() if f"│ {head} " in line).strip("│").split("│")[1].strip()
+        )
+
+    assert (cell("cases"), cell("nothing altered in")) == ("2", "1")
+    assert cell("true probability of a desired outcome") == "0.500"
+    assert cell("  share of the possible gain") == "38%"
+    assert cell("  claimed intervals that hold") == "100% of 1"
+    assert cell("median seconds a decision") == "0.5"
+
+
+def test_a_row_a_decision_holds_all_that_was_known_and_set():
+    lines = decision_table.per_decision([ACTED, REFUSED], "w", "m", 3)
+    text = decision_table.with_all_columns(lines)
+    first, second = csv.DictReader(io.StringIO(text))
+    assert (first["given/x"], first["set/a"], first["before"], first["support"]) == (
+        "0.5",
+        "1.25",
+        "0.3",
+        "0.95",
+    )
+    assert (second["set/a"], second["lower"], second["declined"]) == ("", "", "True")
+    assert second["reason"] == "too far from the rows"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.12345, "0.123"), (None, "-"), ("", "-"), ("0.5", "0.500"), (math.nan, "-")]
+)
+def test_probabilities_have_three_decimals(value, shown):
+    assert decision_table.figure(value) == shown
+
+
+def test_shares_are_percentages():
+    assert [decision_table.percent(value) for value in (0.384, 1.0, math.nan)] == ["38%", "100%", "-"]

@@ -1,0 +1,54 @@
+import matplotlib
+import pytest
+
+from rehearsal_torch.reporting.style import Dose, Wording, drawing, panels, save, wording
+
+
+def test_settings_hold_within_the_block_alone():
+    before = matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["legend.frameon"]
+    with drawing():
+        assert (matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["legend.frameon"]) == ("none", False)
+    assert (matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["legend.frameon"]) == before
+
+
+def test_panels_are_as_large_as_they_are_said_to_be():
+    with drawing():
+        figure, grid = panels(2, 3, width=2.0, height=1.5)
+    assert figure.get_size_inches().tolist() == [6.0, 3.0]
+    assert [len(line) for line in grid] == [3, 3]
+
+
+def test_a_figure_is_saved_to_the_same_bytes_every_time(tmp_path):
+    def saved(name):
+        with drawing():
+            figure, [[axes]] = panels(width=2, height=2)
+            axes.plot([0, 1], [1, 0])
+            return [path.read_bytes() for path in save(figure, tmp_path / name, "figure")]
+
+    assert saved("one") == saved("two")
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["figure.png", "figure.svg"]
+
+
+def test_sofa_is_worded_from_a_configuration():
+    words = wording(
+        {
+            "surrogate": {"doses": ["max_dose_vaso", "own_dose"]},
+            "objective": {"reward": {"weights": {"SOFA": -1}}},
+        }
+    )
+    assert (words.variable, words.sign, words.unit, words.step) == ("SOFA", -1.0, "points", "4 h")
+    assert (words.total, words.level, words.time) == (
+        "Cumulative SOFA (points)",
+        "SOFA (points)",
+        "Time step (4 h each)",
+    )
+    assert words.dose(0) == Dose("V", "vasopressor", "mcg/kg/min")
+    assert words.dose(1) == Dose("O", "own_dose", "")
+    assert words.dose(2) == Dose("3", "dose 3", "")
+
+
+@pytest.mark.parametrize("weights", [{"SOFA": -1, "GCS": 1}, {"SOFA": -2}, {"SOFA": "-1"}, None])
+def test_other_rewards_have_neutral_words(weights):
+    words = wording({"objective": {"reward": {"weights": weights}}})
+    assert words == Wording()
+    assert (words.total, words.time) == ("Cumulative reward", "Time step")

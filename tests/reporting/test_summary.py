@@ -1,0 +1,68 @@
+import csv
+import math
+from pathlib import Path
+
+import pytest
+
+from rehearsal_torch.evaluation.recorded_run import Recorded, read
+from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.summary import as_text, finite, summary, write
+
+WORDS = Wording("SOFA", -1.0, "points")
+
+
+def test_a_sequence_run_is_summed_up(sepsis_run):
+    (row,) = summary(read(sepsis_run), WORDS)
+    # Improvements .02, .10, .04, .06, .03; observed outcomes -50, -60, -40, -80, -20; the last is unproven.
+    assert (row["search"], row["k"], row["patients"], row["observed"]) == ("branch_and_bound", 3, 5, 50.0)
+    assert row["improvement"] == pytest.approx(0.05)
+    assert row["improvement_median"] == pytest.approx(0.04)
+    assert row["improvement_low"] < 0.05 < row["improvement_high"]
+    assert row["proven"] == pytest.approx(0.8)
+    assert row["seconds_median"] == pytest.approx(0.3)
+    assert row["expanded_median"] == 30
+    assert row["ebf"] == pytest.approx(1.2)
+    assert row["score/true_improvement"] == pytest.approx(0.025)
+    assert row["score/regret"] == pytest.approx(1.0)
+    # truth.csv: learnt errors of SOFA are 1, 2, 3, 4, 5, those of fresh noise three more.
+    assert row["truth/rmse, learnt"] == pytest.approx(3.0)
+    assert row["truth/rmse, fresh noise"] == pytest.approx(6.0)
+    assert not any("GCS" in name for name in row)
+
+
+def test_other_decisions_are_summed_up_by_value(plain_run):
+    (row,) = summary(read(plain_run), Wording())
+    assert (row["search"], row["decisions"], row["refused"]) == ("decision", 5, 1)
+    assert row["value"] == pytest.approx(2.0)
+    assert row["score/success"] == pytest.approx(0.5)
+    assert row["seconds_median"] == pytest.approx(0.5), "of the one that was timed"
+
+
+def test_rows_of_several_searches_say_nothing_of_the_truth(sepsis_run):
+    run = read(sepsis_run)
+    for one in run.decisions[:2]:
+        one["trajectory"]["changes"] = 1
+    assert [(row["k"], row["patients"]) for row in summary(run, WORDS)] == [(1, 2), (3, 3)]
+    assert not any(name.startswith("truth/") for row in summary(run, WORDS) for name in row)
+
+
+def test_a_table_says_percentages_and_dashes(sepsis_run):
+    text = as_text(summary(read(sepsis_run), WORDS), WORDS, "Summary")
+    line = next(line for line in text.splitlines() if "branch_and_bound" in line)
+    cells = [cell.strip() for cell in line.strip("│").split("│")]
+    assert cells[:5] == ["branch_and_bound", "3", "5", "50", "5"]
+    assert cells[6:] == ["4", "80", "0.3", "30", "1.2"]
+    assert "Scores by the problem's own yardstick, means" in text
+    assert as_text([], WORDS, "Summary") == ""
+    nothing = summary(Recorded(Path(), [{"value": None, "status": "refused"}]), Wording())
+    assert "- to -" in as_text(nothing, Wording(), "x")
+
+
+def test_rows_are_written_with_all_columns(tmp_path):
+    write([{"a": 1, "b": math.nan}, {"a": 2.5, "c": "x"}], tmp_path / "s.csv")
+    with (tmp_path / "s.csv").open(newline="") as file:
+        assert list(csv.reader(file)) == [["a", "b", "c"], ["1", "", ""], ["2.5", "", "x"]]
+
+
+def test_only_finite_numbers_count():
+    assert finite([1, 2.5, math.inf, math.nan, None, "3", True]) == [1.0, 2.5, 1.0]
