@@ -91,6 +91,7 @@ def test_two_thousand_simulated_decisions_are_covered():
     assert not all(each > 0.9999 for each in covered.values())
 
 
+@pytest.mark.slow
 def test_decisions_under_a_posterior_are_certified():
     # The whole way: models, noise and failures drawn for each decision; what is covered is known in closed
     # form.

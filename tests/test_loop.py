@@ -100,6 +100,7 @@ def test_without_learning_nobody_answers():
     assert torch.equal(surrogate.response.weights, before)
 
 
+@pytest.mark.slow
 def test_rounds_depend_on_seed_and_index_alone():
     market = Market()
     surrogate = fitted(market)
@@ -196,6 +197,7 @@ def test_groups_are_cut_from_the_indices_in_the_order_given():
     assert [each.situation.identity for each in made] == [f"round-{index}" for index in chosen]
 
 
+@pytest.mark.slow
 def test_workers_share_groups_and_change_nothing():
     market = Market()
     surrogate = fitted(market)

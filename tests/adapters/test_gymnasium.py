@@ -58,6 +58,7 @@ def test_an_episode_is_a_round_of_the_world():
     assert made.reset(options={"round": 2})[1] == {"round": 2}
 
 
+@pytest.mark.slow
 def test_rewards_have_the_true_probability():
     world = RideHailing(rows=10, contexts=400)
     made = RehearsalEnvironment(world, scored=False)

@@ -217,6 +217,7 @@ def lab(tmp_path, monkeypatch):
     sys.modules.pop("my_lab", None)
 
 
+@pytest.mark.slow
 def test_a_class_of_ones_own_is_built_again_where_it_is_trusted(run, lab, capsys):
     poisoned(run, ["++certificate._target_=my_lab.Mine"], certificate=called("my_lab.Mine"))
     refused(capsys, run, "trusted=[my_lab]")

@@ -9,6 +9,7 @@ from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "count"), [("ride_hailing", 3), ("bermuda", 5), ("two_stores", 3), ("manage", 0)]
 )

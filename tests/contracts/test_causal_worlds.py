@@ -133,6 +133,7 @@ def test_one_expectation_is_quick(worlds, name):
     assert min(times) < 0.05
 
 
+@pytest.mark.slow
 @every
 def test_nothing_beats_the_optimum(worlds, name):
     world = worlds(name)

@@ -67,6 +67,7 @@ SINGULAR = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regression", ["conjugate", "ridge"])
 @pytest.mark.parametrize("table", SINGULAR.values(), ids=SINGULAR)
 def test_singular_rows_still_give_a_decision_or_a_refusal(table, regression):

@@ -82,6 +82,7 @@ def test_rounds_that_learn_and_published_presets_are_only_warned(pair, models):
             assert any("by the graph nothing leads" in text for text in decision.warnings)
 
 
+@pytest.mark.slow
 @every
 def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
     # Whatever is set lies at one end of its range, where success is rarer than with nothing altered.

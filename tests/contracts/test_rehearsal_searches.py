@@ -91,6 +91,7 @@ def test_a_decision_does_not_depend_on_what_else_is_decided(pair, world, decisio
             assert torch.allclose(alone.alteration.values, together.alteration.values, atol=2e-2)
 
 
+@pytest.mark.slow
 @every
 def test_the_same_question_has_the_same_answer_and_the_global_stream_is_left_alone(pair, decisions):
     world = WORLDS["one outcome, three sets"]

@@ -91,6 +91,7 @@ def test_what_was_saved_decides_the_same(name, models, tmp_path):
     assert again.task.to_plain() == WORLD.task.to_plain()
 
 
+@pytest.mark.slow
 @every
 def test_the_same_seed_decides_the_same_whatever_was_drawn_before(name, models):
     torch.manual_seed(17)

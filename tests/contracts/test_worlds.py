@@ -134,6 +134,7 @@ def test_probabilities_have_the_shape_of_what_was_asked(worlds, name):
     assert world.probability(given, (), nothing(given)).shape == (len(given),)
 
 
+@pytest.mark.slow
 @every
 def test_probabilities_agree_with_what_follows(worlds, name):
     world, count = worlds(name), 20_000
@@ -170,6 +171,7 @@ def test_a_rehearsal_keeps_context_and_alteration(worlds, name):
     assert not world.rehearse(context, (), value[:0], 5).altered.any()
 
 
+@pytest.mark.slow
 @every
 def test_nothing_beats_the_oracle(worlds, name):
     world = worlds(name)

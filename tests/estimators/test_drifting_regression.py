@@ -35,6 +35,7 @@ def run(made, rows, touched=None, first=10, start=(0.0, 0.0, 0.0)):
     return made
 
 
+@pytest.mark.slow
 def test_a_stationary_stream_is_learnt_from_a_wrong_start():
     made = run(one(), stream(6000, lambda t: 2.0))
     intercept, slopes = made.coefficients()
@@ -42,6 +43,7 @@ def test_a_stationary_stream_is_learnt_from_a_wrong_start():
     assert float(intercept[0]) == pytest.approx(0.5, abs=0.4)
 
 
+@pytest.mark.slow
 def test_a_drifting_stream_is_followed_where_fixed_coefficients_fall_behind():
     def slope(t):
         return 2 + math.sin(2 * math.pi * t / 300)

@@ -42,6 +42,7 @@ def test_it_is_the_bayesian_ridge_of_scikit_learn(rows):
     assert covariance.std() == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 def test_the_score_is_what_the_rows_before_foresaw(forgetting):
     parents, values = data()
@@ -57,6 +58,7 @@ def test_the_score_is_what_the_rows_before_foresaw(forgetting):
     assert float(solved(parents, values, forgetting=forgetting).score) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 def test_a_table_that_grows_is_not_gone_through_again(forgetting):
     parents, values = data()

@@ -39,6 +39,7 @@ def trained(part, given, epochs=350):
     return part
 
 
+@pytest.mark.slow
 def test_solved_and_trained_reach_the_same_evidence():
     given = examples()
     solved, other = SolvedProcesses([2, 1, 0]), trained(TrainedProcesses([2, 1, 0]), given)
@@ -108,6 +109,7 @@ def test_given_noise_keeps_its_lengths_unless_told_to_fit():
     assert torch.allclose(part.factors().left_out()[1][0], part.missed()[1][0] ** 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [SolvedProcesses, TrainedProcesses])
 def test_a_penalty_is_taken_off_the_log_posterior(made):
     inputs, targets, kept = examples()

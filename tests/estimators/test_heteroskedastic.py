@@ -18,6 +18,7 @@ def fitted(kind, count=120, seed=0):
     return made, process, inputs, values.std()
 
 
+@pytest.mark.slow
 def test_noise_of_one_scale_keeps_it():
     for seed in range(4):
         made, process, inputs, _ = fitted("additive", seed=seed)

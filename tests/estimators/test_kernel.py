@@ -250,6 +250,7 @@ def test_the_rows_tell_a_kink_from_a_wave(function, smooth):
     assert (int(part.kinds[0]) == 0) == smooth
 
 
+@pytest.mark.slow
 def test_both_ways_of_fitting_choose_the_same():
     given = examples(lambda w: (w - 0.4).abs())
     solved, other = SolvedProcesses([1], kernel="learnt"), TrainedProcesses([1], kernel="learnt")

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from rehearsal_torch.estimators.mixture_regression import MARGIN
@@ -20,6 +21,7 @@ def error(phi, table):
     return float((values[..., 0].mean(-1) - (6 * GRID[:, 0]).sin()).square().mean().sqrt()), made
 
 
+@pytest.mark.slow
 def test_two_modes_that_stand_apart_make_the_mean_better_known():
     errors = []
     for seed in range(4):
@@ -32,6 +34,7 @@ def test_two_modes_that_stand_apart_make_the_mean_better_known():
     assert float(mixed) < 0.85 * float(plain)
 
 
+@pytest.mark.slow
 def test_normal_noise_loses_next_to_nothing():
     errors = torch.tensor(
         [

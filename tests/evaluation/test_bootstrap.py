@@ -6,6 +6,7 @@ import pytest
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_mean_of_a_skewed_law_about_as_often_as_it_says():
     draws = np.random.default_rng(1).exponential(size=(300, 60))
     covered = np.mean(

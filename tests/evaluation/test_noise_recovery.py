@@ -9,6 +9,8 @@ from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def rows():

@@ -19,6 +19,7 @@ def doing(changed: dict[int, int]) -> Decision:
     return Decision(alteration, 0.0, status="recommended" if changed else "no_action")
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, PROBLEM.count() - 1), st.dictionaries(st.integers(0, 8), st.integers(0, 24), max_size=3)
 )

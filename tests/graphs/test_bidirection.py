@@ -38,6 +38,7 @@ def says(graph, names):
     )
 
 
+@pytest.mark.slow
 def test_a_class_is_exactly_the_graphs_that_say_the_same_of_separation():
     names = tuple("abcd")
     classes = {}

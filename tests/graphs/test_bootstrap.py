@@ -26,6 +26,7 @@ def test_graphs_that_came_out_are_equally_probable():
     assert often.weights == pytest.approx([votes / 30 for votes in found.votes])
 
 
+@pytest.mark.slow
 def test_it_settles_on_the_true_class_as_rows_grow():
     truth = signature(GRAPH)
     mass = []
@@ -57,6 +58,7 @@ def test_edges_have_the_probability_of_their_graphs():
     )
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_and_another_another():
     values = drawn(GRAPH, 0, 40)
     one, again, other = (bootstrap(values, GRAPH.names, 15, seed=seed) for seed in (1, 1, 2))
@@ -64,6 +66,7 @@ def test_the_same_seed_gives_the_same_and_another_another():
     assert one.votes != other.votes
 
 
+@pytest.mark.slow
 def test_resamples_of_no_use_are_counted():
     values = drawn(GRAPH, 0, 12)
     values[1:, 0] = 1.0

@@ -45,6 +45,7 @@ def by_listing(edges):
     return found
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_the_members_are_all_orientations_with_the_same_v_structures(seed):

@@ -17,6 +17,7 @@ from tests.toys.random_graphs import drawn, oracle, ordered, random_graph
 EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_graph(seed):
@@ -33,6 +34,7 @@ def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_grap
     assert signature(graph) in {signature(each) for each in standing_for(one)}
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
@@ -56,6 +58,7 @@ def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
         assert set(known.required) <= set(each.edges)
 
 
+@pytest.mark.slow
 def test_large_tables_give_the_true_class_and_as_often_as_the_library_does():
     ours = theirs = 0
     for seed in range(40):

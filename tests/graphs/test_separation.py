@@ -127,6 +127,7 @@ def test_sets_that_overlap_or_are_unknown_are_refused(sets, message):
         connected(graph, "a", "a")
 
 
+@pytest.mark.slow
 def test_a_graph_of_a_thousand_variables_is_answered_at_once_and_the_time_grows_with_the_edges():
     seconds = {}
     for count in (1000, 4000):

@@ -23,6 +23,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return laid_out(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
 def test_the_blocks_of_a_page_run_one_after_the_other(page: Path, desk: Path) -> None:
     import rehearsal_torch as rt

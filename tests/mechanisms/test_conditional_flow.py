@@ -37,6 +37,7 @@ def test_abduction_gives_the_noise_back(parents, outputs):
     assert torch.allclose(flow.abduct(seen, values), noise, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_the_density_integrates_to_one(outputs):
     flow = moved(2, outputs, seed=3, by=0.3)
@@ -68,6 +69,7 @@ def test_slopes_in_parents_and_noise_are_those_of_finite_differences():
     assert torch.autograd.gradcheck(flow, (seen, noise))
 
 
+@pytest.mark.slow
 def test_a_curved_law_is_learnt():
     torch.manual_seed(0)
     flow = ConditionalFlow(2, 1)
@@ -88,6 +90,7 @@ def test_a_curved_law_is_learnt():
     assert float(drawn.std()) == pytest.approx(0.35, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_law_without_parents_is_learnt():
     draws = torch.randn(2000, 1, generator=torch.Generator().manual_seed(0)).exp() / 2 - 0.8
     torch.manual_seed(0)

@@ -174,6 +174,7 @@ def test_norms_are_exact_after_training_and_the_state_keeps_its_names():
     assert torch.equal(other.log_likelihood(parents, values), made.log_likelihood(parents, values))
 
 
+@pytest.mark.slow
 def test_training_recovers_a_location_scale_law():
     """v = 0.6 s + 0.3 a + (0.1 + 0.05 s) u, u ~ N(0, 1): location and total scale come back."""
     stream = torch.Generator().manual_seed(0)

@@ -36,6 +36,7 @@ def test_nothing_changed_gives_the_observed_episode(seed: int, factor: float):
         assert torch.allclose(again[0], states[time + 1], atol=1e-12)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_course_is_the_mechanism_with_abducted_noise(seed: int):
@@ -73,6 +74,7 @@ def test_a_float32_mechanism_has_a_float64_course_that_reproduces_the_episode():
     assert torch.allclose(steps, states[1:].float().double(), atol=1e-12)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.2, 20.0))
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_jacobians_are_the_derivatives_and_stay_below_the_constants(seed: int, factor: float):

@@ -21,6 +21,7 @@ def unit(generator: torch.Generator, width: int) -> torch.Tensor:
     return vector / vector.norm()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), learnt=st.booleans(), width=st.integers(1, 4), radius=st.floats(0, 3))
 def test_bounds_hold_on_the_ball(seed, learnt, width, radius):

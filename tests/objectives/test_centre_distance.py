@@ -29,6 +29,7 @@ def test_distances_are_those_of_their_formulas(loss, inside, outside):
     assert aim.distance(points).tolist() == pytest.approx([inside, outside])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["mae", "mse", "huber", "insensitive"])
 def test_its_slope_is_that_of_finite_differences(loss):
     world = managing()

@@ -116,6 +116,7 @@ def test_answers_do_not_depend_on_their_company():
     assert torch.allclose(whole[3].alteration.values, alone.alteration.values, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
     world = chain(noise=0.4)
     made = costs(world)

@@ -66,6 +66,7 @@ def test_evidence_is_predictive_and_has_an_interval():
     assert fact.estimate.lower is None
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth():
     # Over data sets and contexts: 95% intervals of the chosen action's true probability, dependent within a
     # data set.

@@ -54,6 +54,7 @@ def posterior():
     return world, fit(StructuralPosterior(world.task), world.table(40))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
 def test_closed_forms_nested_samples_and_neighbours_agree(posterior, names):
     world, made = posterior

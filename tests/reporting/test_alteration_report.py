@@ -60,6 +60,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path):
     shown = report(run(tmp_path))
     first, _, third = (
@@ -89,6 +90,7 @@ def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path)
     assert told["median seconds a decision"] == "0.02"
 
 
+@pytest.mark.slow
 def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     report(run(tmp_path))
     rows = read(tmp_path / "table.csv")

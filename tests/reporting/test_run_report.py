@@ -22,6 +22,7 @@ def rows(folder):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_all_figures_of_a_sequence_run_are_written_as_png_and_svg(reported):
     folder, _ = reported
     assert {path.name for path in (folder / "figures").iterdir()} == {
@@ -84,6 +85,7 @@ def test_the_patient_shown_has_the_largest_improvement_and_arrows_for_both_doses
     assert "F: fluids changed" in shown
 
 
+@pytest.mark.slow
 def test_equal_runs_have_equal_figures(reported, sepsis_run):
     before = {path.name: path.read_bytes() for path in (reported[0] / "figures").iterdir()}
     report(sepsis_run)
@@ -101,6 +103,7 @@ def test_a_run_without_sequences_has_a_plain_table_and_no_sequence_figures(plain
     assert not (plain_run / "figures").exists()
 
 
+@pytest.mark.slow
 def test_a_line_cut_off_by_a_kill_is_left_out(sepsis_run):
     path = sepsis_run / "decisions.jsonl"
     path.write_text(path.read_text() + json.dumps({"index": 5})[:-4])

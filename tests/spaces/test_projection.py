@@ -28,6 +28,7 @@ def reference(point, weights, normals, offsets):
     return found.x
 
 
+@pytest.mark.slow
 @settings(max_examples=40, derandomize=True, deadline=None)
 @given(
     seed=st.integers(0, 10**6), width=st.integers(1, 5), faces=st.integers(1, 5), tight=st.floats(-0.5, 2.0)

@@ -199,6 +199,7 @@ def problem() -> SepsisSimulated:
     return SepsisSimulated(patients=120, seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constants", [(1.0, 0.1), (0.5, 0.3), (None, None)])
 def test_jacobians_stay_below_the_bound(
     problem: SepsisSimulated, constants: tuple[float | None, float | None]

@@ -48,6 +48,7 @@ def test_clinical_and_scaled_differ_by_one_constant_in_every_fold():
     assert max(shifts) - min(shifts) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("logarithms", [(), ("x",)])
 def test_the_clinical_density_does_not_care_how_a_model_scales(logarithms: tuple[str, ...]):
     """It integrates to one over the next value of a variable in its unit."""
@@ -103,6 +104,7 @@ def test_the_paper_s_percentage():
         percentage_decrease(1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_steep_world_is_worse_served_by_a_flat_model():
     episodes = patients(40, 6, 2)
 

@@ -7,6 +7,7 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.transitions import model, observations
 
 
+@pytest.mark.slow
 def test_fit_makes_new_rows_more_likely_and_returns_the_surrogate_in_evaluation_mode():
     table, fresh = observations(seed=1), observations(seed=2)
     surrogate = model()
@@ -48,6 +49,7 @@ def test_solved_parts_need_no_trainer():
     assert torch.equal(part.upper, rows.amax(0))
 
 
+@pytest.mark.slow
 def test_fit_recovers_known_parameters():
     """Linear truth, s' = A s + B a + sd e: slopes and deviations of the fitted mechanism come out in clinical
     units."""

@@ -21,6 +21,7 @@ def rows(sweep):
         return [tuple(row.values()) for row in csv.DictReader(file)]
 
 
+@pytest.mark.slow
 def test_cells_are_compared_with_the_unconstrained_one(tmp_path):
     cell(tmp_path, 0, 0.5, 0.1, [7.0, 9.0])
     cell(tmp_path, 1, None, None, [10.0, 10.0])

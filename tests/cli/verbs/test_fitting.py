@@ -42,6 +42,7 @@ def method(*overrides):
     return method_of(composed(CONF, list(overrides), multirun=False)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "words"),
     [

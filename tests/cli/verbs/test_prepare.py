@@ -158,6 +158,7 @@ def crowd(folder, each=150):
     return folder
 
 
+@pytest.mark.slow
 def test_from_modules_to_a_world(capsys, tmp_path):
     (tmp_path / "data").mkdir()
     out = tmp_path / "out"

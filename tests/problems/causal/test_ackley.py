@@ -19,6 +19,7 @@ def test_ackley_without_noise_is_the_usual_function():
     assert world.optimal_value == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modes", [1, 2, 3])
 def test_ackley_with_noise(modes):
     world = Ackley(sigma=0.3, modes=modes)

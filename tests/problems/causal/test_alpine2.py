@@ -135,6 +135,7 @@ def test_the_bounded_variant():
         world.exact_mean(world.optimal_action)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["dgm", "dgm_bounded"])
 def test_no_corner_is_better(mechanism):
     world = Alpine2(mechanism)

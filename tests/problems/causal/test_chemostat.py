@@ -87,6 +87,7 @@ def test_rows_are_prepared(folder):
     assert filled.unique().numel() > 4
 
 
+@pytest.mark.slow
 def test_the_fitted_law(folder):
     world = Chemostat("gp", path=folder, series=("C1", "C2"), rows=80)
     assert world.scm == "gp"
@@ -121,6 +122,7 @@ def test_missing_files_say_where_they_are(folder):
         Chemostat("sde")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not MEASURED.is_dir(), reason="REHEARSAL_DATA names no folder with the measurements, p3c2/"
 )

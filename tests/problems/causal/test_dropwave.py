@@ -15,6 +15,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "sigma", "optimum", "radius", "centre", "mean", "high"), TABLE)
 def test_optima(scale, sigma, optimum, radius, centre, mean, high):
     world = Dropwave(sigma=sigma, scale=scale)

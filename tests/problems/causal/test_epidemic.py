@@ -23,6 +23,7 @@ def test_targets_are_what_the_true_rates_give():
     assert more.true_action[-1] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "optimum", "truth"), [(0.1, -0.376, -0.481), (0.3, -0.460, -0.593)])
 def test_optima(sigma, optimum, truth):
     world = Epidemic(sigma=sigma)
@@ -33,6 +34,7 @@ def test_optima(sigma, optimum, truth):
     assert float(random.median()) == pytest.approx({0.1: -2.93, 0.3: -3.25}[sigma], abs=0.3)
 
 
+@pytest.mark.slow
 def test_expectations_are_exact():
     world = Epidemic(sigma=0.3)
     actions = torch.stack([world.true_action, world.optimal_action, torch.ones(12, dtype=torch.float64)])
@@ -44,6 +46,7 @@ def test_expectations_are_exact():
         )
 
 
+@pytest.mark.slow
 def test_another_search_finds_no_more():
     world, stream = Epidemic(), np.random.default_rng(3)
 

@@ -79,6 +79,7 @@ def test_the_law_of_infected_members():
     np.testing.assert_allclose(members[2].sum(0).numpy(), shares, atol=0.003)
 
 
+@pytest.mark.slow
 def test_the_best_protocol_without_noise():
     world = PooledTesting(noise_scale=0.0)
     assert world.optimal_value == pytest.approx(-8.591, abs=1e-3)
@@ -112,6 +113,7 @@ def test_whole_households_are_certified():
         assert float(rewards[tuple(places)]) == pytest.approx(float(world.expected(action)), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_noise_changes_little():
     silent = PooledTesting(noise_scale=0.0).optimal_value
     assert PooledTesting(sigma=0.4).optimal_value == pytest.approx(silent, abs=0.02)

@@ -61,6 +61,7 @@ def test_the_course_answers_as_the_law_does(problem: SepsisSimulated) -> None:
         assert objective.outcome() == pytest.approx(problem.score(situation, decision)["true_observed"])
 
 
+@pytest.mark.slow
 def test_the_optimum_is_at_least_what_any_decision_gives(problem: SepsisSimulated) -> None:
     situation = problem.situation(1)
     best = problem.optimum(situation)

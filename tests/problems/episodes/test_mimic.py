@@ -35,6 +35,7 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
     assert real.card()["source"] == "table.csv.gz"
 
 
+@pytest.mark.slow
 def test_splits_hold_different_patients(path: Path) -> None:
     identities = {
         split: {

@@ -9,6 +9,7 @@ from rehearsal_torch.problems.episodes.splits import split
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 3), min_size=150, max_size=250), st.integers(0, 5))
 def test_every_episode_has_one_place_and_a_patients_episodes_stay_together(
     counts: list[int], seed: int

@@ -22,6 +22,7 @@ def middle(world, **changed):
     return torch.tensor([[values[name] for name in ACTIONABLE]], dtype=torch.float64)
 
 
+@pytest.mark.slow
 def test_doing_nothing_is_as_good_as_in_the_paper(world, contexts):
     nothing = world.probability(contexts, (), contexts.new_empty(60, 0))
     drawn = world.draw(20_000, np.random.default_rng(0))
@@ -55,6 +56,7 @@ def test_alterations_are_clipped_to_the_box(world, contexts):
     assert torch.equal(world.rehearse(contexts[0], names, far[0], 5).columns(names), edge.expand(5, 1))
 
 
+@pytest.mark.slow
 def test_five_reach_what_one_reaches(world, contexts):
     single = Nhanes(candidates="single")
     assert single.task.candidates == tuple((name,) for name in ACTIONABLE)
@@ -85,6 +87,7 @@ def test_an_oracle_is_searched_for_once(world, contexts, monkeypatch):
     assert torch.equal(first[1], again[1])
 
 
+@pytest.mark.slow
 def test_the_oracle_does_not_depend_on_what_was_asked_before(world, contexts):
     first = world.optimal(contexts[3:4], ("Sedentary_min",))
     nhanes._ORACLES.clear()

@@ -80,6 +80,7 @@ def test_what_was_changed_is_refused(tmp_path, site):
         fetch(tmp_path, site)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_fetch_goes_on_where_it_broke_off(tmp_path, site, ranges):
     server = Server(site, breaks=400, ranges=ranges)

@@ -50,6 +50,7 @@ def column(*values):
     return torch.tensor([values], dtype=torch.float64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [NonSyn1(contexts=6), NonSyn2(contexts=6)], ids=["non_syn1", "non_syn2"])
 def test_no_point_of_a_dense_grid_beats_the_oracle(world):
     given = world.given([world.situation(index) for index in range(6)])

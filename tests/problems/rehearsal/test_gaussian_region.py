@@ -59,6 +59,7 @@ def test_any_polygon_against_the_sum_over_its_edges(faces, correlation, scale):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_disc_against_fine_polygons_and_in_closed_form():
     disc = Disc(("a", "b"), (1.2, 1.5), 1.0)
     # Around its centre an isotropic normal has Rayleigh distances.

@@ -25,6 +25,7 @@ def square(count):
     return torch.cartesian_prod(evenly(count)[:, 0], evenly(count)[:, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "no_action", "best"), [("std", 0.559, 0.8447), ("variance", 0.382, 0.570)])
 def test_the_bank(noise, no_action, best):
     world, given = Loan(noise), square(20)

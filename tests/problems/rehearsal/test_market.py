@@ -61,6 +61,7 @@ def test_both_orders_put_the_covariance_where_their_code_does():
         Market("icml25")
 
 
+@pytest.mark.slow
 def test_market_is_solved_by_both_together():
     world = Market()
     given = contexts(world, 200)

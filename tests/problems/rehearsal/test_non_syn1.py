@@ -21,6 +21,7 @@ def evenly(count):
     return (torch.arange(count, dtype=torch.float64).unsqueeze(-1) + 0.5) / count
 
 
+@pytest.mark.slow
 def test_non_syn1_reaches_less_than_its_table_has():
     world, given = NonSyn1(), 2 * evenly(200) - 1
     nothing = world.probability(given, (), idle(given))

@@ -25,6 +25,7 @@ def square(count):
     return torch.cartesian_prod(evenly(count)[:, 0], evenly(count)[:, 0])
 
 
+@pytest.mark.slow
 def test_non_syn2():
     world, given = NonSyn2(), square(5)
     assert 0.11 < float(world.probability(given, (), idle(given)).mean()) < 0.16

@@ -8,6 +8,7 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
 
 
+@pytest.mark.slow
 def test_the_mean_is_brought_to_the_centre():
     world = managing()
     made, situations = fit(FlowStructural(world.task), world.table(1000)), world.situations(5)
@@ -22,6 +23,7 @@ def test_the_mean_is_brought_to_the_centre():
         assert decision.estimate.point == pytest.approx(world.success(situation, altered), abs=0.05)
 
 
+@pytest.mark.slow
 def test_no_grid_point_has_a_smaller_loss():
     world = chain()
     made, situations = fit(FlowStructural(world.task), world.table(500)), world.situations(4)
@@ -35,6 +37,7 @@ def test_no_grid_point_has_a_smaller_loss():
         assert (one(found) >= one(grid).amax(0) - 5e-3).all()
 
 
+@pytest.mark.slow
 def test_actions_stay_in_the_box_where_the_centre_is_out_of_reach():
     world = chain(lower=30.0, upper=31.0)
     made = fit(FlowStructural(world.task), world.table(300))

@@ -20,6 +20,7 @@ def inside(pieces, points=GRID):
     return ((pieces[:, 0] <= points[:, None]) & (points[:, None] <= pieces[:, 1])).any(-1)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(ENDS, st.integers(1, 6))
 def test_covered_points_are_those_that_counting_finds(pairs, least):

@@ -25,6 +25,7 @@ def border(tau, toy=TOY):
     return max(z for z in grid if toy.success(z) >= tau)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["log_ei", "ucb", "every"])
 @pytest.mark.parametrize("tau", [0.3, 0.7, 0.9])
 def test_the_most_informative_of_what_qualifies_is_at_the_far_border(tau, acquisition):

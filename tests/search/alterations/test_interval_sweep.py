@@ -1,3 +1,4 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,7 @@ def test_without_any_interval_the_middle_of_the_box_is_given():
     assert (point.item(), count.item()) == (4.5, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_lines_never_lose_and_stay_in_the_box(seed):
@@ -64,6 +66,7 @@ def test_lines_never_lose_and_stay_in_the_box(seed):
     assert (found.abs() <= 2).all()
 
 
+@pytest.mark.slow
 def test_decisions_reach_the_optimum_of_linear_worlds():
     world = managing()
     made, situations = fit(LinearStructural(world.task, 3000), world.table(1000)), world.situations(6)

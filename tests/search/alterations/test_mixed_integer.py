@@ -34,6 +34,7 @@ def enumerated(gains, room, lower, upper):
     return 0
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(2, 3))
 def test_the_program_finds_what_trying_every_set_finds(seed, width):

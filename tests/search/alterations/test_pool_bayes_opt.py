@@ -22,6 +22,7 @@ def found(result, pools=POOLS):
     return pools[rows, result.places[rows, result.values.argmax(1)], 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("acquisition", ["log_ei", "ucb"])
 def test_peaks_are_found_with_a_fraction_of_the_evaluations(acquisition):
     result = explored(peaked, POOLS, ALL, 5, 9, acquisition)

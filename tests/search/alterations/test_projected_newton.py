@@ -70,6 +70,7 @@ def by_scipy(objective, index):
     return -min(each.fun for each in found)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(seed=st.integers(0, 10**6), width=st.integers(1, 5), outcomes=st.integers(1, 2), skew=st.booleans())
 def test_newton_reaches_what_lbfgsb_reaches(seed, width, outcomes, skew):
@@ -95,6 +96,7 @@ def test_one_outcome_has_a_closed_form(seed, width):
     assert (objective(several) <= objective(closed) + 1e-12).all()
 
 
+@pytest.mark.slow
 def test_three_outcomes_are_climbed_too():
     objective = random_objective(3, 2, 3, True)
     found = ProjectionNewton().climb(objective, objective.starts(1)[0])
@@ -170,6 +172,7 @@ def exact(world, candidates):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
 def test_a_linear_world_is_solved_to_within_half_a_percent(world):
     situations = world.situations(20)

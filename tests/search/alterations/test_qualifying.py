@@ -16,6 +16,7 @@ def one():
     return SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 10, 5, "sampled").counts()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.2, 0.5, 0.8])
 def test_the_interval_is_that_of_the_closed_form_and_every_point_qualifies_by_both_samples(one, tau):
     found = Qualifying(tau, 20, None, PROGRAMS)

@@ -1,6 +1,7 @@
 """Which set to alter: the predictive probability is not taken in by a badly estimated effect."""
 
 import numpy as np
+import pytest
 import torch
 
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -10,6 +11,7 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
 
 
+@pytest.mark.slow
 def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggerated():
     world = chain(noise=0.2)
     situations, reached, said = world.situations(6), {True: [], False: []}, {True: [], False: []}

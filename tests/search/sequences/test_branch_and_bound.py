@@ -35,6 +35,7 @@ def drawn(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
@@ -74,6 +75,7 @@ def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions,
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
@@ -204,6 +206,7 @@ def tree_of(objective: CounterfactualReturn) -> EventTree:
 LOOSE = [seed for seed in range(12) if tree_of(drawn(seed, 7, 4, 3, 4, 10.0)).loose]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fallback",
     [None, GreedyChanges(), RandomChanges(), Exhaustive(budget_s=1e-9)],

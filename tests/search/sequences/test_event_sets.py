@@ -1,5 +1,6 @@
 from itertools import combinations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,6 +43,7 @@ models = given(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @models
 def test_finds_exactly_the_sets_above_a_threshold(seed, slots, actions, changes, size):
@@ -60,6 +62,7 @@ def test_finds_exactly_the_sets_above_a_threshold(seed, slots, actions, changes,
         assert bound > threshold
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @models
 def test_the_sieve_drops_nothing_that_is_needed(seed, slots, actions, changes, size):
@@ -72,6 +75,7 @@ def test_the_sieve_drops_nothing_that_is_needed(seed, slots, actions, changes, s
     assert all(float(bounds[event]) >= float(model.gains[event]) - 1e-12 for event in range(len(model.gains)))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, derandomize=True)
 @models
 def test_first_events_are_bounded_where_sets_are_too_many(seed, slots, actions, changes, size):
@@ -84,6 +88,7 @@ def test_first_events_are_bounded_where_sets_are_too_many(seed, slots, actions, 
                 assert bound <= float(found.firsts[chosen[0]]) + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @models
 def test_promising_sets_are_sets(seed, slots, actions, changes, size):

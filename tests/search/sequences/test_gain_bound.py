@@ -63,6 +63,7 @@ instances = given(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, derandomize=True)
 @instances
 def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels, learnt):
@@ -83,6 +84,7 @@ def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels,
     assert (slack - 2 * rest).max() < 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @instances
 def test_the_bound_holds_around_a_changed_path_and_for_some_events(
@@ -112,6 +114,7 @@ def test_the_bound_holds_around_a_changed_path_and_for_some_events(
     assert (bounds_of(bound, sets) - gains).min() > -1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), changes=st.integers(2, 4))
 def test_affine_maps_leave_only_what_changes_of_slope_do(seed, changes):

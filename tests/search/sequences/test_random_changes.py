@@ -31,6 +31,7 @@ def test_seed_and_identity_decide() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_steps_and_actions_are_uniform() -> None:
     objective = transition_episode(0, 4, 1, levels=4)
     seen = torch.zeros(3, 4)
@@ -44,6 +45,7 @@ def test_steps_and_actions_are_uniform() -> None:
     assert ((seen[others] - 100).abs() < 57).all()
 
 
+@pytest.mark.slow
 def test_one_draw_may_be_worse_than_what_was_done_and_many_are_better() -> None:
     objectives = [transition_episode(seed, 6, 2) for seed in range(20)]
     one = [RandomChanges()(objective) for objective in objectives]

@@ -5,6 +5,7 @@ from rehearsal_torch.studies.auf import triangle_panel
 from rehearsal_torch.studies.auf.illustrations import illustrations
 
 
+@pytest.mark.slow
 def test_both_illustrations_bear_their_figures(tmp_path):
     with drawing():
         text, figures = illustrations()

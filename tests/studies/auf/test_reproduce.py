@@ -40,6 +40,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_study_goes_on_where_it_ended_and_writes_its_tables(tmp_path, monkeypatch):
     assert run(tmp_path, "table1") == 0
     first = (tmp_path / "table1.csv").read_text()
@@ -109,6 +110,7 @@ def test_the_deadline_leaves_jobs_for_later(tmp_path):
     assert main(told) == 0
 
 
+@pytest.mark.slow
 def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatch):
     monkeypatch.setattr(auf_study, "FACTORS", (1.0,))
     monkeypatch.setattr(auf_study, "SHARPNESS", (10,))
@@ -151,6 +153,7 @@ def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatc
     assert (tmp_path / "figures/learning_curve.png").is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", FILES)
 def test_every_job_is_a_configuration_that_users_could_type(stage):
     planned = jobs(stage, [0])

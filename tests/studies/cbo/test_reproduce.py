@@ -31,6 +31,7 @@ def read(path):
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
+@pytest.mark.slow
 def test_every_setting_and_method_can_be_built():
     from hydra import compose, initialize_config_dir
     from hydra.utils import instantiate
@@ -67,6 +68,7 @@ def test_the_choice_of_the_default_has_seeds_of_its_own(tmp_path, monkeypatch):
     assert set(cbo_study.CONTENDERS) <= {"excbo", *cbo_study.ABLATIONS}
 
 
+@pytest.mark.slow
 def test_a_study_is_recorded_and_taken_up_again(tmp_path, capsys):
     assert main(["--stages", "main", *SMALL, "--out", str(tmp_path)]) == 0
     rows = read(tmp_path / "traces.csv")
@@ -82,6 +84,7 @@ def test_a_study_is_recorded_and_taken_up_again(tmp_path, capsys):
     assert [{**row, "seconds": ""} for row in again] == [{**row, "seconds": ""} for row in rows]
 
 
+@pytest.mark.slow
 def test_other_settings_are_not_mixed_with_those_there(tmp_path, capsys):
     assert main(["--stages", "main", *SMALL, "--out", str(tmp_path)]) == 0
     assert (
@@ -129,6 +132,7 @@ def made(problem, setting, method, seed, ends, optimum):
     return rows
 
 
+@pytest.mark.slow
 def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     record = RoundsRecord(tmp_path, TRIALS)
     for name in ("dropwave lambda=1 sigma=0.1", "dropwave unit", "dropwave lambda=2 sigma=0.1"):

@@ -19,6 +19,7 @@ def quiet():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("agent", "rounds"),
     [(Ddpg(), 150), (Sac(), 150), (Ppo(), 1000), (ActionTrees(), 3000)],
@@ -31,6 +32,7 @@ def test_agents_learn(agent, rounds, quiet):
     assert np.mean(bandit.rewards[-50:]) > 0.4, "twice what chance gives"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "agent",
     [UniformAgent(), Ddpg(), Sac(), Ppo(), Ppo(library=True), ActionTrees()],

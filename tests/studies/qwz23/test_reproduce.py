@@ -42,6 +42,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, monkeypatch):
     assert run(tmp_path, "rounds", rounds=2) == 0
     first = (tmp_path / "rounds.csv").read_text()
@@ -95,6 +96,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, mon
     assert {line["state"] for line in rows(tmp_path / "jobs.csv")} == {"ok"}
 
 
+@pytest.mark.slow
 def test_a_repeat_comes_out_the_same_every_time():
     protocol = Protocol(CONF, 3, 100)
     (repeat,) = repeats(["bermuda"], ["qwz23"], ["0.7"], [4])
@@ -103,6 +105,7 @@ def test_a_repeat_comes_out_the_same_every_time():
     assert len(once) == 3
 
 
+@pytest.mark.slow
 def test_a_world_that_changes_has_a_section_of_its_own(tmp_path):
     assert (
         run(

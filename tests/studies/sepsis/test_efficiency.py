@@ -1,5 +1,7 @@
 """How fast the searches are: settings drawn side by side."""
 
+import pytest
+
 from rehearsal_torch.evaluation.bootstrap import Interval
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.studies.sepsis import efficiency
@@ -13,6 +15,7 @@ def point(x, mean, proven=1.0):
     return Point(x, interval, interval, interval, proven)
 
 
+@pytest.mark.slow
 def test_censored_settings_are_drawn_open_and_say_how_much_is_proven(tmp_path):
     lines = {"A*": [point(1, 1.2), point(2, 1.4, 0.75)], "other": [point(1, 1.1), point(2, 1.1)]}
     with drawing():

@@ -9,6 +9,8 @@ from rehearsal_torch.studies.sepsis import study as sepsis_study
 from rehearsal_torch.studies.sepsis.episode_rows import COLUMNS, Case
 from rehearsal_torch.studies.sepsis.study import BOUND, USUAL, Planned
 
+pytestmark = pytest.mark.slow
+
 TINY = ("trainer.max_epochs=1", "surrogate.mechanism.hidden=6", "dataset.patients=60")
 
 

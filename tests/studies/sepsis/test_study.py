@@ -71,5 +71,6 @@ def test_no_task_is_begun_after_the_deadline():
     assert list(shared(double, 3, [1, 2, 3], 1, time.monotonic() - 1)) == []
 
 
+@pytest.mark.slow
 def test_processes_give_the_results_of_one():
     assert sorted(shared(double, 3, range(6), 2)) == [0, 3, 6, 9, 12, 15]

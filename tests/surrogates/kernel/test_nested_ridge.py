@@ -26,6 +26,7 @@ def decisions(model, count=5):
     return ProjectedAscent(starts=5, steps=40).many(KernelValue(model, situations(model.task, count)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [small, ProductRidge])
 def test_adjusting_turns_the_decision_around(estimator):
     table, cases = confounded_table(500), situations(confounded(), 5)
@@ -50,6 +51,7 @@ def test_adjusting_turns_the_decision_around(estimator):
     assert max(reached[False]) < 0.2
 
 
+@pytest.mark.slow
 def test_the_estimated_probability_is_near_the_truth():
     model = fitted(confounded(), confounded_table(1000))
     (value,) = KernelValue(model, cases := situations(confounded(), 20)).objectives()
@@ -92,6 +94,7 @@ def test_an_arrow_beside_a_hidden_common_cause_is_adjusted_for_or_named():
     assert (found.before, found.reasons) == (("u",), ())
 
 
+@pytest.mark.slow
 def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     table, cases = sequential_table(800), situations(sequential(), 4)
     actions = torch.tensor([[-1.0, -1.5], [1.0, 1.5], [-0.8, 1.0], [0.8, -1.0]], dtype=torch.float64)
@@ -107,6 +110,7 @@ def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     assert errors[True] < 0.7 * errors[False]
 
 
+@pytest.mark.slow
 def test_units_and_the_order_of_columns_do_not_matter():
     table = confounded_table(200)
     stretched = Table.observed(table.names[::-1], table.values.flip(1))
@@ -115,6 +119,7 @@ def test_units_and_the_order_of_columns_do_not_matter():
         assert mine.to_dict() == theirs.to_dict()
 
 
+@pytest.mark.slow
 def test_what_is_said_of_doing_nothing_is_the_rate_given_the_context():
     table = confounded_table(1500)
     model = fitted(confounded(), table)

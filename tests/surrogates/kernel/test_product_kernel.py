@@ -32,6 +32,7 @@ def test_the_median_width_is_the_median_distance():
     assert 0 < float(median_width(rare)) < 1
 
 
+@pytest.mark.slow
 def test_leave_one_out_keeps_few_equally_good_models():
     x, u, _, a, targets, _ = rows(200)
     alone = Choice("leave_one_out", tolerance=0.0).models((x, u, a), targets[:, 0])

@@ -23,6 +23,7 @@ def test_one_member_is_the_member():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [0, 1])
 def test_the_value_is_the_mean_and_the_variance_that_of_a_mixture(target):
     whole = made()
@@ -65,6 +66,7 @@ def test_starts_are_ranked_by_the_mean():
     )
 
 
+@pytest.mark.slow
 def test_seeds_and_state_say_everything():
     one, again, other, loaded = made(), made(), made(seed=1), SpectralEnsemble(members=3, **QUICK)
     loaded.load_state_dict(one.state_dict())

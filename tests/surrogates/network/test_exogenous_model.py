@@ -137,6 +137,7 @@ def test_condition_keeps_hyper_parameters_and_narrows_what_is_not_known():
     )
 
 
+@pytest.mark.slow
 def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it():
     table = chain(40, 0)
     solved = fit(ExogenousModel(CHAIN), table)
