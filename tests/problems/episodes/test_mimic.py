@@ -35,14 +35,11 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
     assert real.card()["source"] == "table.csv.gz"
 
 
-@pytest.mark.slow
 def test_splits_hold_different_patients(path: Path) -> None:
+    worlds = {split: Mimic(path, split=split) for split in ("train", "test")}
     identities = {
-        split: {
-            Mimic(path, split=split).situation(index).identity
-            for index in range(Mimic(path, split=split).count())
-        }
-        for split in ("train", "test")
+        split: {world.situation(index).identity for index in range(world.count())}
+        for split, world in worlds.items()
     }
     assert not identities["train"] & identities["test"]
 

@@ -1,7 +1,7 @@
 """Splits: by patient, reproducible, and stable under growth."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.problems.episodes.splits import split
@@ -9,7 +9,7 @@ from rehearsal_torch.problems.episodes.splits import split
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
-@pytest.mark.slow
+@settings(max_examples=25, derandomize=True, deadline=None)
 @given(st.lists(st.integers(1, 3), min_size=150, max_size=250), st.integers(0, 5))
 def test_every_episode_has_one_place_and_a_patients_episodes_stay_together(
     counts: list[int], seed: int

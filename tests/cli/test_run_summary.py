@@ -1,0 +1,64 @@
+import json
+import math
+
+import pytest
+import torch
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.run_summary import described, lines, written
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.run_folder import RunFolder
+
+
+class Ward:
+    """Two rows, and a card."""
+
+    def __init__(self, last=4.0):
+        self.last = last
+
+    def observations(self):
+        return Table.observed(("a", "b"), torch.tensor([[1.0, 2.0], [3.0, self.last]], dtype=torch.float64))
+
+    def card(self):
+        return {"patients": 2, "columns": ["a", "b"]}
+
+
+def test_a_card_is_shown_line_by_line():
+    card = {
+        "name": "ward",
+        "mean": 1 / 3,
+        "patients": {"train": 2, "test": 1},
+        "columns": ["a", "b"],
+        "ranges": {"a": {"low": 0.0, "high": 1.5}, "b": {}},
+    }
+    assert lines(card) == [
+        "name: ward",
+        "mean: 0.3333",
+        "patients: train 2, test 1",
+        "columns: a, b",
+        "ranges:",
+        "  a: low 0, high 1.5",
+        "  b: none",
+    ]
+    assert lines({"long": "x" * 200}, width=10) == ["long: " + "x" * 10]
+
+
+def test_data_are_described_once_and_remembered(tmp_path, capsys):
+    folder = RunFolder(tmp_path)
+    fingerprint = described(Ward(), folder, sweep=False)
+    assert capsys.readouterr().out == "Data\n  patients: 2\n  columns: a, b\n"
+    assert fingerprint == Ward().observations().fingerprint()
+    assert json.loads((tmp_path / "run.json").read_text())["data_fingerprint"] == fingerprint
+    assert folder.read_yaml("data.yaml") == Ward().card()
+    assert described(Ward(), folder, sweep=True) == fingerprint
+    assert capsys.readouterr().out == ""
+
+
+def test_other_data_are_refused(tmp_path):
+    described(Ward(), RunFolder(tmp_path), sweep=True)
+    with pytest.raises(UserError, match="the run was begun with other data"):
+        described(Ward(5.0), RunFolder(tmp_path), sweep=True)
+
+
+def test_rows_are_written_as_csv():
+    assert written([{"a": 1, "b": "x,y"}, {"a": 2.5, "b": math.inf}]) == 'a,b\n1,"x,y"\n2.5,inf\n'

@@ -1,0 +1,59 @@
+import pytest
+import torch
+
+from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum, known_reward
+
+VALUES = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
+
+
+def test_a_weighted_sum():
+    reward = WeightedSum({"x": 2, "y": -1})
+    assert reward.names == ("x", "y")
+    assert reward(VALUES).tolist() == [0.0, 7.0]
+    assert known_reward(reward.to_plain()) == reward
+
+
+@pytest.mark.parametrize(("mean", "expected"), [(True, [-2.5, -2.5]), (False, [-5.0, -5.0])])
+def test_the_distance_to_a_target(mean, expected):
+    # Squares: (1 - 2)^2 + (2 - 0)^2, (3 - 2)^2... around targets (2, 0) and their mirror images.
+    reward = TargetError({"x": 2.0, "y": 0.0}, mean)
+    assert reward(torch.tensor([[1.0, 2.0], [3.0, -2.0]], dtype=torch.float64)).tolist() == expected
+    assert known_reward(reward.to_plain()) == reward
+
+
+def test_a_name_is_the_node_itself():
+    reward = known_reward("y")
+    assert reward == WeightedSum({"y": 1.0})
+    assert reward(VALUES[:, 1:]).tolist() == [2.0, -1.0]
+    assert known_reward(reward) is reward
+
+
+def test_a_function_is_applied_and_written_nowhere():
+    reward = FunctionReward(("x", "y"), lambda values: values.prod(-1))
+    assert reward(VALUES).tolist() == [2.0, -3.0]
+    with pytest.raises(ValueError, match="use weights or targets, or keep the model in Python"):
+        reward.to_plain()
+
+
+def test_slopes_flow_through():
+    values = VALUES.clone().requires_grad_(True)
+    TargetError({"x": 0.0, "y": 0.0})(values).sum().backward()
+    torch.testing.assert_close(values.grad, -VALUES)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"weights": {}},
+        {"weights": {"x": 0}},
+        {"weights": {"x": float("inf")}},
+        {"targets": {}},
+        {"targets": {"x": float("nan")}},
+        {"weights": {"x": 1}, "mean": True},
+        {"mean": True},
+        3,
+    ],
+)
+def test_what_is_no_reward_is_refused(plain):
+    with pytest.raises(ValueError, match="expected a"):
+        known_reward(plain)
