@@ -1,0 +1,96 @@
+import json
+
+import pytest
+import torch
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.trial_file import TrialFileError
+from rehearsal_torch.data.trial_store import TrialStore, initial_count
+
+PLAIN = {
+    "graph": {"parents": {"X": ["a", "b"], "Y": ["X"]}},
+    "actions": {"a": [0, 1], "b": [0, 10]},
+    "reward": "Y",
+}
+
+
+def complete(store, a):
+    with store.changing() as log:
+        made, _, _ = log.complete({"a": a, "b": 1.0}, {"X": 1.0, "Y": 2.0})
+        store.keep(made)
+
+
+def test_the_start_design_grows_with_the_actions():
+    assert initial_count(CausalTask.of(PLAIN)) == 6
+    one = {"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"}
+    assert initial_count(CausalTask.of(one)) == 5
+
+
+def test_in_memory_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = TrialStore(PLAIN)
+    complete(store, 0.5)
+    assert (store.seed, store.initial, len(store.log.table)) == (0, 6, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_gone_on_with(tmp_path):
+    file = tmp_path / "trials.json"
+    complete(TrialStore(PLAIN, seed=4, initial=8, file=file), 0.5)
+    again = TrialStore(None, file=file)
+    assert (again.seed, again.initial) == (4, 8)
+    assert again.log.table.values.tolist() == [[0.5, 1.0, 1.0, 2.0]]
+    complete(again, 0.25)
+    assert len(json.loads(file.read_text())["trials"]) == 2
+
+
+def test_what_another_session_wrote_is_seen(tmp_path):
+    file = tmp_path / "trials.json"
+    one, other = TrialStore(PLAIN, file=file), TrialStore(PLAIN, file=file)
+    complete(one, 0.5)
+    complete(other, 0.25)
+    assert one.fresh().table.values[:, 0].tolist() == [0.5, 0.25]
+
+
+def test_another_task_of_another_session_is_refused(tmp_path):
+    file = tmp_path / "trials.json"
+    store = TrialStore(PLAIN, file=file)
+    file.write_text(file.read_text().replace('"seed": 0', '"seed": 3'))
+    with pytest.raises(
+        TrialFileError, match="another session changed the task, the seed or the start design"
+    ):
+        store.fresh()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"seed": 5}, "was begun with seed=0; got seed=5"),
+        ({"initial": 9}, "was begun with initial=6; got initial=9"),
+        ({"seed": True}, "seed: expected a whole number"),
+    ],
+)
+def test_what_a_file_was_begun_with_stays(tmp_path, given, said):
+    file = tmp_path / "trials.json"
+    TrialStore(PLAIN, file=file)
+    with pytest.raises(ValueError, match=said):
+        TrialStore(PLAIN, file=file, **given)
+
+
+def test_what_cannot_be_begun_is_refused(tmp_path):
+    with pytest.raises(TrialFileError, match="expected a name that ends in"):
+        TrialStore(PLAIN, file=tmp_path / "trials.csv")
+    with pytest.raises(ValueError, match="expected a task, or a file of trials that holds one; got neither"):
+        TrialStore(None)
+    with pytest.raises(ValueError, match="initial experiments; got 1"):
+        TrialStore(PLAIN, initial=1)
+
+
+def test_a_python_reward_has_to_be_given_again(tmp_path):
+    file = tmp_path / "trials.json"
+    task = PLAIN | {"reward": FunctionReward(("Y",), lambda values: torch.tanh(values[..., 0]))}
+    TrialStore(task, file=file)
+    with pytest.raises(TrialFileError, match="the reward is a Python function, which no file holds"):
+        TrialStore(None, file=file)
+    assert TrialStore(task, file=file).log.trials == ()

@@ -1,0 +1,55 @@
+import pytest
+
+from rehearsal_torch.graphs.written_graph import EDGES, VARIABLES, check_size, graph_of
+
+BY_HAND = {"parents": {"y": ["x", "a"], "a": ["x"]}, "bidirected": [["a", "b"]]}
+
+
+def test_a_graph_written_by_hand():
+    graph = graph_of(BY_HAND)
+    # What reaches a reaches the whole clique of a and b.
+    assert set(graph.edges) == {("x", "y"), ("a", "y"), ("x", "a"), ("x", "b")}
+    assert graph.bidirected == (("a", "b"),)
+    assert graph_of({"graph": BY_HAND, "context": ["x"]}).to_plain() == graph.to_plain()
+    assert graph_of(graph) is graph
+
+
+def test_what_a_program_wrote_is_read_back():
+    for plain in (BY_HAND, {"cliques": [["x"], ["a", "y"]], "edges": [["x", "a"], ["x", "y"]], "bows": []}):
+        written = graph_of(plain).to_plain()
+        assert graph_of(written).to_plain() == written
+
+
+@pytest.mark.parametrize(
+    ("plain", "said"),
+    [
+        ({"parents": {"x": ["x"]}}, "x cannot be a cause of itself: take it out of its own list"),
+        ({"parents": {"y": ["x"]}, "bidirected": [["x"]]}, "a set of two variables or more"),
+        ({"cliques": [["x"], ["y"]], "edges": [["x", "x"]]}, "an edge between two different variables"),
+        ({"cliques": [[]]}, "one variable or more"),
+        ({"cliques": []}, "cliques"),
+        ({"parents": {"y": ["x"]}, "colour": "red"}, "colour"),
+        ({"parents": {"y": ["x"], "x": ["y"]}}, "circle"),
+        ([["x", "y"]], "expected"),
+        (None, "expected"),
+    ],
+)
+def test_what_is_no_graph_is_refused(plain, said):
+    with pytest.raises(ValueError, match=said):
+        graph_of(plain)
+
+
+def test_all_faults_are_told_at_once():
+    with pytest.raises(ValueError, match="itself") as told:
+        graph_of({"parents": {"x": ["x"]}, "bidirected": [["x"]]})
+    assert "two variables or more" in str(told.value)
+
+
+def test_sizes_are_bounded():
+    check_size(VARIABLES, EDGES)
+    with pytest.raises(ValueError, match="expected at most 1000 variables; got 1001"):
+        check_size(VARIABLES + 1, 0)
+    with pytest.raises(ValueError, match="expected at most 20000 edges"):
+        check_size(2, EDGES + 1)
+    with pytest.raises(ValueError, match="got 20101: is it the graph that was meant"):
+        graph_of({"parents": {"v0": ["x"]}, "bidirected": [[f"v{n}" for n in range(201)]]})
