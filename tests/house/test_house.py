@@ -15,6 +15,27 @@ from tests.house.layers import LAYERS, METHODS, MOST_FILES, PACKAGE, RANK, ROOT,
 GENERIC = {"search", "objective", "surrogate", "part", "equation", "__init__"}
 FORBIDDEN = {"utils", "util", "common", "core", "helpers", "helper", "base", "misc", "tools"}
 LONGEST = 400
+# Modules without a test at the mirrored path; other tests run them. The list may only shrink.
+UNMIRRORED = ROOT / "tests/house/unmirrored.txt"
+# Tests of one side of a module whose other tests stand at the mirrored path.
+ASIDE = {
+    "cli/test_damaged_folders.py",
+    "cli/test_places.py",
+    "cli/test_user_error.py",
+    "mechanisms/test_course.py",
+    "mechanisms/test_equation.py",
+    "objectives/test_nearest_neighbour_entropy.py",
+    "objectives/test_region_centre.py",
+    "objectives/test_reward.py",
+    "search/alterations/test_alteration_budget.py",
+    "search/alterations/test_covered_intervals.py",
+    "search/alterations/test_set_choice.py",
+    "search/sequences/test_anchors.py",
+    "search/sequences/test_random_changes.py",
+    "search/sequences/test_single_changes.py",
+    "search/sequences/test_top_k.py",
+    "search/test_refrain.py",
+}
 
 
 def offenders(rule):
@@ -226,3 +247,27 @@ def test_the_kind_of_a_job_is_not_guessed():
 def test_a_guess_is_seen():
     source = "isinstance(a, worlds.Loan | World) or issubclass(b, (Course, int))"
     assert guesses(ast.parse(source), {"Loan", "Course"}) == ["Course", "Loan"]
+
+
+def test_every_module_has_a_test_beside_it():
+    package = {path.relative_to(ROOT / PACKAGE) for path in modules() if path.name != "__init__.py"}
+    beside = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    missing = {path.as_posix() for path in package if path.with_name(f"test_{path.name}") not in beside}
+    listed = {line.strip() for line in UNMIRRORED.read_text(encoding="utf-8").splitlines() if line.strip()}
+    assert missing - listed == set(), "a test is expected: rehearsal_torch/a/b.py has tests/a/test_b.py"
+    assert listed - missing == set(), (
+        f"these have a test by now, or are gone: take them out of {UNMIRRORED.name}"
+    )
+
+
+def test_every_test_has_a_module():
+    package = {path.relative_to(ROOT / PACKAGE) for path in modules()}
+    rooms = {path.parts[0] for path in package if len(path.parts) > 1}
+    tests = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    alone = {
+        path.as_posix()
+        for path in tests
+        if (path.parts[0] in rooms or len(path.parts) == 1)
+        and path.with_name(path.name.removeprefix("test_")) not in package
+    }
+    assert alone == ASIDE, "a test stands at the path of its module; ASIDE may only shrink"
