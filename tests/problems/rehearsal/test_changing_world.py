@@ -79,10 +79,10 @@ def followed(forgetting, seed, rounds=60):
     model = fit(StructuralPosterior(task, world.hypotheses, forgetting=forgetting), table)
     for index in range(rounds):
         situation, best = world.situation(index), (-1.0, None)
-        models = model.sampled(400, seed=index)
+        models = model.sampled(200, seed=index)
         for names in task.candidates:
             box = task.box.only(names)
-            values = torch.linspace(float(box.lower), float(box.upper), 41, dtype=torch.float64).reshape(
+            values = torch.linspace(float(box.lower), float(box.upper), 21, dtype=torch.float64).reshape(
                 -1, 1, 1
             )
             shares = (
