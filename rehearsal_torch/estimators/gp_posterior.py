@@ -267,13 +267,13 @@ class Posterior:
         exponents = near @ self.places.mT - self.halves - 0.5 * near.square().sum(-1, keepdim=True)
         return exponents.exp() if self.kind == 0 else correlation(exponents.mul(-2).clamp_min(0), self.kind)
 
-    def guess(self, scaled: Tensor) -> Tensor:
+    def posterior_mean(self, scaled: Tensor) -> Tensor:
         """mu(w), (..., p) -> (...)."""
         if not scaled.shape[-1]:
             return self.mean.expand(scaled.shape[:-1])
         return self.products(scaled) @ self.weights + self.mean
 
-    def believed(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+    def belief(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
         """mu(w) and tau(w), (..., p) -> (...), (...)."""
         if not scaled.shape[-1]:
             return self.mean.expand(scaled.shape[:-1]), self.vague.expand(scaled.shape[:-1])

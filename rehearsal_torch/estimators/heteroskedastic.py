@@ -103,7 +103,7 @@ class InputDependentNoise(Solved):
     def at(self, inputs: Tensor) -> Tensor:
         """s(w)^2 of inputs (n, N, p), (n, N)."""
         shown = [
-            each.guess(inputs[:, place, : each.scales.numel()])
+            each.posterior_mean(inputs[:, place, : each.scales.numel()])
             for place, each in enumerate(self.processes.posteriors())
         ]
         return self.level * (self.rho * torch.stack(shown, -1)).exp()

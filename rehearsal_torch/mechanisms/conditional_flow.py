@@ -28,10 +28,10 @@ from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.sizes import bounded, reserve
-from rehearsal_torch.mechanisms.mechanism import Mechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
 
 
-class ConditionalFlow(Trained, Mechanism):
+class ConditionalFlow(Trained, GenerativeMechanism):
     """c standardised values given p standardised parents.
 
     Args:
@@ -117,6 +117,8 @@ class ConditionalFlow(Trained, Mechanism):
     def _abducted(self, parents: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Noise, and log |d u_j / d v_j|, (..., c) each."""
         parents, values = parents.to(self._dtype), values.to(self._dtype)
+        lead = torch.broadcast_shapes(parents.shape[:-1], values.shape[:-1])
+        parents, values = parents.expand(*lead, -1), values.expand(*lead, -1)
         noise, slopes = [], []
         for place in range(self.outputs):
             affine, spline = self._transforms(place, torch.cat([parents, values[..., :place]], -1))

@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.mechanisms.mechanism import Mechanism
+from rehearsal_torch.mechanisms.affine import AffineMechanism
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
 
 RANK = 1e-9
 FLOOR = 1e-12
 
 
-class LinearGaussian(Solved, Mechanism):
+class LinearGaussian(Solved, GenerativeMechanism):
     """c values as a linear function of p parents with jointly normal noise.
 
     Args:
@@ -119,9 +120,12 @@ class LinearGaussian(Solved, Mechanism):
             @ torch.linalg.cholesky(self.covariance).mT
         )
 
-    def posterior(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws of what the rows leave open: weights (count, p, c), intercepts (count, c), covariances
-        (count, c, c).
+    def estimate(self) -> AffineMechanism:
+        """The estimate as a record of parameters."""
+        return AffineMechanism(self.weights, self.intercept, self.covariance)
+
+    def posterior(self, count: int, stream: torch.Generator) -> AffineMechanism:
+        """Draws from the posterior of the parameters, (count,) sets of them.
 
         Args:
             count: How many draws.
@@ -154,4 +158,4 @@ class LinearGaussian(Solved, Mechanism):
             + self.centre @ self.weights
             + (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
         )
-        return weights, middle - (self.centre @ weights), factor @ factor.mT
+        return AffineMechanism(weights, middle - (self.centre @ weights), factor @ factor.mT)

@@ -100,7 +100,7 @@ class ConfidenceBound(CausalObjective):
         self.read = [self.network.task.nodes.index(name) for name in self.network.task.reward.names]
         # The seeds below are those of the noise, apart by a little: the draws of nodes must not follow those
         # of the noise.
-        self.epistemic = standard_draws(plausible, len(self.network.laws), self.seed + 2).to(self.noise)
+        self.epistemic = standard_draws(plausible, len(self.network.mechanisms), self.seed + 2).to(self.noise)
         self.pushes = pushed_as_far_as_it_goes(self.network)
 
     @property
@@ -179,7 +179,7 @@ class ConfidenceBound(CausalObjective):
         wanted = torch.is_grad_enabled()
         few = self._few(noise)
         with torch.enable_grad():
-            pushes = actions.new_zeros(*actions.shape[:-1], len(self.network.laws), requires_grad=True)
+            pushes = actions.new_zeros(*actions.shape[:-1], len(self.network.mechanisms), requires_grad=True)
             (slopes,) = torch.autograd.grad(
                 self._pushed(actions, few, pushes).sum(), pushes, create_graph=wanted
             )

@@ -75,7 +75,7 @@ class Improvement(CausalObjective):
                 f"expected averaged >= 1 and at least one visited action; got averaged={averaged} and "
                 f"{len(self.visited)} actions"
             )
-        self.epistemic = standard_draws(plausible, len(self.network.laws), self.seed + 2).to(self.noise)
+        self.epistemic = standard_draws(plausible, len(self.network.mechanisms), self.seed + 2).to(self.noise)
         self.averaged = averaged
         self.common = surrogate.draws(plausible if averaged == 1 else averaged, self.seed + 3)
         # What cannot be set any more is no mark to improve upon.

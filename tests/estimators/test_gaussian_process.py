@@ -89,7 +89,7 @@ def test_the_fitted_noise_gives_the_targets_back():
     part.solve(inputs, targets, kept)
     residual, _, unknown = part.seen_noise()
     for place, posterior in enumerate(part.posteriors()):
-        mean, deviation = posterior.believed(inputs[:, place, : part.widths[place]])
+        mean, deviation = posterior.belief(inputs[:, place, : part.widths[place]])
         rows = kept[:, place]
         assert torch.allclose((mean + residual[place])[rows], targets[:, place][rows], atol=1e-9)
         if part.widths[place]:

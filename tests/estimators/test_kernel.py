@@ -153,10 +153,10 @@ def test_the_posterior_is_gpytorchs():
     where = torch.rand(5, 7, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
     with torch.no_grad():
         told = made.eval().posterior(where.reshape(-1, 2))
-    mean, deviation = posterior.believed(where)
+    mean, deviation = posterior.belief(where)
     assert torch.allclose(mean.flatten(), told.mean.flatten(), atol=1e-8)
     assert torch.allclose(deviation.flatten() ** 2, told.variance.flatten(), atol=1e-8)
-    assert torch.equal(mean, posterior.guess(where))
+    assert torch.equal(mean, posterior.posterior_mean(where))
 
 
 def test_a_regression_without_inputs_is_a_mean_and_a_variance():
@@ -170,7 +170,7 @@ def test_a_regression_without_inputs_is_a_mean_and_a_variance():
     )
     at = maximise(rows, starts(rows))
     found = factors(rows, at.log_lengths, at.log_noises)
-    mean, deviation = Posterior.of(rows, found, at, 0, 0).believed(torch.zeros(4, 0, dtype=DOUBLE))
+    mean, deviation = Posterior.of(rows, found, at, 0, 0).belief(torch.zeros(4, 0, dtype=DOUBLE))
     assert float(at.log_noises) == 0
     assert torch.allclose(mean, targets.mean().expand(4), atol=1e-12)
     assert torch.allclose(deviation, torch.full((4,), 30**-0.5, dtype=DOUBLE))

@@ -8,12 +8,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Foresight
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, NodeLaw
+from rehearsal_torch.mechanisms.mechanism import NodeMechanism
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 
 Curve = Callable[[Tensor], Tensor]
 
 
-class WrittenLaw(NodeLaw):
+class WrittenLaw(NodeMechanism):
     """x = mean(w) + scale u, known up to deviation(w)."""
 
     def __init__(self, mean: Curve, deviation: Curve, scale: float = 0.1) -> None:
@@ -22,21 +23,21 @@ class WrittenLaw(NodeLaw):
     def scaled(self, inputs: Tensor) -> Tensor:
         return inputs
 
-    def guess(self, scaled: Tensor, noise: Tensor) -> Tensor:
-        return self.mean(scaled) + self.scale * noise
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        return self.mean(parents).unsqueeze(-1) + self.scale * noise
 
-    def believed(self, scaled: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        return self.guess(scaled, noise), self.deviation(scaled)
+    def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        return self.forward(parents, noise), self.deviation(parents).unsqueeze(-1)
 
-    def abduct(self, scaled: Tensor, values: Tensor) -> Tensor:
-        return (values - self.mean(scaled)) / self.scale
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        return (values - self.mean(parents).unsqueeze(-1)) / self.scale
 
 
 class WrittenModel(CausalModel):
     """Written laws, normal noise, given visited actions."""
 
     def __init__(
-        self, task: CausalTask, laws: Mapping[str, NodeLaw], visited: Sequence[Sequence[float]] = ()
+        self, task: CausalTask, laws: Mapping[str, NodeMechanism], visited: Sequence[Sequence[float]] = ()
     ) -> None:
         super().__init__(task)
         self.laws = tuple(laws[node] for node in self.task.nodes)

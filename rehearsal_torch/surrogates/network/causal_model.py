@@ -1,13 +1,13 @@
 """Causal models: what causal Bayesian optimisation asks of a surrogate.
 
-Fitted, every node has a law x = g(w, u) of its inputs w (parents and actions) and of a noise u whose
+Fitted, every node has a mechanism x = g(w, u) of its inputs w (parents and actions) and of a noise u whose
 distribution was learnt; g itself is known up to a standard deviation. A *network* is the model at one moment,
 with all factors cached: it carries fixed draws of the noise through the graph,
 
     x_i = m_i(w_i, u_i) + e_i s_i(w_i, u_i),       i in topological order,
 
-where m_i is the best guess of g_i, s_i what is not known of it, and e_i how far it is pushed: 0 (the mean),
-normal draws (a sample), or a number in [-beta, beta] that is chosen to be optimistic. All of it is
+where m_i and s_i are posterior mean and standard deviation of g_i, and e_i how far it is pushed: 0 (the
+mean), normal draws (a sample), or a number in [-beta, beta] that is chosen to be optimistic. All of it is
 differentiable in the actions.
 
 Two users of each answer: objectives (confidence bounds, improvement, optimism), and questions to a fitted
@@ -42,6 +42,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # (node's place, its inputs in [0, 1] or nearly so (..., S or 1, p)) -> how many standard deviations it is
@@ -49,43 +50,17 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 Push = Callable[[int, Tensor], Tensor]
 
 
-class NodeLaw(ABC):
-    """How one node follows from its p inputs and its noise, as learnt by now."""
-
-    @abstractmethod
-    def scaled(self, inputs: Tensor) -> Tensor:
-        """Inputs from the variables' units to the unit cube (beyond it outside the data), (..., p) -> (...,
-        p).
-        """
-
-    @abstractmethod
-    def guess(self, scaled: Tensor, noise: Tensor) -> Tensor:
-        """The best guess of g, (..., p), (...) -> (...), in the node's unit; leading dimensions are
-        broadcast.
-        """
-
-    @abstractmethod
-    def believed(self, scaled: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """The best guess and the standard deviation of what is not known of g, (..., p), (...) -> (...),
-        (...), in the node's unit.
-        """
-
-    @abstractmethod
-    def abduct(self, scaled: Tensor, values: Tensor) -> Tensor:
-        """The noise under which the node has these values, (..., p), (...) -> (...)."""
-
-
 @dataclass(frozen=True)
 class CausalNetwork:
-    """The laws of all nodes, at one moment.
+    """The mechanisms of all nodes, at one moment.
 
     Attributes:
         task: Whose nodes they are; without its structure where the surrogate ignores it.
-        laws: One a node, in the task's (topological) order.
+        mechanisms: One for each node, in the task's (topological) order.
     """
 
     task: CausalTask
-    laws: tuple[NodeLaw, ...]
+    mechanisms: tuple[NodeMechanism, ...]
 
     def propagate(
         self,
@@ -100,7 +75,7 @@ class CausalNetwork:
         Args:
             actions: (..., k), in their units.
             noise: (S, N), the same draws for all actions, as `CausalModel.draws` gives them; or (..., S, N).
-            push: How far each node is pushed from the best guess; None for the best guess itself.
+            push: How far each node is pushed from its posterior mean; None for the posterior mean itself.
             spread: Nodes whose standard deviation is wanted as well.
             fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their
                 law is left out.
@@ -111,7 +86,7 @@ class CausalNetwork:
         """
         known = {name: actions[..., place, None] for place, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
-        for place, (node, law) in enumerate(zip(self.task.nodes, self.laws, strict=True)):
+        for place, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             if fixed is not None and node in fixed:
                 known[node] = fixed[node]
                 continue
@@ -121,11 +96,11 @@ class CausalNetwork:
                 if names
                 else actions.new_empty(*actions.shape[:-1], 1, 0)
             )
-            scaled = law.scaled(inputs)
+            scaled, own = mechanism.scaled(inputs), noise[..., place].unsqueeze(-1)
             if push is None and node not in spread:
-                known[node] = law.guess(scaled, noise[..., place])
+                known[node] = mechanism.forward(scaled, own).squeeze(-1)
                 continue
-            value, deviation = law.believed(scaled, noise[..., place])
+            value, deviation = (each.squeeze(-1) for each in mechanism.belief(scaled, own))
             known[node] = value if push is None else value + push(place, scaled) * deviation
             spreads[node] = deviation
         shape = (*actions.shape[:-1], noise.shape[-2])
@@ -200,12 +175,9 @@ def recover(network: CausalNetwork, table: Table) -> Tensor:
         KeyError: if a node has no column.
     """
     found = []
-    for node, law in zip(network.task.nodes, network.laws, strict=True):
-        inputs, values = (
-            table.columns(network.task.inputs(node)).double(),
-            table.columns([node])[:, 0].double(),
-        )
-        found.append(law.abduct(law.scaled(inputs), values))
+    for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
+        inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
+        found.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
     return torch.stack(found, -1)
 
 

@@ -33,18 +33,11 @@ from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, depen
 from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.estimators.mixture import Components, GaussianMixtures, StandardNormals
 from rehearsal_torch.estimators.mixture_regression import MixtureRegression
+from rehearsal_torch.mechanisms.gp_mechanism import ClosedForm, Decoded, Noise, noise_input
+from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, NodeLaw
-from rehearsal_torch.surrogates.network.node_law import (
-    ClosedForm,
-    Decoded,
-    NodeRows,
-    Noise,
-    Structure,
-    Tried,
-    UnitCube,
-    noise_input,
-)
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.training_data import NodeRows, Structure, Tried, UnitCube
 
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
 Decoder = Literal["closed_form", "gp"]
@@ -222,14 +215,14 @@ class ExogenousModel(CausalModel):
         """
         inputs, values = self.rows.columns(table)
         found = []
-        for place, (names, law) in enumerate(zip(self.rows.inputs, self.network().laws, strict=True)):
-            scaled = law.scaled(inputs[:, place, : len(names)])
-            noise = law.abduct(scaled, values[:, place])
+        for place, (names, mechanism) in enumerate(
+            zip(self.rows.inputs, self.network().mechanisms, strict=True)
+        ):
+            parents, own = mechanism.scaled(inputs[:, place, : len(names)]), values[:, place].unsqueeze(-1)
+            noise, unit = mechanism.abduct(parents, own), self.cube.scale[place]
             # The noise is linear in the value, so that a difference is a slope.
-            steep = (law.abduct(scaled, values[:, place] + self.cube.scale[place]) - noise) / self.cube.scale[
-                place
-            ]
-            found.append((noise, steep.log()))
+            steep = (mechanism.abduct(parents, own + unit) - noise) / unit
+            found.append((noise.squeeze(-1), steep.squeeze(-1).log()))
         return self.mixtures.log_density(torch.stack([noise for noise, _ in found], -1)) + torch.stack(
             [slope for _, slope in found], -1
         )
@@ -258,7 +251,7 @@ class ExogenousModel(CausalModel):
             for each in (self.processes, self._shapes(), self.decoders)
         )
         assert means is not None
-        cube, laws = self.cube, list[NodeLaw]()
+        cube, mechanisms = self.cube, list[NodeMechanism]()
         for place, names in enumerate(self.rows.inputs):
             level = (
                 self.processes.log_noises[place].exp() if self.spread is None else self.spread.level[place]
@@ -279,8 +272,8 @@ class ExogenousModel(CausalModel):
                 cube.scale[place],
             )
             encoder = ClosedForm(*scales, means[place], noise, shift, self.scale == "predictive")
-            laws.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
-        return CausalNetwork(self.rows.seen, tuple(laws))
+            mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
+        return CausalNetwork(self.rows.seen, tuple(mechanisms))
 
     def _shapes(self) -> GaussianProcesses | None:
         return None if self.spread is None else self.spread.processes

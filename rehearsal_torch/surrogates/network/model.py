@@ -45,7 +45,7 @@ class NetworkEnsemble(EnsembleModel):
         self._num_outputs = 1
         self.network, self.noise = surrogate.network(), surrogate.draws(draws, seed)
         self.epistemic = draw_sobol_normal_samples(
-            len(self.network.laws), members, seed=seed + 1, dtype=torch.float64
+            len(self.network.mechanisms), members, seed=seed + 1, dtype=torch.float64
         ).to(self.noise)
         self.bounds = torch.stack([surrogate.task.box.lower, surrogate.task.box.upper])
 

@@ -19,6 +19,7 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.drifting_regression import STEPS, DriftingRegression
+from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate
 
@@ -102,20 +103,20 @@ class DriftingLinear(LinearSurrogate):
         """The first least squares, typed."""
         return [each for each in self.starts if isinstance(each, LinearGaussian)]
 
-    def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
+    def estimate(self, equation: Equation) -> AffineMechanism:
         """The ensemble's weights (p, c) and intercept (c,), and the covariance (c, c) of the first rows."""
         which = self.equations.index(equation)
         begin = sum(len(each.members) for each in self.equations[:which])
         end = begin + len(equation.members)
         intercepts, slopes = self.regressions.coefficients()
-        return (
+        return AffineMechanism(
             slopes[begin:end, : len(equation.parents)].mT,
             intercepts[begin:end],
             self.mechanisms()[which].covariance,
         )
 
-    def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:  # noqa: ARG002
-        """None: experts have no law of what they do not know."""
+    def drawn(self, equation: Equation) -> AffineMechanism | None:  # noqa: ARG002
+        """None: an ensemble of experts has no posterior."""
         return None
 
     def _first(self) -> tuple[Tensor, Tensor]:

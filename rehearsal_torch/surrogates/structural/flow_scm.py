@@ -40,6 +40,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
+from rehearsal_torch.mechanisms.linear_flow import LinearFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
@@ -53,26 +54,11 @@ class FittedEquation:
 
     Attributes:
         equation: Who follows from whom.
-        linear: Least squares.
-        flow: The law of its whitened residuals given the parents; None where they are taken to be normal and
-            independent of them.
+        mechanism: Of the members given the parents.
     """
 
     equation: Equation
-    linear: LinearGaussian
-    flow: ConditionalFlow | None
-
-    def members(self, known: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """Values of the members, (..., c): parents as broadcastable (...), noise (..., c)."""
-        parents = stacked([known[name] for name in self.equation.parents], noise)
-        residual = noise if self.flow is None else self.flow(parents, noise).to(noise.dtype)
-        root = torch.linalg.cholesky(self.linear.covariance).to(noise)
-        return self.linear.intercept.to(noise) + parents @ self.linear.weights.to(noise) + residual @ root.mT
-
-    def residuals(self, parents: Tensor, members: Tensor) -> Tensor:
-        """Whitened residuals of members (..., c) given parents (..., p)."""
-        root = torch.linalg.cholesky(self.linear.covariance)
-        return torch.linalg.solve_triangular(root, self.linear.abduct(parents, members).mT, upper=False).mT
+    mechanism: LinearFlow
 
 
 @dataclass(frozen=True)
@@ -129,7 +115,9 @@ def follow(
 ) -> None:
     """Adds the members of equations, in order, to what is known."""
     for each in equations:
-        found = each.members(known, torch.stack([noise[name] for name in each.equation.members], -1))
+        own = torch.stack([noise[name] for name in each.equation.members], -1)
+        parents = stacked([known[name] for name in each.equation.parents], own)
+        found = each.mechanism.forward(parents, own)
         known.update(zip(each.equation.members, found.unbind(-1), strict=True))
 
 
@@ -197,10 +185,11 @@ class FlowStructural(RehearsalSurrogate):
             rows = fitted.equation.rows(spread)
             parents = self.scaler.shown(fitted.equation.parents, rows.columns(fitted.equation.parents))
             members = self.scaler.shown(fitted.equation.members, rows.columns(fitted.equation.members))
-            yield fitted.linear, (parents, members)
-            if fitted.flow is not None:
-                like = next(fitted.flow.parameters())
-                yield fitted.flow, (parents.to(like), fitted.residuals(parents, members).to(like))
+            mechanism = fitted.mechanism
+            yield mechanism.linear, (parents, members)
+            if mechanism.flow is not None:
+                like = next(mechanism.flow.parameters())
+                yield mechanism.flow, (parents.to(like), mechanism.whitened(parents, members).to(like))
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with what was learnt of them."""
@@ -210,7 +199,7 @@ class FlowStructural(RehearsalSurrogate):
             linear, flow = self.linear[place], self.flows[place] if len(self.flows) else None
             assert isinstance(linear, LinearGaussian)
             assert flow is None or isinstance(flow, ConditionalFlow)
-            found.append(FittedEquation(equation, linear, flow))
+            found.append(FittedEquation(equation, LinearFlow(linear, flow)))
         return found
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:

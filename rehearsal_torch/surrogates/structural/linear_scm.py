@@ -26,6 +26,7 @@ from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
@@ -129,19 +130,19 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         self.contexts = SeenContexts(len(self.task.context))
 
     @abstractmethod
-    def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights (p, c), intercept (c,) and covariance (c, c) of an equation."""
+    def estimate(self, equation: Equation) -> AffineMechanism:
+        """The mechanism of an equation, as estimated: weights (p, c)."""
 
     @abstractmethod
-    def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Draws of them from what the data leave open, with a leading dimension; the same at every call. None
-        where the method has no such law.
+    def drawn(self, equation: Equation) -> AffineMechanism | None:
+        """Draws of it from the posterior, weights (draws, p, c); the same at every call. None where the
+        method has no posterior.
         """
 
     def law(self, altered: Sequence[str] = ()) -> LinearLaw:
         """The law in which `altered` is set from outside."""
         self.require_fitted()
-        return self._assembled(altered, [self.parameters_of(equation) for equation in self.under(altered)])
+        return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
     def laws(self, altered: Sequence[str] = ()) -> LinearLaw | None:
         """Draws of the law, in a leading dimension; None where there are none."""
@@ -174,22 +175,21 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         there, back = positions(self.task.graph.names, law.names), positions(law.names, self.task.graph.names)
         return law.rehearse(noise[..., there], alteration.values, self.task.context, given)[..., back]
 
-    def _assembled(
-        self, altered: Sequence[str], learnt: Sequence[tuple[Tensor, Tensor, Tensor]]
-    ) -> LinearLaw:
+    def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearLaw:
         names = self.task.graph.names
         place = {name: index for index, name in enumerate(names)}
-        lead, like, width = learnt[0][1].shape[:-1], learnt[0][1], len(names)
+        like, width = learnt[0].intercept, len(names)
+        lead = like.shape[:-1]
         weights, covariance = like.new_zeros(*lead, width, width), like.new_zeros(*lead, width, width)
         intercept = like.new_zeros(*lead, width)
         order = self._order(altered)
-        for equation, (slopes, start, spread) in zip(self.under(altered), learnt, strict=True):
+        for equation, mechanism in zip(self.under(altered), learnt, strict=True):
             to = [place[name] for name in equation.members]
             for row, parent in enumerate(equation.parents):
-                weights[..., place[parent], to] = slopes[..., row, :]
-            intercept[..., to] = start
+                weights[..., place[parent], to] = mechanism.weights[..., row, :]
+            intercept[..., to] = mechanism.intercept
             for row, index in enumerate(to):
-                covariance[..., index, to] = spread[..., row, :]
+                covariance[..., index, to] = mechanism.covariance[..., row, :]
         keep = [place[name] for name in order]
         return LinearLaw(
             order,
@@ -256,13 +256,12 @@ class LinearStructural(LinearSurrogate):
             raise TypeError(f"expected a LinearGaussian; got {type(found).__name__}")
         return found
 
-    def parameters_of(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights (p, c), intercept (c,) and covariance (c, c)."""
-        mechanism = self.mechanism(equation)
-        return mechanism.weights, mechanism.intercept, mechanism.covariance
+    def estimate(self, equation: Equation) -> AffineMechanism:
+        """Least squares, weights (p, c)."""
+        return self.mechanism(equation).estimate()
 
-    def drawn(self, equation: Equation) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Draws of them, (draws, ...); an equation's draws depend on the seed and its place alone."""
+    def drawn(self, equation: Equation) -> AffineMechanism | None:
+        """Draws of it, (draws, ...); an equation's draws depend on the seed and its place alone."""
         if not self.draws:
             return None
         stream = spaced_generator(self.seed, self.equations.index(equation))

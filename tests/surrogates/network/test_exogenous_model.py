@@ -62,10 +62,10 @@ def test_fitting_again_as_rows_come_in_is_repeatable_and_a_loaded_model_goes_on_
 def test_rows_come_back_from_their_noise(phi, scale):
     table = chain(60, 1)
     model = fit(ExogenousModel(CHAIN, phi=phi, scale=scale), table)
-    for node, law in zip(model.network().task.nodes, model.network().laws, strict=True):
-        inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
-        assert torch.allclose(law.guess(inputs, law.abduct(inputs, values)), values, atol=1e-10)
-        guess, deviation = law.believed(inputs, law.abduct(inputs, values))
+    for node, law in zip(model.network().task.nodes, model.network().mechanisms, strict=True):
+        inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])
+        assert torch.allclose(law.forward(inputs, law.abduct(inputs, values)), values, atol=1e-10)
+        guess, deviation = law.belief(inputs, law.abduct(inputs, values))
         assert torch.allclose(guess, values, atol=1e-10)
         assert bool((deviation > 0).all())
 
@@ -73,9 +73,9 @@ def test_rows_come_back_from_their_noise(phi, scale):
 def test_the_decoder_gives_back_what_the_encoder_took():
     table = chain(60, 1)
     model = fit(ExogenousModel(CHAIN, phi="homoskedastic", decoder="gp", scale="predictive"), table)
-    for node, law in zip(model.network().task.nodes, model.network().laws, strict=True):
-        inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
-        assert float((law.guess(inputs, law.abduct(inputs, values)) - values).abs().mean()) < 0.05 * float(
+    for node, law in zip(model.network().task.nodes, model.network().mechanisms, strict=True):
+        inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])
+        assert float((law.forward(inputs, law.abduct(inputs, values)) - values).abs().mean()) < 0.05 * float(
             values.std()
         )
 
@@ -108,9 +108,9 @@ def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
     both = fit(ExogenousModel(CHAIN, phi="homoskedastic"), free + set_by_hand)
     assert both.encoder.rows.counts.tolist() == [60, 40, 60]
     alone = fit(ExogenousModel(CHAIN, phi="homoskedastic"), free)
-    where = torch.full((1, 3), 0.5, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    where = torch.full((1, 3), 0.5, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
     assert torch.allclose(
-        both.network().laws[1].guess(*where), alone.network().laws[1].guess(*where), atol=1e-2
+        both.network().mechanisms[1].forward(*where), alone.network().mechanisms[1].forward(*where), atol=1e-2
     )
     flat = ExogenousModel(CHAIN, structure="black_box")
     assert flat.rows.kept(free + set_by_hand)[:, 0].tolist() == [True] * 40 + [False] * 20
@@ -128,12 +128,14 @@ def test_condition_keeps_hyper_parameters_and_narrows_what_is_not_known():
     model.condition(table + row)
     assert torch.equal(model.encoder.log_lengths, lengths)
     assert len(model.visited()) == 41
-    law, old = model.network().laws[1], before.laws[1]
+    law, old = model.network().mechanisms[1], before.mechanisms[1]
     inputs = law.scaled(row.columns(CHAIN.inputs("X")))
-    assert float(law.believed(inputs, torch.zeros(1))[1]) < float(old.believed(inputs, torch.zeros(1))[1])
+    assert float(law.belief(inputs, torch.zeros(1))[1]) < float(old.belief(inputs, torch.zeros(1))[1])
     model.condition(table)
     assert torch.allclose(
-        model.network().laws[1].guess(inputs, torch.zeros(1)), old.guess(inputs, torch.zeros(1)), atol=1e-9
+        model.network().mechanisms[1].forward(inputs, torch.zeros(1)),
+        old.forward(inputs, torch.zeros(1)),
+        atol=1e-9,
     )
 
 
@@ -288,9 +290,13 @@ def test_the_noise_of_rows_is_that_of_the_laws_that_decide(phi):
     table = chain(40, 1)
     model = fit(ExogenousModel(CHAIN, phi=phi, scale="predictive"), table)
     own = fit(ExogenousModel(CHAIN, phi=phi, scale="noise"), table)
-    for place, (node, law) in enumerate(zip(model.network().task.nodes, model.network().laws, strict=True)):
+    for place, (node, law) in enumerate(
+        zip(model.network().task.nodes, model.network().mechanisms, strict=True)
+    ):
         if CHAIN.inputs(node):
-            inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])[:, 0]
-            assert torch.allclose(model.noise_of_rows()[place], law.abduct(inputs, values), atol=1e-6)
+            inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])
+            assert torch.allclose(
+                model.noise_of_rows()[place], law.abduct(inputs, values).squeeze(-1), atol=1e-6
+            )
             # The uncertainty of the mean widens the predictive scale, so that noise in its unit is smaller.
             assert bool((model.abducted()[place].abs() < own.abducted()[place].abs()).all())

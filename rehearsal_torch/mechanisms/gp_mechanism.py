@@ -1,0 +1,150 @@
+"""Mechanisms of nodes: a Gaussian process with additive noise of a learnt scale.
+
+With the posterior mean mu(w) and standard deviation tau(w) of the process and the noise's standard deviation
+s(w),
+
+    closed form:   x = mu(w) + sigma(w) (c + u),    u = (x - mu(w)) / sigma(w) - c,
+
+where c is 0 for normal noise (mu is then the node's mean), and sigma is s (the epistemic standard deviation
+tau is kept apart), or the predictive scale (tau^2 + s^2)^(1/2). The rows that were fitted come back exactly.
+
+    decoded:       x = g(w, u),                     g a Gaussian process of its own on (w, u / 6 + 1/2),
+
+which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and the
+encoder's noise gives the rows back only as far as g has learnt them.
+
+Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq.
+2.25-2.26.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.estimators.gp_posterior import Posterior
+from rehearsal_torch.mechanisms.mechanism import NodeMechanism
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of the noise, in standardised units: s(w)^2 = level * exp(rho h(w)).
+
+    Attributes:
+        level: ().
+        rho: How much of h is believed, ().
+        shape: The posterior of the log squared residuals, h; None where the noise is the same everywhere.
+    """
+
+    level: Tensor
+    rho: Tensor
+    shape: Posterior | None = None
+
+    def deviation(self, scaled: Tensor) -> Tensor:
+        """s(w), (..., p) -> (...), or () where it is the same everywhere."""
+        if self.shape is None:
+            return self.level.sqrt()
+        return self.level.sqrt() * (0.5 * self.rho * self.shape.posterior_mean(scaled)).exp()
+
+
+@dataclass(frozen=True)
+class ClosedForm(NodeMechanism):
+    """x = mu(w) + sigma(w) u.
+
+    Attributes:
+        offset: Least inputs, (p,).
+        width: Their ranges, (p,).
+        centre: The node's mean, ().
+        scale: Its standard deviation, ().
+        posterior: Of mu, in standardised units.
+        noise: s.
+        shift: The noise's mean over its deviation, where it is not 0, (): mu + s shift is the node's mean.
+        predictive: Whether sigma includes the epistemic standard deviation tau.
+    """
+
+    offset: Tensor
+    width: Tensor
+    centre: Tensor
+    scale: Tensor
+    posterior: Posterior
+    noise: Noise
+    shift: Tensor
+    predictive: bool
+
+    def scaled(self, inputs: Tensor) -> Tensor:
+        """(..., p) -> (..., p)."""
+        return (inputs - self.offset) / self.width
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """mu(w) + sigma(w) (c + u), (..., p), (..., 1) -> (..., 1)."""
+        if self.predictive:
+            return self.belief(parents, noise)[0]
+        value = self.posterior.posterior_mean(parents) + self.noise.deviation(parents) * (
+            self.shift + noise.squeeze(-1)
+        )
+        return (self.centre + self.scale * value).unsqueeze(-1)
+
+    def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """The same and tau(w), which no noise changes: (..., p), (..., 1) -> (..., 1), (..., 1)."""
+        mean, epistemic = self.posterior.belief(parents)
+        value = mean + self._sigma(parents, epistemic) * (self.shift + noise.squeeze(-1))
+        return (self.centre + self.scale * value).unsqueeze(-1), (self.scale * epistemic).unsqueeze(-1)
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(x - mu(w)) / sigma(w) - c, (..., p), (..., 1) -> (..., 1)."""
+        mean, epistemic = (
+            self.posterior.belief(parents)
+            if self.predictive
+            else (self.posterior.posterior_mean(parents), self.scale)
+        )
+        residual = (values.squeeze(-1) - self.centre) / self.scale - mean
+        return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
+
+    def _sigma(self, parents: Tensor, epistemic: Tensor) -> Tensor:
+        own = self.noise.deviation(parents)
+        return (own.square() + epistemic.square()).sqrt() if self.predictive else own
+
+
+def noise_input(noise: Tensor) -> Tensor:
+    """Where a decoder's unit cube has the noise, (...) -> (...)."""
+    return noise / 6 + 0.5
+
+
+@dataclass(frozen=True)
+class Decoded(NodeMechanism):
+    """x = g(w, u), u by the encoder.
+
+    Attributes:
+        encoder: Scales and the way back to the noise.
+        decoder: Of g, in standardised units.
+    """
+
+    exact: ClassVar[bool] = False
+
+    encoder: ClosedForm
+    decoder: Posterior
+
+    def scaled(self, inputs: Tensor) -> Tensor:
+        """(..., p) -> (..., p)."""
+        return self.encoder.scaled(inputs)
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """The decoder's posterior mean, (..., p), (..., 1) -> (..., 1)."""
+        mean = self.decoder.posterior_mean(self._joined(parents, noise.squeeze(-1)))
+        return (self.encoder.centre + self.encoder.scale * mean).unsqueeze(-1)
+
+    def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoder's posterior mean and standard deviation, (..., p), (..., 1) -> (..., 1), (..., 1)."""
+        mean, epistemic = self.decoder.belief(self._joined(parents, noise.squeeze(-1)))
+        value = self.encoder.centre + self.encoder.scale * mean
+        return value.unsqueeze(-1), (self.encoder.scale * epistemic).unsqueeze(-1)
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """The encoder's noise, (..., p), (..., 1) -> (..., 1)."""
+        return self.encoder.abduct(parents, values)
+
+    def _joined(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (...) -> (..., p + 1)."""
+        shape = torch.broadcast_shapes(parents.shape[:-1], noise.shape)
+        return torch.cat([parents.expand(*shape, -1), noise_input(noise).expand(shape).unsqueeze(-1)], -1)
