@@ -64,7 +64,7 @@ from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Push
 
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
@@ -85,6 +85,19 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
     )
     both = torch.stack([half, -half], 1).flatten(0, 1)
     return both / both.square().mean(0).sqrt().clamp_min(1e-12)
+
+
+def mean_reward(network: CausalNetwork, actions: Tensor, noise: Tensor, push: Push | None = None) -> Tensor:
+    """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the reward's unit.
+
+    Args:
+        network: The fitted network.
+        actions: In their units.
+        noise: S draws.
+        push: How far each node is pushed from its posterior mean; None for the posterior mean itself.
+    """
+    values, _ = network.propagate(actions, noise, push)
+    return network.reward(values).mean(-1)
 
 
 def plausible_rewards(network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor) -> Tensor:
@@ -230,8 +243,7 @@ class CausalObjective(Objective, ABC):
         """The posterior mean of the reward, (..., k) -> (...), in its unit; under the round's draws, unless
         others are given.
         """
-        values, _ = self.network.propagate(actions, self.noise if noise is None else noise)
-        return self.network.reward(values).mean(-1)
+        return mean_reward(self.network, actions, self.noise if noise is None else noise)
 
     def allowed(self, actions: Tensor) -> Tensor:
         """Whether actions (n, k) keep to the round's bounds and the task's limits, but for rounding; (n,)

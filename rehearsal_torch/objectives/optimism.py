@@ -21,8 +21,8 @@ from typing import final
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
-from rehearsal_torch.objectives.confidence_bound import pushed_as_far_as_it_goes
-from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.expected_reward import CausalObjective, mean_reward
+from rehearsal_torch.objectives.propagation import pushed_as_far_as_it_goes
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, Push
 
 
@@ -65,8 +65,7 @@ class Optimism(CausalObjective):
             fixed = self.pushes[place]
             return self.beta * (push(place, scaled) if fixed is None else scaled.new_full((), fixed))
 
-        values, _ = self.network.propagate(actions, noise, pushed)
-        return self.network.reward(values).mean(-1)
+        return mean_reward(self.network, actions, noise, pushed)
 
     def worth(self, points: Tensor, draws: int) -> Tensor:
         """(..., k) -> (...)."""

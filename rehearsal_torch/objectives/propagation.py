@@ -1,0 +1,208 @@
+"""How an upper confidence bound carries epistemic uncertainty through a causal network.
+
+With x_i = m_i + e_i s_i, m_i and s_i the posterior mean and standard deviation of node i's mechanism, and
+E[r] the mean reward over fixed draws of the noise, the bound is
+
+    mean        E[r] at e = 0, plus beta times the standard deviation of the reward nodes alone. What is
+                uncertain of the nodes before the reward is ignored.
+    linear      to first order, sigma(a)^2 = sum_i (d E[r] / d e_i)^2 at e = 0: every node counts as far as it
+                moves the expected reward. The bound is the largest E[r] over |e| <= beta, linearised.
+    reached     the same direction of e, at its true value: the larger of E[r] at e = 0 and at e = beta g /
+                |g|, g the gradient of `linear`. Unlike the linearised bound it is the expected reward of a
+                plausible system, and never above what rewards can be.
+    sample      e ~ N(0, I), fixed draws; mean and standard deviation of E[r] over e.
+    optimistic  the largest E[r] over e in [-beta, beta]^N: pushes eta_i = e_i / beta in [-1, 1] are further
+                coordinates of the candidate, the same for every draw of the noise. A node that the reward is
+                a weighted sum of, and that causes nothing else, is pushed as far as it goes.
+    separate    E[r] + (sum_i g_i^2)^(1/2), g_i being what E[r] gains where node i alone is pushed, e_i in
+                [-beta, beta], a coordinate as above. Where all is straight this is `linear`; elsewhere gains
+                are true values, which gradients are not at a crest or in a valley. Products of what is
+                uncertain of several nodes do not count, as they do in `optimistic`, by more the longer a
+                chain is.
+
+Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7, with constant eta as in their
+noise-free case (`optimistic`); Astudillo and Frazier (2021) (`sample`); `linear`, `reached` and `separate`
+are ours.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.objectives.expected_reward import (
+    SCREEN,
+    mean_reward,
+    plausible_rewards,
+    reward_spread,
+    safe_root,
+)
+from rehearsal_torch.surrogates.network.causal_model import CausalNetwork
+
+
+class Propagation(ABC):
+    """An upper confidence bound of the expected reward, by one way to carry uncertainty.
+
+    Args:
+        network: The fitted network.
+        beta: How many standard deviations are added, >= 0.
+        epistemic: Fixed draws of e, (E, N), normal with mean 0 and variance 1.
+    """
+
+    def __init__(self, network: CausalNetwork, beta: float, epistemic: Tensor) -> None:
+        self.network, self.beta, self.epistemic = network, beta, epistemic
+
+    @property
+    def further(self) -> int:
+        """How many pushes in [-1, 1] follow the action in a candidate; none by default."""
+        return 0
+
+    @abstractmethod
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """The bound under draws (S, N) of the noise, (..., k + further) -> (...)."""
+
+    def pushed(self, actions: Tensor, noise: Tensor, pushes: Tensor) -> Tensor:
+        """E[r] with every node off its posterior mean by e standard deviations, (..., k), (S, N), (..., N) ->
+        (...).
+        """
+        return mean_reward(self.network, actions, noise, lambda place, _: pushes[..., place, None])
+
+    @staticmethod
+    def few(noise: Tensor) -> Tensor:
+        """A quarter of the draws: epistemic uncertainty varies less over them than the mean does, and costs
+        more.
+        """
+        return noise[: max(1, len(noise) // SCREEN)]
+
+
+@final
+class Mean(Propagation):
+    """The standard deviation of the reward nodes, at posterior means of all others."""
+
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """(..., k), (S, N) -> (...)."""
+        reward, nodes = self.network.task.reward, self.network.task.nodes
+        read = [nodes.index(name) for name in reward.names]
+        values, spreads = self.network.propagate(points, noise, spread=reward.names)
+        means = values[..., read]
+        deviations = torch.stack([spreads[name].expand(means.shape[:-1]) for name in reward.names], -1)
+        return reward(means).mean(-1) + self.beta * reward_spread(
+            reward, means, deviations, self.epistemic[:, read]
+        ).mean(-1)
+
+
+class Linear(Propagation):
+    """The standard deviation of the expected reward, to first order in every node."""
+
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """(..., k), (S, N) -> (...)."""
+        slopes = self.gradient(points, noise)
+        return mean_reward(self.network, points, noise) + self.beta * safe_root(slopes.square().sum(-1))
+
+    def gradient(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """d E[r] / d e at e = 0, (..., k), (S, N) -> (..., N)."""
+        wanted = torch.is_grad_enabled()
+        few = self.few(noise)
+        with torch.enable_grad():
+            pushes = actions.new_zeros(*actions.shape[:-1], len(self.network.mechanisms), requires_grad=True)
+            (slopes,) = torch.autograd.grad(
+                self.pushed(actions, few, pushes).sum(), pushes, create_graph=wanted
+            )
+        return slopes if wanted else slopes.detach()
+
+
+@final
+class Reached(Linear):
+    """The expected reward that is reached along the gradient of `Linear`, if it is larger."""
+
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """(..., k), (S, N) -> (...)."""
+        slopes = self.gradient(points, noise)
+        push = self.beta * slopes / safe_root(slopes.square().sum(-1, keepdim=True))
+        both = torch.stack([torch.zeros_like(push), push])
+        return self.pushed(points.expand(2, *points.shape), noise, both).amax(0)
+
+
+@final
+class Sample(Propagation):
+    """Mean and standard deviation of the expected reward over plausible networks."""
+
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """(..., k), (S, N) -> (...)."""
+        rewards = plausible_rewards(self.network, points, self.few(noise), self.epistemic)
+        middle = rewards.mean(-1)
+        return middle + self.beta * safe_root((rewards - middle.unsqueeze(-1)).square().mean(-1))
+
+
+class Optimistic(Propagation):
+    """The expected reward under pushes that are chosen along with the action.
+
+    Args:
+        network: The fitted network.
+        beta: How many standard deviations a node may be pushed.
+        epistemic: Fixed draws of e, (E, N); not used.
+    """
+
+    def __init__(self, network: CausalNetwork, beta: float, epistemic: Tensor) -> None:
+        super().__init__(network, beta, epistemic)
+        self.fixed = pushed_as_far_as_it_goes(network)
+
+    @property
+    def further(self) -> int:
+        """One push for each node that is not pushed as far as it goes."""
+        return sum(push is None for push in self.fixed)
+
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """(..., k + further), (S, N) -> (...)."""
+        actions, pushes = self.split(points)
+        return self.pushed(actions, noise, pushes)
+
+    def split(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions (..., k) and e of all nodes (..., N) of candidates (..., k + further)."""
+        width = len(self.network.task.actions)
+        free = points[..., width:]
+        columns, shape = iter(free.unbind(-1)), free.shape[:-1]
+        eta = [next(columns) if push is None else free.new_full(shape, push) for push in self.fixed]
+        return points[..., :width], self.beta * torch.stack(eta, -1)
+
+
+@final
+class Separate(Optimistic):
+    """What the expected reward gains where each node alone is pushed, as if gains were independent."""
+
+    def bound(self, points: Tensor, noise: Tensor) -> Tensor:
+        """(..., k + further), (S, N) -> (...)."""
+        actions, pushes = self.split(points)
+        alone = torch.cat([torch.zeros_like(pushes).unsqueeze(0), torch.diag_embed(pushes).movedim(-2, 0)])
+        rewards = self.pushed(actions.expand(len(alone), *actions.shape), self.few(noise), alone)
+        # A push that loses counts as none: were it held against an action, the search would pass over actions
+        # whose start has the wrong sign.
+        gains = (rewards[1:] - rewards[0]).clamp_min(0)
+        return mean_reward(self.network, actions, noise) + safe_root(gains.square().sum(0))
+
+
+PROPAGATE: dict[str, type[Propagation]] = {
+    "mean": Mean,
+    "linear": Linear,
+    "reached": Reached,
+    "sample": Sample,
+    "optimistic": Optimistic,
+    "separate": Separate,
+}
+"""The propagation that a configuration names."""
+
+
+def pushed_as_far_as_it_goes(network: CausalNetwork) -> tuple[float | None, ...]:
+    """For each node the sign of its weight, if it causes no other node and the reward is a weighted sum that
+    reads it; otherwise None.
+    """
+    task = network.task
+    causes = {name for node in task.nodes for name in task.inputs(node)}
+    weights = task.reward.weights if isinstance(task.reward, WeightedSum) else {}
+    return tuple(
+        math.copysign(1.0, weights[node]) if node in weights and node not in causes else None
+        for node in task.nodes
+    )
