@@ -108,8 +108,8 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
     situations = [
         Foresight(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds()) for i in range(count)
     ]
-    (whole,) = CentreDistances(made, situations).distances()
-    single = [CentreDistances(made, [each]).distances()[0] for each in situations]
+    (whole,) = CentreDistances(made, situations).sets
+    single = [CentreDistances(made, [each]).sets[0] for each in situations]
     ways = {
         "autograd, together": ([whole], "autograd"),
         "autograd, one by one": (single, "autograd"),

@@ -192,9 +192,9 @@ def beside(
     """What SciPy reaches in each context; what both need is made before the clock starts."""
     count = range(len(situations))
     if method == "care":
-        sets = GaussianSuccess(surrogate, situations).successes()
+        sets = GaussianSuccess(surrogate, situations).sets
         return lambda: [max(scipy_care(one, index) for one in sets) for index in count]
-    costs = ChanceCosts(surrogate, situations).costs()
+    costs = ChanceCosts(surrogate, situations).sets
     return lambda: [max(scipy_micns(one, index) for one in costs) for index in count]
 
 

@@ -38,8 +38,9 @@ import torch
 from rehearsal_torch.data.decision import Decision, Foresight
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.objective import Alternatives, Objective
+from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded, guarded_sequence
@@ -74,7 +75,7 @@ class _Method:
                 decisions = self.search.many(objective)
             else:
                 maker = self.objective.func if isinstance(self.objective, partial) else self.objective
-                several = isinstance(maker, type) and issubclass(maker, Alternatives)
+                several = isinstance(maker, type) and issubclass(maker, Candidates)
                 objective = self.objective(self.surrogate, situations if several else situations[0])
                 decisions = [self.search(objective)]
             if len(decisions) != len(situations):
@@ -87,7 +88,7 @@ class _Method:
                     situation.check(decision.alteration)
             # A search of somebody else's may not have asked.
             trajectories: list[dict[str, Any]] = [{} for _ in decisions]
-            if isinstance(objective, Alternatives):
+            if isinstance(objective, Candidates):
                 decisions = guarded(objective, decisions, self.search.declines)
             else:
                 if isinstance(objective, CounterfactualReturn):

@@ -113,7 +113,7 @@ def test_a_refusal_is_certified_as_altering_nothing_and_its_numbers_are_plain():
     objective = SuccessProbabilities(toy, toy_situations(1), 10, 10, 4000, 5, "sampled")
     said = PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
     assert said == PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
-    assert said["share"] == pytest.approx(float(objective.counts()[0].before), abs=0.04)
+    assert said["share"] == pytest.approx(float(objective.sets[0].before), abs=0.04)
     assert {type(value) for value in said.values()} <= {float, int}
     assert (said["n"], said["delta"]) == (2000, 0.05)
     other = PacBound(n=2000, seed=1)(toy, objective, Decision(None, 0.0, status="no_action"))

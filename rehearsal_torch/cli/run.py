@@ -32,7 +32,8 @@ from rehearsal_torch.cli.errors import UserError, told
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind
     from rehearsal_torch.loop import Certify
-    from rehearsal_torch.objectives.objective import Alternatives, Objective
+    from rehearsal_torch.objectives.candidates import Candidates
+    from rehearsal_torch.objectives.objective import Objective
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -151,12 +152,13 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
             made.check(surrogate, **method.objective.keywords)
 
 
-def _class(objective: "Callable[..., Objective]") -> "type[Objective | Alternatives] | None":
+def _class(objective: "Callable[..., Objective]") -> "type[Objective | Candidates[Any]] | None":
     """The class that makes the objectives; None where a function does."""
-    from rehearsal_torch.objectives.objective import Alternatives, Objective
+    from rehearsal_torch.objectives.candidates import Candidates
+    from rehearsal_torch.objectives.objective import Objective
 
     made = objective.func if isinstance(objective, partial) else objective
-    return made if isinstance(made, type) and issubclass(made, Objective | Alternatives) else None
+    return made if isinstance(made, type) and issubclass(made, Objective | Candidates) else None
 
 
 def _kind(objective: "Callable[..., Objective]") -> "Kind | None":

@@ -43,7 +43,8 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, PushForward
@@ -238,7 +239,7 @@ class CentreDistance(AlterationObjective):
         return pushed(self.surrogate.scaler.shown(self.names, actions).to(like))
 
 
-class CentreDistances(Alternatives):
+class CentreDistances(Candidates[CentreDistance]):
     """Minus the distance to the centre for every candidate set.
 
     Args:
@@ -299,7 +300,3 @@ class CentreDistances(Alternatives):
             ],
             surrogate,
         )
-
-    def distances(self) -> list[CentreDistance]:
-        """The objectives, typed."""
-        return [one for one in self.sets if isinstance(one, CentreDistance)]

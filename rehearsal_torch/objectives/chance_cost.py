@@ -30,8 +30,9 @@ from scipy.stats import chi2
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 from rehearsal_torch.spaces.box import margin
 from rehearsal_torch.spaces.projection import Projected, project
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
@@ -102,7 +103,7 @@ class ChanceCost(AlterationObjective):
         ]
 
 
-class ChanceCosts(Alternatives):
+class ChanceCosts(Candidates[ChanceCost]):
     """Minus the cost under a chance constraint, for every candidate set.
 
     Args:
@@ -169,10 +170,6 @@ class ChanceCosts(Alternatives):
                 f"expected positive weights and references of {list(known)}; got weights {weights} and "
                 f"references {reference}"
             )
-
-    def costs(self) -> list[ChanceCost]:
-        """The objectives, typed."""
-        return [one for one in self.sets if isinstance(one, ChanceCost)]
 
 
 @torch.no_grad()

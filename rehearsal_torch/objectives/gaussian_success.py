@@ -24,7 +24,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.objectives.region_probability.polygon import PolygonLaw, probability, vertices_of
 from rehearsal_torch.objectives.region_probability.polytope import PolytopeLaw
 from rehearsal_torch.objectives.region_probability.rectangle import (
@@ -174,7 +175,7 @@ class SuccessObjective(AlterationObjective):
         ]
 
 
-class GaussianSuccess(Alternatives):
+class GaussianSuccess(Candidates[SuccessObjective]):
     """log P(Y in S | x, z) for every candidate set.
 
     Args:
@@ -184,10 +185,6 @@ class GaussianSuccess(Alternatives):
 
     def __init__(self, surrogate: LinearSurrogate, situations: Sequence[Foresight]) -> None:
         super().__init__(situations, success_objectives(surrogate, situations), surrogate)
-
-    def successes(self) -> list[SuccessObjective]:
-        """The objectives, typed."""
-        return [one for one in self.sets if isinstance(one, SuccessObjective)]
 
 
 @torch.no_grad()

@@ -23,7 +23,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.graphs.separation import Adjustment
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 
 
@@ -167,7 +168,7 @@ class AlteredValue(AlterationObjective):
         return said
 
 
-class KernelValue(Alternatives):
+class KernelValue(Candidates[AlteredValue]):
     """The kernel value of each candidate set.
 
     Args:

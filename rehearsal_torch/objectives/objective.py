@@ -3,11 +3,9 @@
 Given a surrogate and a situation, an objective maps candidate actions to values. Searches know objectives
 alone.
 
-Alternatives: what altering this or that set of variables is worth, for many situations at once.
-
-One objective speaks of one set of k variables, in B situations that were decided together: it maps actions
-(..., B, k) to values (..., B). A task that leaves open which variables to alter has several sets; their
-values are comparable, and a search answers with the best set for each situation.
+Alterations: what altering one set of k variables is worth, in B situations that were decided together. The
+objective maps actions (..., B, k) to values (..., B). A task that leaves open which variables to alter has
+several sets, an objective each (see `candidates`).
 
 Every rehearsal method is such an objective: the kernel value, the Gaussian success probability, the cost
 under a chance constraint, the distance to the region's centre, the count of sampled models.
@@ -26,7 +24,6 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision, Estimate, Foresight
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -189,34 +186,3 @@ class AlterationObjective(Objective, ABC):
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """For each situation, what the method claims of its action: (B, k) -> B appraisals."""
-
-
-class Alternatives(nn.Module, ABC):
-    """The sets of variables that may be altered in B situations, an objective each.
-
-    Args:
-        situations: The B situations.
-        sets: An objective for each candidate set, over the same situations.
-        surrogate: What they rest on: its graphs and the rows that it was fitted to say which answers have to
-            be refused or warned of. None gives up those checks.
-    """
-
-    kind: Kind | None = "rehearse"
-
-    def __init__(
-        self,
-        situations: Sequence[Foresight],
-        sets: Sequence[AlterationObjective],
-        surrogate: RehearsalSurrogate | None = None,
-    ) -> None:
-        super().__init__()
-        self.situations, self.surrogate = tuple(situations), surrogate
-        self.sets = nn.ModuleList(sets)
-
-    @classmethod
-    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses settings that do not go with a surrogate; see `Objective.check`."""
-
-    def objectives(self) -> list[AlterationObjective]:
-        """The objectives, typed."""
-        return [one for one in self.sets if isinstance(one, AlterationObjective)]

@@ -31,7 +31,7 @@ again, given which the probability is exact; their 2.5 and 97.5 % points are the
 Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the graph is known here), Eq. 9.
 """
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,8 +39,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import chances
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance, no_help
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.seeding import sobol, spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
@@ -199,14 +200,6 @@ class CountObjective(AlterationObjective, ABC):
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
 
-class CountAlternatives(Alternatives, ABC):
-    """The share of desired scenarios for every candidate set."""
-
-    @abstractmethod
-    def counts(self) -> Sequence[CountObjective]:
-        """The objectives, typed."""
-
-
 def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
@@ -268,7 +261,7 @@ class ScenarioCount(CountObjective):
         ]
 
 
-class ScenarioCounts(CountAlternatives):
+class ScenarioCounts(Candidates[ScenarioCount]):
     """The share of desired scenarios for every candidate set.
 
     Args:
@@ -321,10 +314,6 @@ class ScenarioCounts(CountAlternatives):
                 ScenarioCount(situations, names, seen, other, parts[2], contexts, task.region, before)
             )
         super().__init__(situations, found, surrogate)
-
-    def counts(self) -> list[ScenarioCount]:
-        """The objectives, typed."""
-        return [one for one in self.sets if isinstance(one, ScenarioCount)]
 
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:

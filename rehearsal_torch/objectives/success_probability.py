@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.objective import Appraisal, chance
-from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios, rowwise
+from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios, rowwise
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
@@ -68,7 +69,7 @@ class SuccessProbability(CountObjective):
         ]
 
 
-class SuccessProbabilities(CountAlternatives):
+class SuccessProbabilities(Candidates[SuccessProbability]):
     """The probability of success for every candidate set of a task.
 
     Args:
@@ -116,10 +117,6 @@ class SuccessProbabilities(CountAlternatives):
                 SuccessProbability(situations, names, mixed(seen, seed), other, last, before, information)
             )
         super().__init__(situations, found, surrogate)
-
-    def counts(self) -> list[SuccessProbability]:
-        """The objectives, typed."""
-        return [one for one in self.sets if isinstance(one, SuccessProbability)]
 
 
 def scenarios_of(

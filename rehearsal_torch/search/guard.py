@@ -21,11 +21,14 @@ from typing import Literal
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.objective import Alternatives
+from rehearsal_torch.objectives.objective import AlterationObjective
 
 
-def guarded(objective: Alternatives, decisions: list[Decision], declines: bool = True) -> list[Decision]:
+def guarded(
+    objective: Candidates[AlterationObjective], decisions: list[Decision], declines: bool = True
+) -> list[Decision]:
     """Decisions after the rule above; guarding twice changes nothing.
 
     Args:
@@ -71,7 +74,7 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
     return _warned(decision, found)
 
 
-def linked(objective: Alternatives, names: tuple[str, ...]) -> bool:
+def linked(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -> bool:
     """Whether setting variables can change an outcome by one of the surrogate's graphs; true where there is
     no surrogate to ask.
     """
@@ -83,7 +86,7 @@ def linked(objective: Alternatives, names: tuple[str, ...]) -> bool:
     )
 
 
-def no_path(objective: Alternatives, names: tuple[str, ...]) -> str:
+def no_path(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -> str:
     """What is said of variables without a path to an outcome."""
     assert objective.surrogate is not None
     where = (
@@ -96,7 +99,7 @@ def no_path(objective: Alternatives, names: tuple[str, ...]) -> str:
     )
 
 
-def _linked(decision: Decision, objective: Alternatives, declines: bool) -> Decision:
+def _linked(decision: Decision, objective: Candidates[AlterationObjective], declines: bool) -> Decision:
     if decision.alteration is None or linked(objective, decision.alteration.names):
         return decision
     said = no_path(objective, decision.alteration.names)
@@ -111,7 +114,7 @@ def _worth_it(decision: Decision, declines: bool) -> Decision:
     return declined(decision, "no_action", said) if declines else _warned(decision, [said])
 
 
-def _within(objective: Alternatives, index: int, decision: Decision) -> Decision:
+def _within(objective: Candidates[AlterationObjective], index: int, decision: Decision) -> Decision:
     """The decision with a warning for everything that leaves the observations."""
     known = objective.surrogate
     if known is None or not known.overlap.known:

@@ -20,15 +20,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.objective import Alternatives
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, Objective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.guard import declined, guarded, linked, no_path
 from rehearsal_torch.spaces.box import Alteration
 
-Sought = TypeVar("Sought", bound=nn.Module, contravariant=True)
+Sought = TypeVar("Sought", bound=Objective | Candidates[Any], contravariant=True)
 Candidate = TypeVar("Candidate")
 
 
@@ -71,7 +72,7 @@ class ManySearch(Search[Sought]):
 
 
 def chosen(
-    objective: Alternatives,
+    objective: Candidates[AlterationObjective],
     actions: Sequence[Tensor],
     values: Tensor,
     name: str,
@@ -97,7 +98,7 @@ def chosen(
         B decisions. Trace: ``search``, ``altered``, what the objective adds, `facts`, and what is said of a
         budget that ended the search.
     """
-    every = objective.objectives()
+    every = objective.sets
     sets, connected = every[: len(actions)], any(linked(objective, one.names) for one in every)
     reaching = [linked(objective, one.names) for one in sets]
     values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
@@ -150,12 +151,12 @@ def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
         yield one
 
 
-def task_actions(objective: Alternatives) -> tuple[str, ...]:
+def task_actions(objective: Candidates[AlterationObjective]) -> tuple[str, ...]:
     """Every variable of the candidate sets, each once."""
-    return tuple(dict.fromkeys(name for one in objective.objectives() for name in one.names))
+    return tuple(dict.fromkeys(name for one in objective.sets for name in one.names))
 
 
-class Refrain(ManySearch[Alternatives]):
+class Refrain(ManySearch[Candidates[AlterationObjective]]):
     """Alters nothing.
 
     Args:
@@ -168,7 +169,7 @@ class Refrain(ManySearch[Alternatives]):
     def __init__(self, budget_s: float | None = None) -> None:
         self.budget_s = checked_budget(budget_s)
 
-    def many(self, objective: Alternatives) -> list[Decision]:
+    def many(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """A decision to do nothing, for each situation."""
         budget = Budget(self.budget_s)
         count = len(objective.situations)

@@ -10,13 +10,14 @@ from hydra.utils import instantiate
 
 from rehearsal_torch.data.decision import Foresight, Hindsight
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.objectives.optimism import Optimism
-from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios
+from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
@@ -76,7 +77,7 @@ def broken(pair, monkeypatch, which):
         for group, option in zip(("objective", "search"), pair, strict=True)
     )
     objective = made(fitted(PAIRS[pair]), WORLD.situations(2))
-    for one in list(objective.objectives())[which]:
+    for one in list(objective.sets)[which]:
         for name in COMPARED[pair[0]]:
             monkeypatch.setattr(one, name, lost(getattr(one, name)))
         if isinstance(one, SuccessProbability):
@@ -123,7 +124,7 @@ class Ridge(AlterationObjective):
 @pytest.mark.parametrize("rate", [None, 0.05])
 def test_an_ascent_stops_at_a_cliff(rate):
     cases = [Foresight("0", {}, {"a": (-1.0, 1.0)})]
-    (found,) = ProjectedAscent(starts=5, rate=rate).many(Alternatives(cases, [Ridge(cases, ("a",))]))
+    (found,) = ProjectedAscent(starts=5, rate=rate).many(Candidates(cases, [Ridge(cases, ("a",))]))
     assert -1 <= found.value < 0
     assert float(found.alteration.values) == pytest.approx(found.value, abs=1e-6)
     if rate is None:
@@ -144,21 +145,14 @@ class Counted(CountObjective):
         return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
-class Counts(CountAlternatives):
-    """One set."""
-
-    def counts(self):
-        return list(self.objectives())
-
-
 @pytest.mark.parametrize("search", [IntervalSweep, MixedInteger])
 def test_an_undefined_scenario_is_never_desired_and_without_a_defined_one_nothing_is_altered(search):
     cases = [Foresight("0", {}, {"a": (-1.0, 1.0)})]
     some, none = scenarios(NAN, 0.5, 0.25, math.inf), scenarios(NAN, NAN)
-    (found,) = search().many(Counts(cases, [Counted(cases, ("a",), some, some)]))
+    (found,) = search().many(Candidates(cases, [Counted(cases, ("a",), some, some)]))
     assert found.value == 0.5
     assert float(found.alteration.values) <= 0.25
-    (found,) = search().many(Counts(cases, [Counted(cases, ("a",), none, none)]))
+    (found,) = search().many(Candidates(cases, [Counted(cases, ("a",), none, none)]))
     assert found.alteration is None
     assert found.reason
 

@@ -37,7 +37,7 @@ def test_its_slope_is_that_of_finite_differences(loss):
     made = fit(
         FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)
     ).double()
-    (one,) = CentreDistances(made, world.situations(3), loss, draws=40, fresh=10, precision=64).distances()
+    (one,) = CentreDistances(made, world.situations(3), loss, draws=40, fresh=10, precision=64).sets
     at = torch.tensor([[[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]]], dtype=torch.float64)
     value, slope = one.value_and_slope(at)
     step = 1e-6 * torch.eye(2, dtype=torch.float64)
@@ -50,7 +50,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(2000))
     situations = world.situations(4)
-    sets = CentreDistances(made, situations).distances()
+    sets = CentreDistances(made, situations).sets
     actions = torch.full((4, 1), 0.7, dtype=torch.float64)
     said = sets[0].appraise(actions)
     for situation, fact in zip(situations, said, strict=True):
@@ -65,7 +65,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
 def test_starts_lie_in_the_box_and_begin_in_its_middle():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(100))
-    starts = CentreDistances(made, world.situations(2), draws=5, fresh=5).distances()[2].starts(9)
+    starts = CentreDistances(made, world.situations(2), draws=5, fresh=5).sets[2].starts(9)
     assert starts.shape == (9, 2, 2)
     assert starts[0].abs().max() == 0
     assert starts.abs().max() <= 1

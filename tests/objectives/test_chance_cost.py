@@ -33,7 +33,7 @@ def searched(made, otherwise=True):
 def test_a_qualifying_alteration_keeps_its_promise_under_the_model(world, level):
     made = costs(world, level=level)
     qualified = 0
-    for one in made.costs():
+    for one in made.sets:
         found = one.cheapest()
         assert (one.success(found.points)[found.feasible].exp() >= level - 1e-7).all()
         assert torch.equal(one(found.points).isfinite(), found.feasible)
@@ -44,7 +44,7 @@ def test_a_qualifying_alteration_keeps_its_promise_under_the_model(world, level)
 
 def test_the_cheapest_is_scipys():
     made = costs(managing(candidates=SINGLE_OR_BOTH), level=0.7)
-    one = made.costs()[2]
+    one = made.sets[2]
     found = one.cheapest()
     task, response = managing().task, one.success.response
     radius = chi2.ppf(0.7, 2) ** 0.5
@@ -84,7 +84,7 @@ def test_sets_compete_by_their_whole_cost():
     for index, decision in enumerate(decisions):
         options = [
             float(one.cost(one.cheapest().points)[index])
-            for one in made.costs()
+            for one in made.sets
             if bool(one.cheapest().feasible[index])
         ]
         assert decision.trace["cost"] == pytest.approx(min(options), abs=1e-6)
@@ -96,9 +96,7 @@ def test_where_nothing_qualifies_the_most_probable_is_taken_and_said():
     for index, decision in enumerate(searched(made)):
         assert decision.trace["qualifies"] is False
         assert "cannot be met" in decision.warnings[0]
-        best = max(
-            float(one.success.worth(ProjectionNewton().best(one.success))[index]) for one in made.costs()
-        )
+        best = max(float(one.success.worth(ProjectionNewton().best(one.success))[index]) for one in made.sets)
         assert np.log(decision.estimate.point) == pytest.approx(best)
     assert all(
         each.alteration is None and "no candidate" in each.reason
@@ -134,8 +132,8 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
         )
 
     levels = (0.3, 0.5, 0.7, 0.9)
-    assert best_level(surrogate, made.costs(), levels) == max(levels, key=mean)
-    assert len({one.level for one in made.costs()}) == 1
+    assert best_level(surrogate, made.sets, levels) == max(levels, key=mean)
+    assert len({one.level for one in made.sets}) == 1
 
 
 def _before(surrogate, situations):

@@ -20,7 +20,7 @@ def objective(world, rows=300, count=6, seed=0, **more):
 
 @pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
 def test_values_are_log_probabilities_of_the_fitted_law(world):
-    (made, *_) = objective(world).successes()
+    (made, *_) = objective(world).sets
     model = fit(LinearStructural(world.task), world.table(300))
     noise = torch.randn(
         200000, len(world.names), generator=torch.Generator().manual_seed(0), dtype=torch.float64
@@ -41,7 +41,7 @@ def test_values_are_log_probabilities_of_the_fitted_law(world):
 
 
 def test_batches_of_actions_and_slopes():
-    (made, *_) = objective(managing()).successes()
+    (made, *_) = objective(managing()).sets
     actions = made.starts(5)
     assert actions.shape == (5, 6, 2)
     assert torch.equal(actions, made.project(actions))
@@ -60,7 +60,7 @@ def test_evidence_is_predictive_and_has_an_interval():
         assert 0 <= decision.estimate.lower <= decision.estimate.point <= decision.estimate.upper <= 1
         assert decision.estimate.point < decision.trace["plug_in"]
         assert decision.value == pytest.approx(np.log(decision.estimate.point))
-    plain = objective(chain(), rows=40, draws=0).successes()[0]
+    plain = objective(chain(), rows=40, draws=0).sets[0]
     (fact, *_) = plain.appraise(plain.starts(1)[0])
     assert fact.estimate.point == fact.trace["plug_in"]
     assert fact.estimate.lower is None

@@ -28,7 +28,7 @@ def points(objective, spread=1.0, seed=0):
 
 
 def test_values_and_slopes_are_in_the_units_of_the_actions(model):
-    for objective in KernelValue(model, situations(model.task, 4)).objectives():
+    for objective in KernelValue(model, situations(model.task, 4)).sets:
         actions = points(objective)
         value, slope = objective.value_and_slope(actions)
         at = actions.clone().requires_grad_(True)
@@ -41,7 +41,7 @@ def test_values_and_slopes_are_in_the_units_of_the_actions(model):
 def test_more_caution_never_judges_higher(model):
     judged = []
     for caution in (0.0, 0.5, 2.0, 5.0):
-        objective = KernelValue(model, situations(model.task, 6), caution=caution).objectives()[0]
+        objective = KernelValue(model, situations(model.task, 6), caution=caution).sets[0]
         judged.append(objective.judged(points(objective)))
     assert torch.allclose(judged[0], objective(points(objective)))
     for bold, careful in pairwise(judged):
@@ -51,7 +51,7 @@ def test_more_caution_never_judges_higher(model):
 def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
     said = [
         KernelValue(model, situations(model.task, 6), level=level)
-        .objectives()[0]
+        .sets[0]
         .appraise(torch.zeros(6, 1, dtype=torch.float64))
         for level in (0.5, 0.99)
     ]
@@ -70,7 +70,7 @@ def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
 
 
 def test_starts_are_historical_actions_inside_the_box(model):
-    for objective in KernelValue(model, situations(model.task, 6)).objectives():
+    for objective in KernelValue(model, situations(model.task, 6)).sets:
         starts = objective.starts(8)
         assert starts.shape == (8, 6, len(objective.names))
         assert ((starts >= objective.lower - 1e-12) & (starts <= objective.upper + 1e-12)).all()
@@ -78,7 +78,7 @@ def test_starts_are_historical_actions_inside_the_box(model):
 
 
 def test_a_decision_that_no_row_comes_near_is_refused(model):
-    objective = KernelValue(model, situations(model.task, 3)).objectives()[0]
+    objective = KernelValue(model, situations(model.task, 3)).sets[0]
     for one in objective.appraise(torch.full((3, 1), 40.0, dtype=torch.float64)):
         assert one.trace["support"] < 1
         assert "no support" in one.refused
@@ -93,11 +93,9 @@ def test_a_decision_that_no_row_comes_near_is_refused(model):
 def test_how_much_support_is_enough_is_a_setting(model):
     cases = situations(model.task, 3)
     at = torch.zeros(3, 1, dtype=torch.float64)
-    few = KernelValue(model, cases, least=1.0, few=1e6).objectives()[0].appraise(at)
+    few = KernelValue(model, cases, least=1.0, few=1e6).sets[0].appraise(at)
     assert all("support: only" in one.warnings[0] and not one.refused for one in few)
-    assert all(
-        one.refused for one in KernelValue(model, cases, least=1e6, few=1e6).objectives()[0].appraise(at)
-    )
+    assert all(one.refused for one in KernelValue(model, cases, least=1e6, few=1e6).sets[0].appraise(at))
     decisions = ProjectedAscent(starts=2, steps=3).many(KernelValue(model, cases, least=1e6, few=1e6))
     for decision in decisions:
         assert decision.alteration is None
@@ -107,7 +105,7 @@ def test_how_much_support_is_enough_is_a_setting(model):
 
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
-    objective = KernelValue(model, situations(model.task, 3), level=0.1).objectives()[0]
+    objective = KernelValue(model, situations(model.task, 3), level=0.1).sets[0]
     objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
     assert all(
         "worse than doing nothing" in one.declined
@@ -137,7 +135,7 @@ def test_wrong_settings_are_refused(model, settings):
 
 
 def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):
-    objective = KernelValue(model, situations(model.task, 3), level=0.1, least=1e6, few=1e6).objectives()[0]
+    objective = KernelValue(model, situations(model.task, 3), level=0.1, least=1e6, few=1e6).sets[0]
     objective.before = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
     assert all(
         one.refused.startswith("no support")
@@ -147,7 +145,7 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
 
 @pytest.mark.parametrize("beside", [-1e-3, 1e-3])
 def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, beside):
-    objective = KernelValue(model, situations(model.task, 3), level=0.999).objectives()[0]
+    objective = KernelValue(model, situations(model.task, 3), level=0.999).sets[0]
     at = torch.zeros(3, 1, dtype=torch.float64)
     predicted = objective.estimator.value(objective.prepared, objective.shown(at), 1)
     objective.before = (predicted + beside, torch.zeros(3, dtype=torch.float64))

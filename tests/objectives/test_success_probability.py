@@ -11,7 +11,7 @@ TOY = Toy((0.6, 0.4), (1.0, 0.2), (0.3, 0.5))
 
 
 def test_each_sample_says_the_probability_of_the_closed_form():
-    (one,) = SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 6000, 10, "sampled").counts()
+    (one,) = SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 6000, 10, "sampled").sets
     for z in (-2.0, 0.0, 1.5, 3.0):
         actions = torch.full((2, 1), z, dtype=torch.float64)
         said = [
@@ -26,7 +26,7 @@ def test_each_sample_says_the_probability_of_the_closed_form():
 
 def test_samples_are_independent_and_repeatable():
     once, again, other = (
-        SuccessProbabilities(TOY, toy_situations(1), 50, 50, 50, 10, "sampled", seed).counts()[0]
+        SuccessProbabilities(TOY, toy_situations(1), 50, 50, 50, 10, "sampled", seed).sets[0]
         for seed in (0, 0, 1)
     )
     rooms = [once.seek.room, once.choose.room, once.judge.room, other.seek.room, other.choose.room]
@@ -40,12 +40,12 @@ def test_samples_are_independent_and_repeatable():
 def test_the_first_of_the_scenarios_that_a_search_sees_are_a_sample_of_the_graphs():
     # Models come sorted by graph: the slopes of the first graph alone would be 1.
     sure = Toy((0.5, 0.5), (1.0, 0.0), (0.0, 0.0))
-    (one,) = SuccessProbabilities(sure, toy_situations(1), 1000, 10, 10, 10, "sampled").counts()
+    (one,) = SuccessProbabilities(sure, toy_situations(1), 1000, 10, 10, 10, "sampled").sets
     assert float(one.seek.first(200).gains.abs().amax(1).mean()) == pytest.approx(0.5, abs=0.1)
 
 
 def test_doing_nothing_is_the_same_beside_every_alteration():
-    (one,) = SuccessProbabilities(TOY, toy_situations(1), 10, 10, 4000, 10, "sampled").counts()
+    (one,) = SuccessProbabilities(TOY, toy_situations(1), 10, 10, 4000, 10, "sampled").sets
     (worse,), (better,) = (one.appraise(torch.tensor([[z]], dtype=torch.float64)) for z in (-3.0, 1.5))
     assert worse.estimate.point < worse.baseline.point < better.estimate.point
     assert worse.baseline == better.baseline
@@ -67,7 +67,7 @@ def test_doing_nothing_is_the_same_beside_every_alteration():
 def test_any_polytope_and_several_outcomes_come_near_the_truth(world):
     made = learnt("structural_posterior", world.task, world.table(600))
     (situation,) = world.situations(1)
-    (one,) = SuccessProbabilities(made, [situation], 3000, 10, 10, 10).counts()
+    (one,) = SuccessProbabilities(made, [situation], 3000, 10, 10, 10).sets
     for action in ([4.2, 6.0], [3.5, 5.0]):
         true = world.success(situation, dict(zip(one.names, action, strict=True)))
         assert float(one(torch.tensor([action], dtype=torch.float64))) == pytest.approx(true, abs=0.07)

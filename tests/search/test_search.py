@@ -127,4 +127,4 @@ def test_one_situation_gives_one_decision_and_several_are_too_many():
 def test_objectives_are_given_back_typed():
     situations = cases(0.0)
     objective = Functions(situations, [Function(situations, ("a",), bowl)])
-    assert all(isinstance(one, AlterationObjective) for one in objective.objectives())
+    assert all(isinstance(one, AlterationObjective) for one in objective.sets)

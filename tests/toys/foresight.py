@@ -12,9 +12,9 @@ import torch
 from rehearsal_torch.data.decision import Decision, Foresight
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
-    Alternatives,
     Appraisal,
     Objective,
     chance,
@@ -107,7 +107,7 @@ class NearOneTogether(AlterationObjective):
         return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
-class NearOnes(Alternatives):
+class NearOnes(Candidates):
     """One set of one variable."""
 
     def __init__(self, surrogate, situations, noise=0.0):
@@ -121,7 +121,7 @@ class GridTogether(ManySearch[NearOnes]):
         self.together, self.groups = together, []
 
     def many(self, objective):
-        (one,) = objective.objectives()
+        (one,) = objective.sets
         self.groups.append(len(objective.situations))
         points = one.starts(401)
         values, best = one(points).max(0)

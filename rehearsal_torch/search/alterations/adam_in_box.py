@@ -73,7 +73,7 @@ class TanhDescent(ManySearch[CentreDistances]):
     def many(self, objective: CentreDistances) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
-        sets = objective.distances()
+        sets = objective.sets
         actions = [self.coarse(one, budget) for one in in_time(sets, budget)]
         values = ranked(
             torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=False)])

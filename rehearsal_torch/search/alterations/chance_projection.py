@@ -45,7 +45,7 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
         trace says ``qualifies: false``.
         """
         budget = Budget(self.budget_s)
-        sets = objective.costs()
+        sets = objective.sets
         found = [one.cheapest() for one in in_time(sets, budget)]
         actions = [each.points for each in found]
         none = torch.full_like(actions[0][:, 0], -torch.inf)

@@ -15,7 +15,7 @@ as the paper's experiments do, or to take what is most probable.
 Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusing: Sec. 4.2. The indifference is ours.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -115,7 +115,7 @@ class Informative(ManySearch[SuccessProbabilities]):
     def many(self, objective: SuccessProbabilities) -> list[Decision]:
         """The most informative qualifying alteration for each situation."""
         allowed = Budget(self.budget_s)
-        sets, count = objective.counts(), len(objective.situations)
+        sets, count = objective.sets, len(objective.situations)
         actions = [(one.lower + one.upper) / 2 for one in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         return chosen(objective, actions, ranked(values), "informative", allowed, facts, self.declines)
 
     def _fallen_back(
-        self, sets: list[SuccessProbability], index: int, told: dict[str, Any], allowed: Budget
+        self, sets: Sequence[SuccessProbability], index: int, told: dict[str, Any], allowed: Budget
     ) -> list[Tensor]:
         """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it
         would have set.
@@ -169,7 +169,7 @@ class Informative(ManySearch[SuccessProbabilities]):
 
     def _take(
         self,
-        sets: list[SuccessProbability],
+        sets: Sequence[SuccessProbability],
         pools: list[Tensor],
         index: int,
         actions: list[Tensor],
@@ -215,7 +215,7 @@ class Informative(ManySearch[SuccessProbabilities]):
 
     def _informed(
         self,
-        sets: list[SuccessProbability],
+        sets: Sequence[SuccessProbability],
         pools: list[Tensor],
         places: list[int],
         index: int,

@@ -34,7 +34,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective, Scenarios
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import ManySearch, chosen, in_time
 from rehearsal_torch.seeding import generator
@@ -135,7 +136,7 @@ def spread(pieces: Tensor, count: int) -> Tensor:
 POINTS = 33
 
 
-class IntervalSweep(ManySearch[CountAlternatives]):
+class IntervalSweep(ManySearch[Candidates[CountObjective]]):
     """The alteration that most scenarios agree on.
 
     Args:
@@ -166,10 +167,10 @@ class IntervalSweep(ManySearch[CountAlternatives]):
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: CountAlternatives) -> list[Decision]:
+    def many(self, objective: Candidates[CountObjective]) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
-        sets = objective.counts()
+        sets = objective.sets
         actions = [swept(one, self.begin, self.rounds, self.glance, budget) for one in in_time(sets, budget)]
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
         return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)

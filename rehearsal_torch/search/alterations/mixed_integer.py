@@ -29,7 +29,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.scenario_success import CountAlternatives, CountObjective
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.scenario_success import CountObjective
 from rehearsal_torch.search.alterations.interval_sweep import best_of, line_sweeps, swept
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import ManySearch, chosen, in_time
@@ -53,7 +54,7 @@ class Solution:
     bound: float
 
 
-class MixedInteger(ManySearch[CountAlternatives]):
+class MixedInteger(ManySearch[Candidates[CountObjective]]):
     """The alteration of any number of variables that most scenarios agree on.
 
     Args:
@@ -92,10 +93,10 @@ class MixedInteger(ManySearch[CountAlternatives]):
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: CountAlternatives) -> list[Decision]:
+    def many(self, objective: Candidates[CountObjective]) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
-        sets = objective.counts()
+        sets = objective.sets
         actions, told = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()

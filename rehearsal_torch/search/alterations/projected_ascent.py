@@ -22,7 +22,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import ManySearch, chosen, in_time
 
@@ -31,7 +32,7 @@ LEAST = 1e-4
 HALVED = 10
 
 
-class ProjectedAscent(ManySearch[Alternatives]):
+class ProjectedAscent(ManySearch[Candidates[AlterationObjective]]):
     """Multi-start projected gradient ascent.
 
     Args:
@@ -77,11 +78,11 @@ class ProjectedAscent(ManySearch[Alternatives]):
         self.declines, self.budget_s = declines, checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: Alternatives) -> list[Decision]:
+    def many(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """See `ManySearch.many`. Trace: ``starts``, ``steps`` used."""
         budget = Budget(self.budget_s)
         found, values, used = [], [], 0
-        for one in in_time(objective.objectives(), budget):
+        for one in in_time(objective.sets, budget):
             actions, steps = self.ascend(one, budget)
             judged, acceptable = ranked(one.judged(actions)), one.acceptable(actions)
             if not bool(acceptable.any(0).all()):

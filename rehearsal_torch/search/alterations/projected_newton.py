@@ -107,7 +107,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
     def many(self, objective: GaussianSuccess) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
-        sets = objective.successes()
+        sets = objective.sets
         actions = [self.best(one, budget) for one in in_time(sets, budget)]
         values = torch.stack([self.worth(one, each) for one, each in zip(sets, actions, strict=False)])
         return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)

@@ -27,7 +27,7 @@ def test_the_mean_is_brought_to_the_centre():
 def test_no_grid_point_has_a_smaller_loss():
     world = chain()
     made, situations = fit(FlowStructural(world.task), world.table(500)), world.situations(4)
-    one = CentreDistances(made, situations).distances()[0]
+    one = CentreDistances(made, situations).sets[0]
     search = TanhDescent()
     found = search.descend(one, search.coarse(one).unsqueeze(0), None, torch.arange(4), 0.025, 50)[0]
     with torch.no_grad():

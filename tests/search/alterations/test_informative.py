@@ -82,7 +82,7 @@ def test_two_pieces_that_qualify_are_both_looked_at():
     # The slope is 1 or -1: z and -z are equally probable to succeed, and what lies between is not.
     toy = Toy((0.5, 0.5), (1.0, -1.0), (0.05, 0.05), 0.2, (1.0, 5.0))
     objective = SuccessProbabilities(toy, toy_situations(1), 4000, 4000, 100, 100, "sampled")
-    pieces = Informative(tau=0.4).qualifying.pieces(objective.counts()[0], 0)
+    pieces = Informative(tau=0.4).qualifying.pieces(objective.sets[0], 0)
     assert pieces.shape == (2, 2)
     assert (float(pieces[0, 0]), float(pieces[1, 1])) == (-3.0, 3.0)
     assert float(pieces[0, 1]) == pytest.approx(-float(pieces[1, 0]), abs=0.05)
@@ -100,14 +100,14 @@ def test_sets_of_one_and_of_several_variables_compete(posterior):
     search = Informative(tau=0.6, fallback="most_probable", programs=1, scenarios=30, nodes=30)
     decisions = search.many(objective)
     for index, decision in enumerate(decisions):
-        found = {"+".join(one.names): search.qualifying.points(one, index) for one in objective.counts()}
+        found = {"+".join(one.names): search.qualifying.points(one, index) for one in objective.sets}
         if not decision.trace["qualifying"]:
             continue
         assert decision.estimate.point > 0.6 - 0.05
         # No qualifying point of any pool teaches more by much.
         most = max(
             float(one.information.at(index, each.points).max())
-            for one, each in zip(objective.counts(), found.values(), strict=True)
+            for one, each in zip(objective.sets, found.values(), strict=True)
             if len(each.points)
         )
         assert decision.value == pytest.approx(most, abs=0.1)

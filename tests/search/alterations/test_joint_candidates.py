@@ -55,7 +55,7 @@ def test_programs_that_drop_what_others_satisfied_give_different_answers():
 def objective():
     world = managing()
     made = fit(LinearStructural(world.task, 2000), world.table(300))
-    return ScenarioCounts(made, world.situations(2), 900, 900, 100).counts()[0]
+    return ScenarioCounts(made, world.situations(2), 900, 900, 100).sets[0]
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.8])

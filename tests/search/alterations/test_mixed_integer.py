@@ -67,7 +67,7 @@ def test_it_is_never_worse_than_the_sweeps_alone():
     world = managing()
     made, situations = fit(LinearStructural(world.task, 800), world.table(300)), world.situations(3)
     objective = ScenarioCounts(made, situations, 600, 150, 50)
-    (one,) = objective.counts()
+    (one,) = objective.sets
     alone = one.seek.desired(swept(one, 1, 1, 50)).sum(0)
     programmed, facts = MixedInteger(scenarios=60, starts=1, rounds=1, glance=50).best(one)
     assert (one.seek.desired(programmed).sum(0) >= alone).all()
@@ -79,7 +79,7 @@ def test_one_variable_needs_no_program():
     objective = ScenarioCounts(
         fit(LinearStructural(world.task, 300), world.table(300)), world.situations(2), 200, 50, 50
     )
-    one, facts = MixedInteger().best(objective.counts()[0])
+    one, facts = MixedInteger().best(objective.sets[0])
     assert one.shape == (2, 1)
     assert facts == [{}, {}]
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Foresight
-from rehearsal_torch.objectives.objective import AlterationObjective, Alternatives, Appraisal, chance
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
@@ -35,7 +36,7 @@ class Function(AlterationObjective):
         return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
 
-class Functions(Alternatives):
+class Functions(Candidates):
     """One function for each set of names."""
 
 
@@ -92,7 +93,7 @@ def test_with_starts_enough_the_highest_hill_is_found():
 
 def test_giving_up_starts_keeps_the_best_of_each_situation():
     situations = cases(-0.3, 0.0, 0.3)
-    (objective,) = alternatives(situations, a=hills).objectives()
+    (objective,) = alternatives(situations, a=hills).sets
     every, _ = ProjectedAscent(starts=15, steps=40, fewest=15, single=False).ascend(objective)
     few, _ = ProjectedAscent(starts=15, steps=40, fewest=2, single=False).ascend(objective)
     assert len(every) == 15
@@ -102,7 +103,7 @@ def test_giving_up_starts_keeps_the_best_of_each_situation():
 
 def test_no_start_ends_lower_than_it_began():
     situations = cases(0.0, 0.3)
-    (objective,) = alternatives(situations, a=hills).objectives()
+    (objective,) = alternatives(situations, a=hills).sets
     ends, steps = ProjectedAscent(starts=7, steps=30, fewest=7, single=False).ascend(objective)
     assert (objective(ends) >= objective(objective.starts(7))).all()
     assert 0 < steps <= 30
@@ -110,7 +111,7 @@ def test_no_start_ends_lower_than_it_began():
 
 def test_fixed_steps_are_the_papers():
     situations = cases(0.4)
-    (objective,) = alternatives(situations, a=bowl).objectives()
+    (objective,) = alternatives(situations, a=bowl).sets
     ends, steps = ProjectedAscent(starts=2, steps=3, rate=0.1, single=False).ascend(objective)
     by_hand = objective.starts(2)
     scale = objective.frame()[1]

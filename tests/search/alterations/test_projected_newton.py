@@ -119,7 +119,7 @@ def test_an_answer_does_not_depend_on_its_company_nor_on_the_start():
         ProjectionNewton().many(GaussianSuccess(surrogate, situations[7:8])),
     )
     assert torch.allclose(whole[7].alteration.values, alone.alteration.values, atol=1e-6)
-    (one,) = GaussianSuccess(surrogate, situations).successes()
+    (one,) = GaussianSuccess(surrogate, situations).sets
     for start in one.starts(6):
         assert torch.allclose(
             one(ProjectionNewton().climb(one, start)), one(ProjectionNewton().best(one)), atol=1e-9
@@ -162,7 +162,7 @@ def exact(world, candidates):
     truth.draws = 0
     truth.contexts.values = torch.zeros(1, len(world.task.context)).double()
     found = []
-    for one in GaussianSuccess(truth, candidates).successes():
+    for one in GaussianSuccess(truth, candidates).sets:
         sides = [
             torch.linspace(low, high, 241 if len(one.names) == 2 else 2001).double()
             for low, high in zip(one.lower[0], one.upper[0], strict=True)

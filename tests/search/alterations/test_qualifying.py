@@ -13,7 +13,7 @@ PROGRAMS = Programs(1, 20, 20)
 
 @pytest.fixture(scope="module")
 def one():
-    return SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 10, 5, "sampled").counts()[0]
+    return SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 10, 5, "sampled").sets[0]
 
 
 @pytest.mark.slow
