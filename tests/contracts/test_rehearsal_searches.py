@@ -3,7 +3,7 @@
 import inspect
 import json
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 import torch
@@ -36,8 +36,8 @@ def decisions():
 
 def test_every_search_for_many_of_the_package_stands_under_this_contract():
     modules = [
-        import_module(f"rehearsal_torch.search.{found.name}")
-        for found in iter_modules(rehearsal_torch.search.__path__)
+        import_module(found.name)
+        for found in walk_packages(rehearsal_torch.search.__path__, "rehearsal_torch.search.")
     ]
     classes = {
         value

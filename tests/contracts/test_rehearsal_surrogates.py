@@ -5,7 +5,7 @@ import inspect
 import json
 from dataclasses import replace
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 import torch
@@ -43,8 +43,8 @@ def models():
 
 def test_every_estimator_of_the_package_stands_under_this_contract():
     modules = [
-        import_module(f"rehearsal_torch.surrogates.{found.name}")
-        for found in iter_modules(rehearsal_torch.surrogates.__path__)
+        import_module(found.name)
+        for found in walk_packages(rehearsal_torch.surrogates.__path__, "rehearsal_torch.surrogates.")
     ]
     classes = {
         value

@@ -7,7 +7,7 @@ Surrogates with a task stand under a contract of their own, test_rehearsal_surro
 import inspect
 from collections.abc import Callable
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 import torch
@@ -36,8 +36,8 @@ def fitted(name: str, seed: int = 0) -> EpisodeSurrogate:
 
 def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_for_tasks():
     modules = [
-        import_module(f"rehearsal_torch.surrogates.{found.name}")
-        for found in iter_modules(rehearsal_torch.surrogates.__path__)
+        import_module(found.name)
+        for found in walk_packages(rehearsal_torch.surrogates.__path__, "rehearsal_torch.surrogates.")
     ]
     classes = {
         value
