@@ -13,6 +13,8 @@ from rehearsal_torch.run_folder import RunFolder
 class Ward:
     """Two rows, and a card."""
 
+    kind = "look_back"
+
     def __init__(self, last=4.0):
         self.last = last
 

@@ -274,7 +274,7 @@ def test_the_kernel_is_kept_in_the_state():
     again.load_state_dict(part.state_dict())
     scaled = draws(5, 1, seed=9)
     for one, other in zip(
-        part.posteriors()[0].believed(scaled), again.posteriors()[0].believed(scaled), strict=True
+        part.posteriors()[0].belief(scaled), again.posteriors()[0].belief(scaled), strict=True
     ):
         assert torch.equal(one, other)
 

@@ -7,7 +7,6 @@ import pytest
 from rehearsal_torch.evaluation.rehearsal_rows import (
     COLUMNS,
     NUMBERS,
-    in_foresight,
     interval_of,
     judged,
     number,
@@ -47,9 +46,7 @@ def test_a_certificate_bounds_where_the_estimate_does_not():
     assert interval_of({}) == (None, None)
 
 
-def test_what_kind_of_decision_it_is():
-    assert in_foresight(DECIDED)
-    assert not in_foresight({"kind": "look_back"})
+def test_only_what_a_world_scores_beside_its_best_is_judged():
     assert judged(DECIDED)
     assert not judged({"score": {"probability": 0.5}})
     assert not judged({"score": None})

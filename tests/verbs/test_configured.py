@@ -27,9 +27,9 @@ def test_texts_arrive_as_they_were_given(text):
 
 
 def test_values_keep_their_kind():
-    given = {"search.time_limit_s": 2.5, "search.leaves": 100, "search.node_limit": None}
+    given = {"search.budget_s": 2.5, "search.leaves": 100, "search.node_limit": None}
     config = configuration(EPISODES, given, ("search",))
-    assert {f"search.{key}": config.search[key] for key in ("time_limit_s", "leaves", "node_limit")} == given
+    assert {f"search.{key}": config.search[key] for key in ("budget_s", "leaves", "node_limit")} == given
     listed = configuration(["+experiment=own_table"], {"surrogate.task": {"a": [True, None]}}, ("surrogate",))
     assert listed.surrogate.task == {"a": [True, None]}
     assert "hydra" not in config
