@@ -113,8 +113,8 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
         task: What it is to be asked: a task or plain data of one, or, for episodes, the names of their
             columns. Compared with what was fitted for, field by field; what the fit did not use (bounds, say)
             is taken over. None does not compare.
-        trusted: Modules outside this package, as dotted names, whose surrogates and parts may be built;
-            importing them runs their code, never the folder's.
+        trusted: Modules outside this package, or single classes, as dotted names, that may be built where
+            they are surrogates or parts; importing them runs their code, never the folder's.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
@@ -300,7 +300,8 @@ def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any
     """The class behind a dotted path, if this package, or a trusted module, defines it as something that is
     built from a configuration.
     """
-    found = defined_in(target, (PACKAGE, *trusted))
+    named = [str(target).rpartition(".")[0]] if target in trusted else []
+    found = defined_in(target, (PACKAGE, *trusted, *named))
     if not isinstance(found, type) or not issubclass(found, Part | Surrogate):
         told = f", {', '.join(trusted)}" if trusted else ""
         raise CheckpointError(

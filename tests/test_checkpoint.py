@@ -413,7 +413,7 @@ def test_a_class_of_ones_own_is_kept_and_loads_where_its_module_is_trusted(
     for trusted in ([], ["tests.toys"], ["tests.test_checkpoint.Other"], ["os"]):
         with pytest.raises(CheckpointError, match=r"nothing was built.*load\(folder, trusted=\['my_lab'\]\)"):
             load(tmp_path, trusted=trusted)
-    for trusted in (["tests"], ["tests.test_checkpoint"]):
+    for trusted in (["tests"], ["tests.test_checkpoint"], ["tests.test_checkpoint.Own"]):
         again = load(tmp_path, trusted=trusted)
         assert type(again).__qualname__ == "Own"
         assert all(torch.equal(again.state_dict()[key], value) for key, value in mine.state_dict().items())

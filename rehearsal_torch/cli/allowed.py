@@ -84,6 +84,23 @@ def trusted_names(typed: object) -> list[str]:
     return names
 
 
+def trusted_modules(config: Mapping[str, Any]) -> list[str]:
+    """The modules outside this package whose classes a run's own checkpoint may build.
+
+    They are those that ``trusted=`` names, or, where the configuration was typed on this command line, those
+    that its surrogate names.
+
+    Args:
+        config: The whole configuration, as plain data.
+    """
+    from rehearsal_torch.checkpoint import foreign_modules
+
+    if config.get("trusted") is not None:
+        return trusted_names(config["trusted"])
+    surrogate = config.get("surrogate")
+    return foreign_modules(surrogate) if isinstance(surrogate, Mapping) else []
+
+
 def named_in(folder: str | Path) -> list[str]:
     """Every class that the configuration files in a folder, and in the groups below it, name.
 

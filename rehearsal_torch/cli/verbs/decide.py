@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
+from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, told
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import closing, described
@@ -78,7 +79,8 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         surrogate = fit(run, folder)
     else:
         with told(f"checkpoint={config.checkpoint}"):
-            surrogate = load(config.checkpoint, task=run.problem.question())
+            trusted = trusted_modules(run.config)
+            surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
             trained_on = card(config.checkpoint).get("data_fingerprint")
         if trained_on is not None and trained_on != fingerprint:
             print(

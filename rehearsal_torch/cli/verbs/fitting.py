@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
+from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, told
 from rehearsal_torch.cli.run import Method, Run, build, suits
 from rehearsal_torch.cli.run_summary import written
@@ -78,10 +79,10 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
     """
     from rehearsal_torch.checkpoint import load, savable
 
-    kept = folder.path / "checkpoint"
+    kept, trusted = folder.path / "checkpoint", trusted_modules(run.config)
     if kept.is_dir():
         with told(str(kept)):
-            return load(kept, task=run.problem.question())
+            return load(kept, task=run.problem.question(), trusted=trusted)
     if kept.exists() or kept.is_symlink():
         raise UserError(
             "expected the folder of a checkpoint; this is a file",
@@ -101,7 +102,7 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
         [*folder.metrics(), *((0, f"lipschitz/{name}", value) for name, value in promised.items())]
     )
     saved(surrogate, run.config["surrogate"], folder, kept, readings, run.problem, promised)
-    return load(kept)
+    return load(kept, trusted=trusted)
 
 
 def fitted(

@@ -1,0 +1,79 @@
+"""The page on classes of one's own, done as it says: a package outside the project, with its own conf."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.places import ROOT
+from tests.scripts.typing_in import lines, typed
+
+PAGE = (ROOT / "docs/own_classes.md").read_text(encoding="utf-8")
+LOADED = """
+import rehearsal_torch as rt
+from rehearsal_torch.checkpoint import CheckpointError
+try:
+    rt.load("room")
+except CheckpointError as error:
+    print("refused:", error)
+model = rt.load("room", trusted=["my_lab"])
+print(type(model).__module__, type(model).__name__, model.faults())
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The page's files, and a run."""
+    folder = tmp_path_factory.mktemp("lab")
+    (folder / "my_lab.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    parts = re.split(r"^# (my_conf/\S+)\n", block, flags=re.MULTILINE)[1:]
+    assert len(parts) == 10
+    for name, text in zip(parts[::2], parts[1::2], strict=True):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    answer = decided(folder, "out=room")
+    assert answer.code == 0, answer.err
+    return folder
+
+
+def decided(folder, *more):
+    given = ["--config-dir", "my_conf", "+experiment=heated_room", "workers=1", *more]
+    return typed(folder, "decide", *given, PYTHONPATH=f"{folder}:{ROOT}")
+
+
+def test_classes_of_ones_own_decide_near_the_oracle(lab):
+    found = lines(lab / "room")
+    assert len(found) == 5
+    assert {one["trace"]["search"] for one in found} == {"grid"}
+    for one in found:
+        assert one["score"]["oracle"] - one["score"]["probability"] < 0.05
+        assert one["score"]["oracle"] >= one["score"]["no_action"]
+    assert json.loads((lab / "room/run.json").read_text())["kind"] == "rehearse"
+
+
+def test_its_checkpoint_loads_where_its_module_is_trusted(lab):
+    made = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        cwd=lab,
+        env={"PYTHONPATH": f"{lab}:{ROOT}", "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    refused, loaded = made.stdout.strip().splitlines()
+    assert "my_lab.TwoLines" in refused
+    assert "trusted=['my_lab']" in refused
+    assert loaded == "my_lab TwoLines []"
+
+
+def test_it_decides_from_its_checkpoint_and_goes_on_after_an_end(lab):
+    again = decided(lab, "checkpoint=room", "seed=1", "out=again", "trusted=[my_lab]")
+    assert again.code == 0, again.err
+    first = (lab / "room/decisions.jsonl").read_text().splitlines(keepends=True)
+    (lab / "room/decisions.jsonl").write_text("".join(first[:2]))
+    resumed = typed(lab, "decide", "resume=room", "--config-dir", "my_conf", PYTHONPATH=f"{lab}:{ROOT}")
+    assert resumed.code == 0, resumed.err
+    assert (lab / "room/decisions.jsonl").read_text() == "".join(first)
