@@ -80,6 +80,7 @@ def test_the_whole_interval_covers_for_every_probability_and_is_informative(n):
     assert cover.min() <= 0.9999, "a bound that always holds says nothing"
 
 
+@pytest.mark.slow
 def test_two_thousand_simulated_decisions_are_covered():
     covered = {}
     for p in (0.02, 0.3, 0.5, 0.7, 0.95):

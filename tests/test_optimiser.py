@@ -77,6 +77,7 @@ def test_the_same_seed_asks_the_same_and_another_seed_something_else():
     assert not torch.equal(first, third)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["graph", "independent", "black_box"])
 def test_a_batch_is_spread_out(structure):
     made = told(

@@ -122,6 +122,7 @@ def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):
     assert list(started.iterdir()) == [], "nothing was written"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "words"),
     [
@@ -188,6 +189,7 @@ def test_the_page_shows_every_verb():
     assert {line[0] for line in blocks() if line and not line[0].startswith("-")} == set(VERBS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", blocks(), ids=" ".join)
 def test_what_the_page_shows_can_be_typed(started, monkeypatch, capsys, line):
     for name in ("table.csv", "task.yaml", "cases.csv", "experiments.csv"):

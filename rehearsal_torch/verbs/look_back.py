@@ -56,7 +56,7 @@ def look_back(
             feature's unit; the return is the sum over the episode's T states. None is minus SOFA.
         seed: Decides what random baselines draw.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
-            ``**{"search.time_limit_s": 10}``.
+            ``**{"search.budget_s": 10}``.
 
     Returns:
         The decision: the alteration sets ``action[t]`` to an action number for each changed time step t, and

@@ -106,6 +106,7 @@ LED_TO = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPED)
 def test_nothing_of_others_is_built(run, capsys, name):
     (run / "bomb.pkl").write_bytes(pickle.dumps(Payload()))

@@ -31,6 +31,7 @@ def test_jobs_are_numbered_as_hydra_numbers_them():
     assert all(first != second for first, second in pairwise(jobs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "override",
     [
@@ -53,6 +54,7 @@ def test_what_is_right_passes(override):
     composed(CONF, [*extra, override], multirun=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("override", "words"),
     [

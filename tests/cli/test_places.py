@@ -79,6 +79,7 @@ def test_a_second_process_is_told(run, resume):
     assert content(run) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_a_disk_that_refuses_leaves_a_folder_that_can_be_used(empty, resume, monkeypatch, number, after):

@@ -117,6 +117,7 @@ def test_a_damaged_shard_is_named_and_what_was_merged_stays(tmp_path, capsys):
     assert "Not merged: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_key_that_only_the_swept_decisions_have_reaches_every_job(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = ["dataset=bank", "dataset.rows=30", "dataset.contexts=1", "workers=1", "out=sweep"]

@@ -114,6 +114,7 @@ def test_decisions_come_in_three_families():
     assert all(USUAL.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("experiment", "decision"), PAIRS)
 def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, decision):
     from rehearsal_torch.cli.build import tasked
@@ -142,6 +143,7 @@ def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, 
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("dataset", ["bank", "dropwave", "sepsis_simulated"])
 def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
@@ -168,6 +170,7 @@ def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
         surrogate_of(config, problem_of(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("overrides", "key", "value"),
     [

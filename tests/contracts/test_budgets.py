@@ -161,6 +161,7 @@ def test_a_budget_is_kept(kind):
     assert kind().budget_s is None
 
 
+@pytest.mark.slow
 @every
 def test_a_budget_that_is_not_spent_changes_nothing(name):
     made, settings, ask = SEARCHES[name]
@@ -169,6 +170,7 @@ def test_a_budget_that_is_not_spent_changes_nothing(name):
     assert all("stopped" not in each["trace"] for each in unlimited)
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("budget", [1e-9, 3.0, 12.0])
 def test_a_search_ends_with_its_budget_and_says_what_is_known(name, budget, clock):

@@ -97,6 +97,7 @@ def test_the_start_design_depends_on_the_seed_alone(worlds, name):
     assert not torch.equal(world.held_out().values[: len(table)], table.values)
 
 
+@pytest.mark.slow
 @every
 def test_expectations_agree_with_experiments(worlds, name):
     world, count = worlds(name), 2000
@@ -110,6 +111,7 @@ def test_expectations_agree_with_experiments(worlds, name):
     ).all()
 
 
+@pytest.mark.slow
 @every
 def test_expectations_do_not_depend_on_the_batch(worlds, name):
     world = worlds(name)
@@ -183,6 +185,7 @@ def test_each_node_follows_from_its_inputs_alone(worlds, name):
         torch.testing.assert_close(value, known[node], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 @every
 def test_answers_and_scores(worlds, name):
     world = worlds(name)

@@ -57,6 +57,7 @@ def test_presets_that_reproduce_a_publication_warn_and_no_others():
     )  # its own file sets declines to false, see tests/conf
 
 
+@pytest.mark.slow
 @every
 def test_what_leads_to_no_outcome_is_refused_and_the_contradiction_is_named(pair, models):
     model = models(ACTING[pair], CUT)
@@ -67,6 +68,7 @@ def test_what_leads_to_no_outcome_is_refused_and_the_contradiction_is_named(pair
         assert any("in the observations they depend on it" in text for text in decision.warnings)
 
 
+@pytest.mark.slow
 @every
 def test_a_set_that_leads_nowhere_is_not_chosen_where_another_one_does(pair, models):
     for decision in decide(models(ACTING[pair], HALF), pair, WORLD.situations(3), declines=True):
@@ -74,6 +76,7 @@ def test_a_set_that_leads_nowhere_is_not_chosen_where_another_one_does(pair, mod
         assert any("setting m cannot change y" in text for text in decision.warnings)
 
 
+@pytest.mark.slow
 @every
 def test_rounds_that_learn_and_published_presets_are_only_warned(pair, models):
     cases = WORLD.situations(3)
@@ -98,6 +101,7 @@ def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
             assert any("no better than doing nothing" in text for text in decision.warnings)
 
 
+@pytest.mark.slow
 @every
 def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
     far = [

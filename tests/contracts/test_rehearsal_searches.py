@@ -49,6 +49,7 @@ def test_every_search_for_many_of_the_package_stands_under_this_contract():
     assert concrete == {configuration("search", search)["_target_"].rpartition(".")[2] for _, search in PAIRS}
 
 
+@pytest.mark.slow
 @worlds
 @every
 def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, world, decisions):
@@ -80,6 +81,7 @@ def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, w
         assert decision.seconds > 0
 
 
+@pytest.mark.slow
 @worlds
 @every
 def test_a_decision_does_not_depend_on_what_else_is_decided(pair, world, decisions):

@@ -78,6 +78,7 @@ def test_parts_are_solved_or_trained_in_order_and_each_is_part_of_the_state(name
     assert seen > 1
 
 
+@pytest.mark.slow
 @every
 def test_what_was_saved_decides_the_same(name, models, tmp_path):
     config = plain(name, WORLD.task)
@@ -105,12 +106,14 @@ def test_the_same_seed_decides_the_same_whatever_was_drawn_before(name, models):
 RANDOM = ["nested_ridge", "nested_ridge_fourier", "flow_structural", "linear_structural", "linear_scenarios"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RANDOM)
 def test_where_something_is_drawn_the_seed_decides_it(name, models):
     other = learnt(name, WORLD.task, TABLE, seed=1)
     assert said(other, name) != said(models(name), name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in SURROGATES if name not in ("flow_structural", "drifting_linear")]
 )
@@ -158,6 +161,7 @@ def test_a_task_that_is_none_is_refused(name):
         )
 
 
+@pytest.mark.slow
 @every
 def test_a_task_without_a_context_is_a_task(name):
     task = RehearsalTask(WORLD.task.graph, (), WORLD.task.box, WORLD.task.region, WORLD.task.candidates)
@@ -194,6 +198,7 @@ def folders(models, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @every
 def test_a_checkpoint_answers_another_task_as_a_fresh_fit_would_or_refuses_it(name, folders):
     if kept_by_region(name):
@@ -245,6 +250,7 @@ def test_the_order_in_which_a_task_is_written_makes_no_difference(name, folders,
     }
 
 
+@pytest.mark.slow
 @every
 def test_every_damaged_number_and_size_is_noticed(name, models):
     whole = models(name)

@@ -109,6 +109,7 @@ def compared(found, wanted, chances=CHANCE):
             assert before == pytest.approx(idle, abs=chances)
 
 
+@pytest.mark.slow
 @named
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_rehearsal_decisions_do_not_depend_on_units(decision, moved):
@@ -119,6 +120,7 @@ def test_rehearsal_decisions_do_not_depend_on_units(decision, moved):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_rehearsal_decisions_on_two_actions_do_not_depend_on_units(decision):
     moved = (1e7, 1.0) if decision in CUT_OFF else (1.6e9, 1.0)
@@ -175,6 +177,7 @@ def tried(decision, rewarded, moved):
     return (found.alteration.values - offset) / scale, (recommended - offset) / scale, worth
 
 
+@pytest.mark.slow
 @named
 @pytest.mark.parametrize("decision", TRIALS)
 def test_trials_do_not_depend_on_units(decision, moved):
@@ -185,6 +188,7 @@ def test_trials_do_not_depend_on_units(decision, moved):
     assert worth == pytest.approx(wanted[2], abs=CHANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moved", [(1.6e9, 1.0), (0.0, 1e-6)], ids=lambda pair: f"{pair[0]:g}+{pair[1]:g}v")
 @pytest.mark.parametrize("decision", ["eifn", "excbo", "mcbo", "ucb"])
 def test_trials_for_a_target_do_not_depend_on_units(decision, moved):
@@ -244,6 +248,7 @@ def replayed(search, index, moved):
     return found.actions(), (found.value - objective.outcome()) / moved[1], found.trace["proven"]
 
 
+@pytest.mark.slow
 @named
 @pytest.mark.parametrize("search", SEQUENCES)
 def test_sequences_do_not_depend_on_units(search, moved):

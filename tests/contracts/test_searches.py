@@ -155,6 +155,7 @@ def test_no_search_says_more_than_the_optimum(name: str) -> None:
         assert math.isfinite(decision.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
 def test_no_search_selects_a_level_without_a_row_or_a_change_that_gives_the_same(name: str) -> None:
     for seed in range(6):

@@ -87,6 +87,7 @@ def broken(pair, monkeypatch, which):
     return objective, search
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", SEARCHES, ids="-".join)
 def test_a_set_without_a_defined_value_is_not_chosen(pair, monkeypatch):
     objective, search = broken(pair, monkeypatch, slice(0, 1))
@@ -97,6 +98,7 @@ def test_a_set_without_a_defined_value_is_not_chosen(pair, monkeypatch):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", SEARCHES, ids="-".join)
 def test_where_every_value_is_undefined_nothing_is_altered(pair, monkeypatch):
     objective, search = broken(pair, monkeypatch, slice(None))

@@ -190,6 +190,7 @@ def test_nothing_beats_the_oracle(worlds, name):
         assert (torch.cat([tried, nearby]).amax(0) <= best + 0.003).all()
 
 
+@pytest.mark.slow
 @every
 def test_scores(worlds, name):
     world = worlds(name)

@@ -38,6 +38,7 @@ def test_files_that_the_page_names_exist(page):
     assert [span for span in named if not (ROOT / span).exists()] == []
 
 
+@pytest.mark.slow
 def test_the_table_is_written_in_its_place(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- rooms: begin -->\nold\n<!-- rooms: end -->\nafter\n")

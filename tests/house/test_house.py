@@ -45,6 +45,7 @@ def offenders(rule):
     return {name: said for name, said in found.items() if said}
 
 
+@pytest.mark.slow
 def test_imports_go_down():
     missing = {layer(path) for path in modules()} - {None} - set(RANK)
     assert not missing, f"in no layer: add them to tests/house/layers.py: {missing}"

@@ -109,6 +109,7 @@ def files_are_parsed_once(monkeypatch):
     monkeypatch.setattr(OmegaConf, "load", kept)
 
 
+@pytest.mark.slow
 def test_all_commands_of_the_pages_compose(there, files_are_parsed_once):
     desk.with_killed_run(there)
     (there / "mimic-table.csv").write_text("a stand-in: only that it exists is looked at\n")

@@ -25,6 +25,7 @@ def test_the_closed_form_is_that_of_a_slope():
         assert ONE_SLOPE.information(z) == pytest.approx(0.5 * math.log(1 + 0.25 * z**2), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("toy", [TWO_GRAPHS, ONE_SLOPE, BOTH], ids=["two graphs", "one slope", "both"])
 @pytest.mark.parametrize(
     ("entropy", "count", "within"), [("sampled", 1500, 0.06), ("neighbours", 1500, 0.15)]

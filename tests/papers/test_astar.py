@@ -49,7 +49,7 @@ def strategies(objective: CounterfactualReturn) -> list[Anchors]:
     return [MonteCarlo(8), MonteCarlo(None, 30, "uniform"), FacilityLocation(pool, 15)]
 
 
-@settings(max_examples=80, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(objectives())
 def test_the_optimum_is_found_with_every_anchor_strategy(objective: CounterfactualReturn) -> None:
     """Sec. 4: A* with a consistent heuristic is optimal; here with the shortcuts, each alone and all

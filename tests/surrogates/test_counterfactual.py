@@ -121,6 +121,7 @@ def test_action_sequences_share_their_noise(fitted, episode):
     assert torch.allclose(fixed[:, 1:, 1], torch.tensor(0.5, dtype=torch.float64), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_counterfactual_of_a_well_fitted_model_is_that_of_the_truth():
     """s' = SLOPE s + EFFECT a + DEVIATION e, with the doses of the levels and the noise of the episode."""
     table = observations(count=300, horizon=8)

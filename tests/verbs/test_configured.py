@@ -8,6 +8,7 @@ from rehearsal_torch.verbs.methods import RequestError
 EPISODES = ["decision=branch_and_bound"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights",
     [{"SOFA": -1.0, "GCS": 0.5}, {"mean BP": 1e-3}, {"a:b": 1, "c,d": -2}, {"x=1": 2, "(y)": 3}],
@@ -17,6 +18,7 @@ def test_mappings_arrive_as_they_were_given(weights):
     assert dict(config.objective.reward.weights) == weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["plain", "with blanks, and commas", "it's", "a\\b", "ends\\", "a\\'b", "null", "3", "{x: [1"],

@@ -45,6 +45,7 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["astar", "exhaustive", "greedy", "top_k", "random"])
 def test_methods_are_chosen_by_name(toy, method):
     model, episode = toy
@@ -55,6 +56,7 @@ def test_methods_are_chosen_by_name(toy, method):
         assert found.value == pytest.approx(best.value, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_decides_as_the_command_does(tmp_path):
     typed = ["+experiment=sepsis", "dataset.patients=60", f"checkpoint={CHECKPOINT}", "limit=2", "workers=1"]
     assert main(decide, [*typed, "truth=false", "objective.changes=2", f"out={tmp_path / 'run'}"]) == 0

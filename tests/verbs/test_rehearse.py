@@ -56,12 +56,14 @@ def commanded(folder, method, settings, seed=0, cases="cases.csv"):
     return [{key: value for key, value in line.items() if key not in beside} for line in lines(out)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "settings", "seed"), [("cme", SMALL, 7), ("care", {}, 1)])
 def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, settings, seed):
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method=method, seed=seed, **settings)
     assert plain(found) == commanded(folder, method, settings, seed)
 
 
+@pytest.mark.slow
 def test_what_holds_table_task_and_cases_makes_no_difference(folder):
     frame = pd.read_csv("table.csv")
     table = rt.Table.observed(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()))
@@ -99,6 +101,7 @@ def test_nothing_global_is_changed(folder):
     assert not list(folder.glob("runs"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

@@ -51,6 +51,7 @@ def test_the_default_asks_what_its_configuration_asks():
     assert torch.equal(bare.table.values, configured.table.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["ucb", "eifn", "sobol_actions"])
 def test_another_method_is_chosen_by_name(method, tmp_path):
     file = tmp_path / "trials.json"

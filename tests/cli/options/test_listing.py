@@ -24,6 +24,7 @@ def leaves(content, prefix=""):
                 yield f"{prefix}{name}", value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_key_of_every_experiment_is_explained(experiment):
     config, _ = composed(CONF, [f"+experiment={experiment}"], multirun=False)

@@ -74,6 +74,7 @@ def test_costs_of_variables_that_may_not_be_altered_are_refused():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", ["1", "{}", "{SOFA: null}", "{SOFA: .inf}", "{SOFA: true}", "{SOFA: much}"]
 )

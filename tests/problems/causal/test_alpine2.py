@@ -37,6 +37,7 @@ def test_standard_normal_noise():
     assert float(world.expected(torch.full((6,), high, dtype=torch.float64))) < -400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "sigma", "optimum", "most", "least"),
     [
@@ -65,6 +66,7 @@ SIMULATED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "sigma", "law", "simulated", "error"), SIMULATED)
 def test_decomposable_noise(scale, sigma, law, simulated, error):
     world = Alpine2("dgm", sigma=sigma, scale=scale, **law)
@@ -86,6 +88,7 @@ def test_where_the_low_place_stands_matters():
     )
 
 
+@pytest.mark.slow
 def test_even_draws_give_the_exact_mean_where_it_can_be_seen():
     world = Alpine2()
     actions = torch.cat([world.task.box.sobol(30), world.optimal_action[None]])

@@ -73,6 +73,7 @@ def resealed(folder, arrays=None, **card):
     return folder
 
 
+@pytest.mark.slow
 def test_saved_and_loaded_it_draws_the_same(small, tmp_path):
     small.save(tmp_path)
     again = Generator.load(tmp_path)

@@ -13,6 +13,7 @@ from tests.toys.episodes import KnownTruth, transition_episode
 EPISODES = [(seed, 7, 3, 3, 4) for seed in range(6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", EPISODES)
 @pytest.mark.parametrize("published", [False, True])
 def test_a_node_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...], published: bool) -> None:

@@ -95,6 +95,7 @@ def test_branches_where_few_leaves_are_allowed():
     assert decision.trace["recentred"] > 1
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), nodes=st.integers(1, 12))
 def test_an_early_end_leaves_a_valid_gap(seed, nodes):

@@ -13,6 +13,7 @@ from rehearsal_torch.studies.qwz23.agent_rounds import AGENTS, WORLDS, missing, 
 from rehearsal_torch.studies.qwz23.study import WORLDS as STUDIED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("world", WORLDS)
 def test_worlds_are_those_of_the_rehearsal_methods(world, joint):

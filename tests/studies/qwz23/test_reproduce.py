@@ -190,6 +190,7 @@ def test_agents_are_played_once_and_stand_beside_the_paper(tmp_path, monkeypatch
         assert part in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("world", "method"), [(world, "qwz23") for world in WORLDS] + [("bermuda", method) for method in METHODS]
 )

@@ -44,6 +44,7 @@ def test_every_configuration_is_fitted_saved_and_loaded(name, tmp_path):
     assert torch.isfinite(answers(model)).all()
 
 
+@pytest.mark.slow
 @every
 def test_fitting_again_as_rows_come_in_is_repeatable_and_a_loaded_model_goes_on_likewise(name, tmp_path):
     table = chain(44, 0)
@@ -204,6 +205,7 @@ def retold(**changes):
     return {**CHAIN.to_plain(), **changes}
 
 
+@pytest.mark.slow
 @every
 def test_a_checkpoint_answers_other_bounds_and_refuses_another_graph_or_action(name, tmp_path):
     table = chain(45, 0)
