@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
-    from rehearsal_torch.data.trial import Trial
+    from rehearsal_torch.data.trials.trial import Trial
     from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
     from rehearsal_torch.graphs.separation import c_separated
     from rehearsal_torch.loop import rounds
@@ -65,7 +65,7 @@ _HOME = {
     "transitions": "data.episode",
     "RehearsalTask": "data.rehearsal_task",
     "Table": "data.table",
-    "Trial": "data.trial",
+    "Trial": "data.trials.trial",
     "RehearsalGraph": "graphs.mixed_graph",
     "c_separated": "graphs.separation",
     "rounds": "loop",

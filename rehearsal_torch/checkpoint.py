@@ -35,7 +35,7 @@ from torch.random import fork_rng
 from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
-from rehearsal_torch.files.dotted import defined_in
+from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -250,17 +250,9 @@ def foreign_modules(config: Mapping[str, Any]) -> list[str]:
     Args:
         config: Plain data with ``_target_``.
     """
-    found: dict[str, None] = {}
-    waiting: list[Any] = [config]
-    for node in waiting:
-        if isinstance(node, Mapping):
-            target = node.get("_target_")
-            if isinstance(target, str) and target.partition(".")[0] != PACKAGE and "." in target:
-                found[target.rpartition(".")[0]] = None
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
-    return list(found)
+    targets = [each.get("_target_") for _, each in mappings(config)]
+    named = [text for text in targets if isinstance(text, str) and text.partition(".")[0] != PACKAGE]
+    return list(dict.fromkeys(text.rpartition(".")[0] for text in named if "." in text))
 
 
 def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:

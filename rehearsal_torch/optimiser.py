@@ -37,10 +37,10 @@ from rehearsal_torch.data.decision import Foresight
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trial import Suggestion, Trial, TrialWarning, finite
-from rehearsal_torch.data.trial_file import read_campaign, write_campaign
-from rehearsal_torch.data.trial_log import Reference, TrialLog
-from rehearsal_torch.data.trial_store import TrialStore
+from rehearsal_torch.data.trials.file import read_campaign, write_campaign
+from rehearsal_torch.data.trials.log import Reference, TrialLog
+from rehearsal_torch.data.trials.store import TrialStore
+from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.expected_reward import PosteriorMean

@@ -16,8 +16,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.trial import TrialError, TrialWarning
-from rehearsal_torch.data.trial_file import TrialFileError
+from rehearsal_torch.data.trials.file import TrialFileError
+from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.optimiser import CausalOptimiser
@@ -730,7 +730,7 @@ Campaigns.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
     derandomize=True,
 )
-TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trial.TrialWarning")(
+TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trials.trial.TrialWarning")(
     Campaigns.TestCase
 )
 

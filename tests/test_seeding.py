@@ -68,7 +68,7 @@ def test_even_draws_are_what_they_were():
 
 
 def test_the_global_states_are_what_they_were():
-    before, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002  what is seeded is the global state
+    before, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         seeding.seed_everything(2**32 + 5)
         drawn = random.random(), np.random.rand(), torch.rand(1, dtype=torch.float64).item()  # noqa: NPY002

@@ -12,13 +12,13 @@ A class is judged by the object found, and where it is defined, not by how its d
 say, which some of our modules import, is none of ours.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.files.dotted import defined_in, found_at
+from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.files.plain import read_yaml
 
 PACKAGE = "rehearsal_torch"
@@ -45,7 +45,7 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
     Raises:
         UserError: for the first thing that may not be built; nothing of the node has been built then.
     """
-    for where, each in _mappings(node, group):
+    for where, each in mappings(node, group):
         if not any(isinstance(key, str) and key.startswith("_") for key in each):
             continue
         odd = [
@@ -109,22 +109,11 @@ def named_in(folder: str | Path) -> list[str]:
     """
     found: dict[str, None] = {}
     for path in sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")]):
-        for _, each in _mappings(read_yaml(path), ""):
+        for _, each in mappings(read_yaml(path), ""):
             # A class of our own package needs no trust; naming one must not allow it in every group.
             if isinstance(each.get("_target_"), str) and not each["_target_"].startswith(f"{PACKAGE}."):
                 found[each["_target_"]] = None
     return list(found)
-
-
-def _mappings(node: Any, where: str) -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    """Every mapping in plain data, with its place."""
-    if isinstance(node, Mapping):
-        yield where, node
-        for key, value in node.items():
-            yield from _mappings(value, f"{where}.{key}" if where else str(key))
-    elif isinstance(node, list | tuple):
-        for place, value in enumerate(node):
-            yield from _mappings(value, f"{where}[{place}]")
 
 
 def _named(target: Any, trusted: Sequence[str]) -> bool:

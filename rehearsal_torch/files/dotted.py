@@ -8,7 +8,7 @@ read as that of today (`files.moved`).
 Source: ours.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -44,3 +44,19 @@ def defined_in(target: Any, rooms: Iterable[str]) -> Any:
         return None
     found = found_at(target)
     return found if found is not None and found.__module__ == home else None
+
+
+def mappings(node: Any, where: str = "") -> Iterator[tuple[str, Mapping[Any, Any]]]:
+    """Every mapping in plain data, with its place.
+
+    Args:
+        node: Dictionaries, lists and plain values.
+        where: The place of the node itself.
+    """
+    if isinstance(node, Mapping):
+        yield where, node
+        for key, value in node.items():
+            yield from mappings(value, f"{where}.{key}" if where else str(key))
+    elif isinstance(node, list | tuple):
+        for place, value in enumerate(node):
+            yield from mappings(value, f"{where}[{place}]")

@@ -125,7 +125,7 @@ def test_sweeps_go_on_as_sweeps(tmp_path):
         recorded(str(tmp_path), [], "train")
 
 
-OURS = {"_target_": "rehearsal_torch.search.astar.AStar"}
+OURS = {"_target_": "rehearsal_torch.search.sequences.astar.AStar"}
 
 
 @pytest.fixture

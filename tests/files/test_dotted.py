@@ -1,6 +1,6 @@
 import pytest
 
-from rehearsal_torch.files.dotted import defined_in, found_at
+from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -18,3 +18,11 @@ def test_what_a_module_defines_is_found():
 )  # fmt: skip
 def test_nothing_else_is(target):
     assert defined_in(target, ["rehearsal_torch"]) is None
+
+
+def test_every_mapping_has_a_place():
+    plain = {"a": {"b": 1}, "c": [{"d": 2}, 3, [{"e": {}}]]}
+    places = [place for place, _ in mappings(plain, "top")]
+    assert places == ["top", "top.a", "top.c[0]", "top.c[2][0]", "top.c[2][0].e"]
+    assert [place for place, _ in mappings([{"a": {}}])] == ["[0]", "[0].a"]
+    assert list(mappings("text")) == []

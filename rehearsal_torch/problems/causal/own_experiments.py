@@ -31,7 +31,7 @@ from rehearsal_torch.data.decision import Decision, Foresight, Situation
 from rehearsal_torch.data.reading import TableError, number_columns, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
-from rehearsal_torch.data.trial_store import initial_count
+from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.causal.start_design import open_points
 from rehearsal_torch.problems.problem import CausalProblem

@@ -11,7 +11,7 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trial_log import TrialLog
+from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 

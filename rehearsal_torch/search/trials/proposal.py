@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trial_log import TrialLog
+from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.seeding import round_seed

@@ -14,9 +14,9 @@ from typing import Any
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.trial import refused
-from rehearsal_torch.data.trial_file import Campaign, TrialFileError, read_campaign, write_campaign
-from rehearsal_torch.data.trial_log import TrialLog
+from rehearsal_torch.data.trials.file import Campaign, TrialFileError, read_campaign, write_campaign
+from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.trial import refused
 from rehearsal_torch.files.lock import InUseError, locked
 
 # Seconds that a session waits for another one to finish what it is writing.

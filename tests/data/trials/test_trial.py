@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from rehearsal_torch.data.trial import Suggestion, Trial, finite, named_numbers
+from rehearsal_torch.data.trials.trial import Suggestion, Trial, finite, named_numbers
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from rehearsal_torch.data.trial import Trial
-from rehearsal_torch.data.trial_file import (
+from rehearsal_torch.data.trials.file import (
     FORMAT,
     Campaign,
     TrialFileError,
@@ -13,6 +12,7 @@ from rehearsal_torch.data.trial_file import (
     read_campaign,
     write_campaign,
 )
+from rehearsal_torch.data.trials.trial import Trial
 
 TRIALS = (
     Trial(id=1, state="completed", asked={"a": 0.1}, ran={"a": 1 / 3}, nodes={"Y": 1e-300}, altered=("Y",)),

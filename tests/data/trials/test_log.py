@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.trial_log import TrialLog
+from rehearsal_torch.data.trials.log import TrialLog
 
 TASK = CausalTask.of(
     {

@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rehearsal_torch.data.causal_task import LEAST_ROWS
-from rehearsal_torch.data.trial import STATES, Trial, refused
+from rehearsal_torch.data.trials.trial import STATES, Trial, refused
 from rehearsal_torch.files.plain import PlainFileError, json_of, text_of
 from rehearsal_torch.files.writing import write_text
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trial import State, Suggestion, Trial, named_numbers, refused, unknown_names
+from rehearsal_torch.data.trials.trial import State, Suggestion, Trial, named_numbers, refused, unknown_names
 
 # A trial by its number, by itself, or by its settings.
 Reference = int | Trial | Mapping[str, float]

@@ -5,8 +5,8 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.trial_file import TrialFileError
-from rehearsal_torch.data.trial_store import TrialStore, initial_count
+from rehearsal_torch.data.trials.file import TrialFileError
+from rehearsal_torch.data.trials.store import TrialStore, initial_count
 
 PLAIN = {
     "graph": {"parents": {"X": ["a", "b"], "Y": ["X"]}},
