@@ -82,7 +82,7 @@ def rounds(
         marks = [time.process_time()]
         fit(model, table)
         marks.append(time.process_time())
-        asked = objective(model, world.situation(0))
+        asked = objective(model, world.case(0))
         decision = search(asked)
         marks.append(time.process_time())
         made.append(
@@ -133,7 +133,7 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
             known = {
                 name: X[:, 0, place, None].expand(-1, len(noise)) for place, name in enumerate(task.actions)
             }
-            deviation = X.new_zeros(())
+            std = X.new_zeros(())
             for place, (node, (process, lower, width, scale)) in enumerate(
                 zip(task.nodes, laws, strict=True)
             ):
@@ -141,8 +141,8 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
                 posterior = process.posterior(inputs)
                 known[node] = posterior.mean.squeeze(-1) + scale * noise[:, place]
                 if node in task.reward.names:
-                    deviation = posterior.variance.squeeze(-1).sqrt()
-            return known[task.reward.names[0]].mean(-1) + BETA * deviation.mean(-1)
+                    std = posterior.variance.squeeze(-1).sqrt()
+            return known[task.reward.names[0]].mean(-1) + BETA * std.mean(-1)
 
     options = {"batch_limit": 2, "init_batch_limit": 64, "maxiter": 100, "seed": index}
     action, _ = optimize_acqf(

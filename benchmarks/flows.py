@@ -3,7 +3,7 @@
 The flows of one fitted model, the same losses, the same starts, the same Adam steps; only where the slope
 comes from differs:
 
-    autograd, together       one backward pass for all situations: what `TanhDescent` does
+    autograd, together       one backward pass for all situations: what `AdamInBox` does
     autograd, one by one     one situation at a time
     differences, together    central differences, 2 k evaluations for k altered variables, all situations in
                              one tensor
@@ -24,13 +24,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.objectives.centre_distance import CentreDistance, CentreDistances
-from rehearsal_torch.search.alterations.adam_in_box import TanhDescent
+from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
@@ -59,12 +59,12 @@ def world(k: int, rows: int = 700) -> tuple[RehearsalTask, Table]:
     return task, Table.observed(("x", *names, "m", "y"), torch.cat([x, a, m, y], -1))
 
 
-def differences(objective: CentreDistance, actions: Tensor, together: bool, step: float = 1e-2) -> Tensor:
+def differences(objective: CentreDistance, actions: Tensor, joined: bool, step: float = 1e-2) -> Tensor:
     """Central differences of the objective at actions (1, B, k)."""
     width = actions.shape[-1]
     shifts = step * torch.eye(width, dtype=actions.dtype)
     with torch.no_grad():
-        if together:
+        if joined:
             values = objective(torch.cat([actions + shifts.unsqueeze(1), actions - shifts.unsqueeze(1)]))
             return ((values[:width] - values[width:]) / (2 * step)).T.unsqueeze(0)
         return torch.stack(
@@ -105,11 +105,12 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
         "30 epochs"
     )
     stream = torch.Generator().manual_seed(1)
-    situations = [
-        Foresight(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds()) for i in range(count)
+    cases = [
+        RehearsalCase(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds())
+        for i in range(count)
     ]
-    (whole,) = CentreDistances(made, situations).sets
-    single = [CentreDistances(made, [each]).sets[0] for each in situations]
+    (whole,) = CentreDistances(made, cases).sets
+    single = [CentreDistances(made, [each]).sets[0] for each in cases]
     ways = {
         "autograd, together": ([whole], "autograd"),
         "autograd, one by one": (single, "autograd"),
@@ -124,7 +125,7 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
         first = first or each
         print(f"k={k}  {name:24s} {each:8.1f} ms a decision   loss {float(loss):.4f}   {each / first:5.1f} x")
     began = time.process_time()
-    TanhDescent().many(CentreDistances(made, situations))
+    AdamInBox().batch_search(CentreDistances(made, cases))
     print(
         f"k={k}  {'whole decision':24s} {1000 * (time.process_time() - began) / count:8.1f} ms (screening, "
         "two starts, fresh draws)"

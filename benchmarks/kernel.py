@@ -30,7 +30,7 @@ import numpy as np
 import torch
 from scipy.linalg import cho_factor, cho_solve
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
@@ -116,13 +116,13 @@ def _gram(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def decide(
-    surrogate: NestedRidge, situations: list[Foresight], rate: float | None, caution: float = 0.0
+    surrogate: NestedRidge, cases: list[RehearsalCase], rate: float | None, caution: float = 0.0
 ) -> list[float]:
     """What each context's decision is judged at (J, less caution), in batches as the loop makes them."""
     search, found = ProjectedAscent(STARTS, STEPS, rate=rate), []
-    for first in range(0, len(situations), search.together):
-        decisions = search.many(
-            KernelValue(surrogate, situations[first : first + search.together], caution=caution)
+    for first in range(0, len(cases), search.batch_size):
+        decisions = search.batch_search(
+            KernelValue(surrogate, cases[first : first + search.batch_size], caution=caution)
         )
         found += [decision.value for decision in decisions]
     return found
@@ -157,16 +157,16 @@ def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[
     """1,000 decisions after the fit, and the plain reference in a few contexts, scaled to as many."""
     world = Loan(rows=rows, contexts=contexts)
     surrogate = fit(nested(world, "fixed widths"), world.observations())
-    situations = [world.situation(index) for index in range(contexts)]
+    cases = [world.case(index) for index in range(contexts)]
     default = fit(nested(world, "joint metrics"), world.observations())
     plain = PlainAlgorithm(examples(world))
-    seen = surrogate.scaler.shown(world.task.context, world.given(situations[:few])).numpy()
+    seen = surrogate.scaler.shown(world.task.context, world.given(cases[:few])).numpy()
     bounds = (
         surrogate.scaler.shown(("A2",), torch.tensor([[0.0], [1.0]], dtype=torch.float64)).flatten().tolist()
     )
     for repetition in range(repeat):
         line: dict[str, object] = {"what": "decide", "rows": rows, "repetition": repetition}
-        seconds, reached = timed(lambda: decide(surrogate, situations, RATE))
+        seconds, reached = timed(lambda: decide(surrogate, cases, RATE))
         reference, wanted = timed(lambda: [plain.decide(context, *bounds) for context in seen])
         apart = float(np.abs(np.array(reached)[:few] - np.array(wanted)).max())
         yield {
@@ -176,14 +176,14 @@ def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[
             "reference": reference * contexts / few,
             "apart": apart,
         }
-        seconds, better = timed(lambda: decide(surrogate, situations, None))
+        seconds, better = timed(lambda: decide(surrogate, cases, None))
         yield {
             **line,
             "method": "adaptive",
             "seconds": seconds,
             "apart": float((np.array(reached) - np.array(better)).max()),
         }
-        seconds, _ = timed(lambda: decide(default, situations, None, caution=2.0))
+        seconds, _ = timed(lambda: decide(default, cases, None, caution=2.0))
         yield {**line, "method": "default", "seconds": seconds}
 
 

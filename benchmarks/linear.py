@@ -28,7 +28,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.stats import chi2, norm
 
-from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.chance_cost import ChanceCost, ChanceCosts
@@ -179,22 +179,20 @@ def scipy_micns(one: ChanceCost, index: int) -> float:
     return -float(found.fun) if met else -np.inf
 
 
-def ours(method: str, surrogate: LinearStructural, situations: list[Foresight]) -> list[Decision]:
+def ours(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> list[Decision]:
     """The decisions of a batch."""
     if method == "care":
-        return ProjectionNewton().many(GaussianSuccess(surrogate, situations))
-    return CheapestAlteration(ProjectionNewton()).many(ChanceCosts(surrogate, situations))
+        return ProjectionNewton().batch_search(GaussianSuccess(surrogate, cases))
+    return CheapestAlteration(ProjectionNewton()).batch_search(ChanceCosts(surrogate, cases))
 
 
-def beside(
-    method: str, surrogate: LinearStructural, situations: list[Foresight]
-) -> Callable[[], list[float]]:
+def beside(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> Callable[[], list[float]]:
     """What SciPy reaches in each context; what both need is made before the clock starts."""
-    count = range(len(situations))
+    count = range(len(cases))
     if method == "care":
-        sets = GaussianSuccess(surrogate, situations).sets
+        sets = GaussianSuccess(surrogate, cases).sets
         return lambda: [max(scipy_care(one, index) for one in sets) for index in count]
-    costs = ChanceCosts(surrogate, situations).sets
+    costs = ChanceCosts(surrogate, cases).sets
     return lambda: [max(scipy_micns(one, index) for one in costs) for index in count]
 
 
@@ -206,16 +204,16 @@ def timed(call: Callable[[], list]) -> tuple[float, list]:
 
 
 def measured(
-    name: str, method: str, surrogate: LinearStructural, situations: list[Foresight], few: int, repeat: int
+    name: str, method: str, surrogate: LinearStructural, cases: list[RehearsalCase], few: int, repeat: int
 ) -> tuple[list[dict[str, object]], str]:
     """Rows of one task and method, and the line to print."""
-    ours(method, surrogate, situations)
+    ours(method, surrogate, cases)
     # A triangle has no closed form to give to SciPy.
-    other = None if (name, method) == ("triangle", "care") else beside(method, surrogate, situations[:few])
+    other = None if (name, method) == ("triangle", "care") else beside(method, surrogate, cases[:few])
     mine, theirs, apart = [], [], 0.0
     for _ in range(repeat):
-        seconds, decisions = timed(partial(ours, method, surrogate, situations))
-        mine.append(1e3 * seconds / len(situations))
+        seconds, decisions = timed(partial(ours, method, surrogate, cases))
+        mine.append(1e3 * seconds / len(cases))
         if other is not None:
             seconds, values = timed(other)
             theirs.append(1e3 * seconds / len(values))
@@ -260,12 +258,12 @@ def main() -> None:
     for name, (made, coefficients) in tasks().items():
         surrogate = fit(LinearStructural(made), drawn(made, coefficients, 1000, 0))
         seen = drawn(made, coefficients, chosen.contexts, 1).columns(made.context)
-        situations = [
-            Foresight(str(index), dict(zip(made.context, row, strict=True)), made.box.bounds())
+        cases = [
+            RehearsalCase(str(index), dict(zip(made.context, row, strict=True)), made.box.bounds())
             for index, row in enumerate(seen)
         ]
         for method in ("care", "micns"):
-            found, line = measured(name, method, surrogate, situations, chosen.reference, chosen.repeat)
+            found, line = measured(name, method, surrogate, cases, chosen.reference, chosen.repeat)
             rows += found
             print(line, flush=True)
     chosen.out.mkdir(parents=True, exist_ok=True)

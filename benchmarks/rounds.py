@@ -53,12 +53,12 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
     table, model = world.observations(), StructuralPosterior(world.task, world.hypotheses)
     search, certify, found = Informative(tau=tau, fallback="most_probable"), PacBound(), []
     for index in range(count):
-        situation, marks = world.situation(index), [time.process_time()]
+        case, marks = world.case(index), [time.process_time()]
         fit(model, table)
         marks.append(time.process_time())
-        objective = SuccessProbabilities(model, [situation], 10000, 10000)
+        objective = SuccessProbabilities(model, [case], 10000, 10000)
         marks.append(time.process_time())
-        (decision,) = search.many(objective)
+        (decision,) = search.batch_search(objective)
         marks.append(time.process_time())
         certify(model, objective, decision)
         marks.append(time.process_time())
@@ -75,7 +75,7 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
                 **told,
             }
         )
-        table = table + world.respond(situation, decision)
+        table = table + world.respond(case, decision)
     return found, model, world
 
 
@@ -115,11 +115,11 @@ def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
     need = int(0.7 * count)
 
     def swept() -> list[Tensor]:
-        ends = [intervals(each.gains[..., 0], each.room, lower, upper) for each in every]
+        ends = [intervals(each.gains[..., 0], each.slack, lower, upper) for each in every]
         return [Cover.of(left[:, 0], right[:, 0]).at_least(need) for left, right in ends]
 
     def reference() -> list[Tensor]:
-        ends = [intervals(each.gains[..., 0], each.room, lower, upper) for each in every]
+        ends = [intervals(each.gains[..., 0], each.slack, lower, upper) for each in every]
         return [
             torch.tensor(walked(left[:, 0], right[:, 0], need), dtype=torch.float64).reshape(-1, 2)
             for left, right in ends
@@ -136,7 +136,7 @@ def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
 def estimates(model: StructuralPosterior, world: Bermuda, repeat: int) -> list[Row]:
     """What each estimate of the information takes."""
     contexts, points, rows = (
-        model.task.given([world.situation(0)]),
+        model.task.given([world.case(0)]),
         torch.linspace(-1, 1, 16, dtype=torch.float64).unsqueeze(-1),
         list[Row](),
     )

@@ -58,7 +58,7 @@ def questions(model: EpisodeSurrogate, horizon: int, changes: int, count: int) -
     """The first `count` test patients with enough time steps."""
     cohort = SepsisSimulated(horizon=horizon, limit=count)
     return [
-        CounterfactualReturn(model, cohort.situation(index), LinearReward({"SOFA": -1.0}), changes)
+        CounterfactualReturn(model, cohort.case(index), LinearReward({"SOFA": -1.0}), changes)
         for index in range(cohort.count())
     ]
 
@@ -86,7 +86,7 @@ def row(method: str, objective: CounterfactualReturn, decision: Decision, second
         "method": method,
         "T": objective.horizon,
         "k": objective.changes,
-        "episode": objective.situation.identity,
+        "episode": objective.case.identity,
     }
     return {**kept, **found, "seconds": seconds, "value": decision.value, "fallback": trace.get("fallback")}
 
@@ -139,7 +139,7 @@ def same_question(model: EpisodeSurrogate, count: int) -> list[Row]:
     return [row for found in rows.values() for row in found]
 
 
-def many(model: EpisodeSurrogate, count: int) -> list[Row]:
+def batch_search(model: EpisodeSurrogate, count: int) -> list[Row]:
     """The same question for many episodes."""
     rows = measured("branch_and_bound (many)", BranchAndBound(), questions(model, 12, 3, count))
     spent = seconds(rows)
@@ -186,7 +186,7 @@ def main() -> None:
     print(f"model {chosen.checkpoint}, torch {torch.__version__}, one thread, process seconds")
     rows = (
         same_question(model, chosen.episodes)
-        + many(model, chosen.many)
+        + batch_search(model, chosen.batch_search)
         + reach(model, chosen.episodes, chosen.limit)
     )
     chosen.out.mkdir(parents=True, exist_ok=True)

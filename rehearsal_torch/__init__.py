@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.certificate import PacBound, pac_bound
     from rehearsal_torch.checkpoint import card, load, save
     from rehearsal_torch.data.causal_task import CausalTask
-    from rehearsal_torch.data.decision import Decision, Estimate, Foresight, Hindsight
+    from rehearsal_torch.data.decision import Decision, EpisodeCase, Estimate, RehearsalCase
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
@@ -59,8 +59,8 @@ _HOME = {
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
     "Estimate": "data.decision",
-    "Foresight": "data.decision",
-    "Hindsight": "data.decision",
+    "RehearsalCase": "data.decision",
+    "EpisodeCase": "data.decision",
     "Episode": "data.episode",
     "transitions": "data.episode",
     "RehearsalTask": "data.rehearsal_task",
@@ -116,11 +116,10 @@ __all__ = [
     "CounterfactualReturn",
     "Decision",
     "Episode",
+    "EpisodeCase",
     "Estimate",
     "ExogenousModel",
     "ExperimentTable",
-    "Foresight",
-    "Hindsight",
     "Informative",
     "KernelValue",
     "LinearReward",
@@ -131,6 +130,7 @@ __all__ = [
     "Polytope",
     "Problem",
     "ProjectedAscent",
+    "RehearsalCase",
     "RehearsalGraph",
     "RehearsalTable",
     "RehearsalTask",

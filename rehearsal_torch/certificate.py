@@ -123,19 +123,19 @@ class PacBound:
             ValueError: if the objective speaks of several situations, so that it is open which one the
                 decision is for, or the decision sets what may not be set there.
         """
-        if len(objective.situations) != 1:
+        if len(objective.cases) != 1:
             raise ValueError(
-                f"expected one situation; got {len(objective.situations)}: let the search decide one at a "
-                "time, search.together=1"
+                f"expected one situation; got {len(objective.cases)}: let the search decide one at a "
+                "time, search.batch_size=1"
             )
-        (situation,) = objective.situations
-        situation.check(decision.alteration)
+        (case,) = objective.cases
+        case.check(decision.alteration)
         names = () if decision.alteration is None else decision.alteration.names
         values = (
             torch.zeros(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
         )
-        seed = 2**32 * self.seed + zlib.crc32(situation.identity.encode())
-        desired = fresh(surrogate, [situation], names, self.n, seed).desired(values.reshape(1, -1))
+        seed = 2**32 * self.seed + zlib.crc32(case.identity.encode())
+        desired = fresh(surrogate, [case], names, self.n, seed).desired(values.reshape(1, -1))
         failures = int((~desired).sum())
         return {
             **pac_bound(failures, self.n, self.delta).to_dict(),

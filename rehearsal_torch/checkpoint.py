@@ -265,14 +265,14 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         return node
     if "_target_" not in node:
         return {key: _build(value, f"{where}.{key}", trusted) for key, value in node.items()}
-    strange = [
+    foreign_classes = [
         key
         for key in node
         if not isinstance(key, str) or (key.startswith("_") and key not in ("_target_", "_partial_"))
     ]
-    if strange:
+    if foreign_classes:
         raise CheckpointError(
-            f"{where}: unknown instruction {strange}; a checkpoint has only _target_ and _partial_"
+            f"{where}: unknown instruction {foreign_classes}; a checkpoint has only _target_ and _partial_"
         )
     made = _known(node["_target_"], where, trusted)
     arguments = {
@@ -295,9 +295,9 @@ def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any
     named = [str(target).rpartition(".")[0]] if target in trusted else []
     found = defined_in(target, (PACKAGE, *trusted, *named))
     if not isinstance(found, type) or not issubclass(found, Part | Surrogate):
-        told = f", {', '.join(trusted)}" if trusted else ""
+        also = f", {', '.join(trusted)}" if trusted else ""
         raise CheckpointError(
-            f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}{told}; nothing "
+            f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}{also}; nothing "
             f"was built. Load only checkpoints that {PACKAGE} wrote; a class of your own is built where its "
             "module is named: load(folder, trusted=['my_lab'])"
         )

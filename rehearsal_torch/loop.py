@@ -35,7 +35,7 @@ from uuid import uuid4
 
 import torch
 
-from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.candidates import Candidates
@@ -44,7 +44,7 @@ from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded, guarded_sequence
-from rehearsal_torch.search.search import ManySearch, Search
+from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
@@ -67,25 +67,25 @@ class _Method:
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of situations that are decided together; the same at every call and in every process."""
-        situations = [self.problem.situation(index) for index in indices]
+        cases = [self.problem.case(index) for index in indices]
         with in_numbers("what was learnt"), torch.random.fork_rng(devices=[]):
             torch.manual_seed(paired_seed(self.seed, indices[0]))
-            if isinstance(self.search, ManySearch):
-                objective = self.objective(self.surrogate, situations)
-                decisions = self.search.many(objective)
+            if isinstance(self.search, BatchSearch):
+                objective = self.objective(self.surrogate, cases)
+                decisions = self.search.batch_search(objective)
             else:
                 maker = self.objective.func if isinstance(self.objective, partial) else self.objective
                 several = isinstance(maker, type) and issubclass(maker, Candidates)
-                objective = self.objective(self.surrogate, situations if several else situations[0])
+                objective = self.objective(self.surrogate, cases if several else cases[0])
                 decisions = [self.search(objective)]
-            if len(decisions) != len(situations):
+            if len(decisions) != len(cases):
                 raise ValueError(
                     f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of "
-                    f"{len(situations)} situations"
+                    f"{len(cases)} situations"
                 )
-            for situation, decision in zip(situations, decisions, strict=True):
-                if isinstance(situation, Foresight):
-                    situation.check(decision.alteration)
+            for case, decision in zip(cases, decisions, strict=True):
+                if isinstance(case, RehearsalCase):
+                    case.check(decision.alteration)
             # A search of somebody else's may not have asked.
             trajectories: list[dict[str, Any]] = [{} for _ in decisions]
             if isinstance(objective, Candidates):
@@ -95,24 +95,23 @@ class _Method:
                     decisions = [
                         guarded_sequence(objective, decision, self.search.declines) for decision in decisions
                     ]
-                trajectories = [objective.trajectory(decision) for decision in decisions]
+                trajectories = [objective.trajectory_record(decision) for decision in decisions]
             certificates = [
                 None if self.certify is None else self.certify(self.surrogate, objective, decision)
                 for decision in decisions
             ]
             scores = [
-                self.problem.score(situation, decision)
-                for situation, decision in zip(situations, decisions, strict=True)
+                self.problem.score(case, decision) for case, decision in zip(cases, decisions, strict=True)
             ]
-        rows = zip(indices, situations, decisions, certificates, scores, strict=True)
+        rows = zip(indices, cases, decisions, certificates, scores, strict=True)
         return [
             Round(*row, trajectory=each, kind=self.problem.kind)
             for row, each in zip(rows, trajectories, strict=True)
         ]
 
-    def together(self, indices: Sequence[int]) -> list[Sequence[int]]:
+    def batch_size(self, indices: Sequence[int]) -> list[Sequence[int]]:
         """The indices in groups that are decided together, in order."""
-        size = self.search.together if isinstance(self.search, ManySearch) else 1
+        size = self.search.batch_size if isinstance(self.search, BatchSearch) else 1
         return [indices[start : start + size] for start in range(0, len(indices), size)]
 
 
@@ -164,11 +163,11 @@ def rounds(
     method = _Method(problem, surrogate, objective, search, certify, seed)
     if learn:
         if workers > 1 or begin != len(answers):
-            told = (
+            message = (
                 f"expected workers=1 and, with {len(answers)} answers, begin={len(answers)}; got "
                 f"workers={workers} and begin={begin}"
             )
-            raise ValueError(f"each round of a loop that learns needs those before: {told}")
+            raise ValueError(f"each round of a loop that learns needs those before: {message}")
         if not isinstance(problem, World):
             raise TypeError(
                 f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False"
@@ -178,7 +177,7 @@ def rounds(
         method = replace(method, search=copy(search))
         method.search.declines = False
         return _learning(method, problem, chosen, trainer, answers)
-    groups = method.together(chosen)
+    groups = method.batch_size(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))
     if min(workers, len(groups)) > 1:
@@ -197,7 +196,7 @@ def _learning(
         fit(method.surrogate, table, trainer)
     for index in indices[len(answers) :]:
         (each,) = method.rounds([index])
-        answer = world.respond(each.situation, each.decision)
+        answer = world.respond(each.case, each.decision)
         yield replace(each, answer=answer, success=world.success(answer), reward=world.reward(answer))
         table = table + answer
         fit(method.surrogate, table, trainer)

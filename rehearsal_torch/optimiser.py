@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.data.table import Table
@@ -47,7 +47,7 @@ from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import recommend
-from rehearsal_torch.search.trials.pending import believe_pending
+from rehearsal_torch.search.trials.pending import impute_pending
 from rehearsal_torch.search.trials.proposal import (
     another_action,
     check_settable,
@@ -61,7 +61,7 @@ from rehearsal_torch.verbs.trial_method import METHOD, MakesModel, MakesObjectiv
 Action = dict[str, float]
 EXPERIMENTS = "these experiments"
 # Actions that can be asked for at once: more would take minutes, and nobody runs so many at a time.
-MOST = 1000
+MAX_SUGGESTIONS = 1000
 
 
 class CausalOptimiser:
@@ -171,9 +171,10 @@ class CausalOptimiser:
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"expected to be asked for at least 1 action; got {count!r}")
-        if count > MOST:
+        if count > MAX_SUGGESTIONS:
             raise ValueError(
-                f"expected to be asked for at most {MOST} actions at once; got {shown(count)}: report some "
+                f"expected to be asked for at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: "
+                "report some "
                 "of them, and ask again"
             )
         with self._store.changing() as log:
@@ -190,7 +191,7 @@ class CausalOptimiser:
                     model = self._believing(log)
                     action = self._searched(model, log)
                 else:
-                    believe_pending(model, self.task, log)
+                    impute_pending(model, self.task, log)
                     action = self._searched(model, log)
                 log, suggestion = log.ask(action)
                 made.append(suggestion)
@@ -291,7 +292,7 @@ class CausalOptimiser:
         log = self._store.fresh()
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
-            found = recommend(PosteriorMean(model, self._situation(log), seed=self.seed), self.seed)
+            found = recommend(PosteriorMean(model, self._case(log), seed=self.seed), self.seed)
         check_settable(self.task, found.action, "recommended")
         if finite(found.predicted) is None:
             raise ValueError(
@@ -349,15 +350,17 @@ class CausalOptimiser:
         with in_numbers(EXPERIMENTS):
             return fit(self.surrogate(self.task), log.table)
 
-    def _situation(self, log: TrialLog) -> Foresight:
+    def _case(self, log: TrialLog) -> RehearsalCase:
         """The round's identity is the number of experiments, completed, pending or failed."""
-        return Foresight(str(len(log.those("completed", "pending", "failed"))), {}, self.task.box.bounds())
+        return RehearsalCase(
+            str(len(log.those("completed", "pending", "failed"))), {}, self.task.box.bounds()
+        )
 
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
         """What the search finds; where that is pending or has failed, the best of many spread points that is
         neither.
         """
-        objective = self.objective(model, self._situation(log))
+        objective = self.objective(model, self._case(log))
         with in_numbers(EXPERIMENTS):
             decision = self.search(objective)
         if decision.alteration is None:
@@ -384,5 +387,5 @@ class CausalOptimiser:
         """The model, pending and failed actions taken for experiments that came out as expected."""
         model = self._fitted(log)
         if log.those("pending", "failed"):
-            believe_pending(model, self.task, log)
+            impute_pending(model, self.task, log)
         return model

@@ -28,7 +28,7 @@ _PIPE = 141
 
 
 @dataclass(frozen=True)
-class Offer:
+class Verb:
     """A verb as the overview shows it.
 
     Attributes:
@@ -72,14 +72,14 @@ def _run(typed: list[str]) -> int:
         print(f"{PROGRAM} {import_module(__name__.partition('.')[0]).__version__}")
         return 0
     try:
-        offer, given = _chosen(typed)
+        chosen_verb, given = _chosen(typed)
     except UserError as error:
         print(error, file=sys.stderr, flush=True)
         return 2
-    return offer.run(given)
+    return chosen_verb.run(given)
 
 
-def _chosen(typed: Sequence[str]) -> tuple[Offer, list[str]]:
+def _chosen(typed: Sequence[str]) -> tuple[Verb, list[str]]:
     """The verb, and what it is given.
 
     Raises:
@@ -88,8 +88,8 @@ def _chosen(typed: Sequence[str]) -> tuple[Offer, list[str]]:
     verb, rest = typed[0], list(typed[1:])
     if verb not in VERBS:
         raise UserError("there is no such verb", f"{PROGRAM} {verb}", did_you_mean(verb, VERBS))
-    offer = VERBS[verb]
-    return offer, rest if offer.file is None else with_file(verb, rest, offer.file)
+    chosen_verb = VERBS[verb]
+    return chosen_verb, rest if chosen_verb.file is None else with_file(verb, rest, chosen_verb.file)
 
 
 def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
@@ -149,8 +149,12 @@ def _overview() -> str:
         f"Usage: {PROGRAM} VERB [FILE] key=value ...   ({PROGRAM} VERB --help tells more; FILE is short for "
         "path=FILE)",
     ]
-    for name, offer in VERBS.items():
-        lines += ["", f"  {name:<15} {offer.summary}", f"  {'':<15} {PROGRAM} {name} {offer.example}"]
+    for name, chosen_verb in VERBS.items():
+        lines += [
+            "",
+            f"  {name:<15} {chosen_verb.summary}",
+            f"  {'':<15} {PROGRAM} {name} {chosen_verb.example}",
+        ]
     return "\n".join(lines)
 
 
@@ -233,35 +237,35 @@ def _no_study(studies: Sequence[str]) -> int:
 
 
 VERBS = {
-    "train": Offer(
+    "train": Verb(
         "Fits a surrogate to data, keeps it, and shows what it decides.", "+experiment=sepsis", _train, "path"
     ),
-    "decide": Offer(
+    "decide": Verb(
         "Decides for every case: a table's, an experimenter's, a patient's.",
         "table.csv +experiment=own_table dataset.task=task.yaml",
         _decide,
         "path",
     ),
-    "cross-validate": Offer(
+    "cross-validate": Verb(
         "Judges surrogates by the likelihood of held-out data.",
         "-m +experiment=lipschitz_grid",
         _cross_validate,
         "path",
     ),
-    "collect": Offer("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
-    "learn-graph": Offer(
+    "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
+    "learn-graph": Verb(
         "Learns rehearsal graphs from a table.",
         "table.csv context=season outcomes=customers",
         _learn_graph,
         "data",
     ),
-    "prepare": Offer("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
-    "reproduce": Offer(
+    "prepare": Verb("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
+    "reproduce": Verb(
         "Makes a paper's tables and figures, in stages.",
         "study=auf --stages table1 --out results",
         _reproduce,
     ),
-    "options": Offer(
+    "options": Verb(
         "Lists every option of a configuration: key, value, type, meaning.",
         "+experiment=cbo decision=ucb",
         _options,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import Decision, Situation
+    from rehearsal_torch.data.decision import Decision, DecisionContext
     from rehearsal_torch.data.table import Table
 
 
@@ -21,7 +21,7 @@ class Round:
 
     Attributes:
         index: The situation's number in its problem.
-        situation: What was known.
+        case: What was known.
         decision: What was decided.
         certificate: How sure we are, name to number; None where nothing certifies.
         score: What the problem's own yardstick says, name to number.
@@ -36,7 +36,7 @@ class Round:
     """
 
     index: int
-    situation: "Situation"
+    case: "DecisionContext"
     decision: "Decision"
     certificate: Mapping[str, float] | None
     score: Mapping[str, float]
@@ -53,7 +53,7 @@ class Round:
         whole = {
             "index": self.index,
             "kind": self.kind,
-            **self.situation.facts(),
+            **self.case.facts(),
             **self.decision.to_dict(),
             **trajectory,
             **certificate,
@@ -122,14 +122,16 @@ def answered(line: Mapping[str, Any]) -> "Table":
 
     from rehearsal_torch.data.table import Table
 
-    told = line["answer"]
+    answer = line["answer"]
     # What JSON lacks was written as null.
-    columns = [[math.nan if value is None else value for value in column] for column in told["rows"].values()]
+    columns = [
+        [math.nan if value is None else value for value in column] for column in answer["rows"].values()
+    ]
     values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
     altered = torch.zeros_like(values, dtype=torch.bool)
-    for row, column in told["altered"]:
+    for row, column in answer["altered"]:
         altered[row, column] = True
-    return Table(tuple(told["rows"]), values, altered)
+    return Table(tuple(answer["rows"]), values, altered)
 
 
 def _cells(table: "Table") -> list[list[int]]:

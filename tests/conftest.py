@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items):
 
 def decision(index: int, search: str = "branch_and_bound", changes: int = 3, proven: bool = True) -> dict:
     observed, improvement = OBSERVED[index], IMPROVEMENTS[index]
-    course = [observed / 4] * 4
+    trajectory = [observed / 4] * 4
     return {
         "index": index,
         "identity": f"stay-{index}",
@@ -51,8 +51,8 @@ def decision(index: int, search: str = "branch_and_bound", changes: int = 3, pro
             "observed_actions": [0, 7, 0],
             "value": observed * (1 - improvement),
             "observed": observed,
-            "rewards": [value * (1 - improvement) for value in course],
-            "observed_rewards": course,
+            "rewards": [value * (1 - improvement) for value in trajectory],
+            "observed_rewards": trajectory,
             "doses": [[0.0, 0.0], [0.113, 80.0], [0.0, 0.0]],
             "observed_doses": [[0.0, 0.0], [0.04, 279.0], [0.0, 0.0]],
             "improvement": improvement,

@@ -75,7 +75,7 @@ def test_what_was_saved_is_loaded(model: TransitionModel, folder: Path, episode:
     assert set(again.state_dict()) == set(model.state_dict())
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.state_dict()[name], tensor)
-    assert torch.equal(again.course(episode).noise, model.course(episode).noise)
+    assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
     assert card(folder)["seed"] == 0
 
 
@@ -369,8 +369,8 @@ def load_names_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Transitio
 
 def test_episodes_need_the_columns_that_were_fitted(folder: Path, episode: Episode) -> None:
     assert torch.equal(
-        load_columns(folder, [*reversed(COLUMNS), "more"]).course(episode).noise,
-        load_columns(folder, None).course(episode).noise,
+        load_columns(folder, [*reversed(COLUMNS), "more"]).trajectory(episode).noise,
+        load_columns(folder, None).trajectory(episode).noise,
     )
     with pytest.raises(
         CheckpointError,

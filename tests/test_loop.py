@@ -41,7 +41,7 @@ def test_learning_fits_exactly_what_was_seen():
     made = list(rounds(market, surrogate, near_one(), Grid(), range(7), learn=True))
     table = market.observations()
     for each in made:
-        table = table + Market().respond(each.situation, each.decision)
+        table = table + Market().respond(each.case, each.decision)
     torch.testing.assert_close(
         surrogate.response.weights, fit(LinearResponse(), table).response.weights, rtol=1e-10, atol=1e-12
     )
@@ -83,7 +83,13 @@ def test_answers_are_kept_to_the_last_bit():
 def test_a_world_in_foresight_says_whether_a_round_succeeded():
     world = RideHailing(rows=20, contexts=12)
     surrogate = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
-    objective = partial(SuccessProbabilities, seek=50, choose=50, judge=20, teach=20)
+    objective = partial(
+        SuccessProbabilities,
+        search_scenarios=50,
+        validation_scenarios=50,
+        test_scenarios=20,
+        information_models=20,
+    )
     made = list(rounds(world, surrogate, objective, MixedInteger(), learn=True))
     assert [each.success for each in made] == [
         0.8 <= float(each.answer.columns(["rating"])) <= 1 for each in made
@@ -145,10 +151,10 @@ def test_the_same_loop_drives_episodes():
     built = transition_episode(0)
 
     class Ward(Market):
-        def situation(self, index):
-            return built.situation
+        def case(self, index):
+            return built.case
 
-        def score(self, situation, decision):
+        def score(self, one_case, decision):
             return {"value": decision.value}
 
     objective = partial(CounterfactualReturn, reward=LinearReward({"x0": -1.0}), changes=2)
@@ -166,8 +172,8 @@ def test_situations_that_are_decided_together_are_decided_as_they_would_be_alone
     surrogate, search = fitted(market), GridTogether(4)
     whole = lines(market, surrogate, search)
     assert search.groups == [4, 4, 3]
-    for together in (1, 5, 11, 256):
-        assert lines(market, surrogate, GridTogether(together)) == whole
+    for joined in (1, 5, 11, 256):
+        assert lines(market, surrogate, GridTogether(joined)) == whole
     alone = list(rounds(market, surrogate, near_one(), Grid(), range(11)))
     made = list(rounds(market, surrogate, near_ones(), GridTogether(), range(11)))
     assert [each.index for each in made] == list(range(11))
@@ -194,7 +200,7 @@ def test_groups_are_cut_from_the_indices_in_the_order_given():
     assert lines(market, surrogate, GridTogether(2), chosen, noise=1.0, begin=3) == whole[3:]
     made = list(rounds(market, surrogate, near_ones(), GridTogether(2), chosen))
     assert [each.index for each in made] == chosen
-    assert [each.situation.identity for each in made] == [f"round-{index}" for index in chosen]
+    assert [each.case.identity for each in made] == [f"round-{index}" for index in chosen]
 
 
 @pytest.mark.slow
@@ -250,11 +256,11 @@ def test_what_cannot_be_done_is_refused():
         rounds(market, surrogate, near_one(), Grid(), workers=0)
 
     class Archive(Market.__mro__[2]):  # a Problem that is no World
-        observations, held_out, count, situation = (
+        observations, held_out, count, case = (
             Market.observations,
             Market.held_out,
             Market.count,
-            Market.situation,
+            Market.case,
         )
         score, card, __init__ = Market.score, Market.card, Market.__init__
 

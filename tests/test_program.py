@@ -37,11 +37,11 @@ def ended(arguments):
 def test_the_overview_lists_every_verb_with_an_example(capsys, arguments):
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    for name, offer in VERBS.items():
+    for name, chosen_verb in VERBS.items():
         place = next(number for number, line in enumerate(lines) if line.split()[:1] == [name])
-        assert lines[place].endswith(offer.summary)
-        assert offer.summary.endswith(".")
-        assert lines[place + 1].strip() == f"rehearsal {name} {offer.example}"
+        assert lines[place].endswith(chosen_verb.summary)
+        assert chosen_verb.summary.endswith(".")
+        assert lines[place + 1].strip() == f"rehearsal {name} {chosen_verb.example}"
 
 
 def test_scripts_and_verbs_are_the_same():

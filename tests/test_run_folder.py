@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision, Estimate, Foresight
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.round_line import Round, decision_of
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 from rehearsal_torch.spaces.box import Alteration
@@ -21,7 +21,7 @@ def round_(index, seconds=0.5):
     )
     return Round(
         index,
-        Foresight(f"case-{index}", {"age": torch.tensor(60.0)}, {}),
+        RehearsalCase(f"case-{index}", {"age": torch.tensor(60.0)}, {}),
         decision,
         None,
         {"regret": float("nan")},
@@ -63,12 +63,12 @@ def test_a_line_gives_its_decision_back(values):
         reason="é",
         trace={"search": "s"},
     )
-    again = decision_of(json.loads(Round(0, Foresight("case", {}, {}), made, None, {}).line()))
+    again = decision_of(json.loads(Round(0, RehearsalCase("case", {}, {}), made, None, {}).line()))
     assert again.to_dict() == made.to_dict()
     assert torch.equal(again.alteration.values, values)
     nothing = Decision(None, -float("inf"), status="refused", reason="no")
     assert (
-        decision_of(json.loads(Round(0, Foresight("case", {}, {}), nothing, None, {}).line())).status
+        decision_of(json.loads(Round(0, RehearsalCase("case", {}, {}), nothing, None, {}).line())).status
         == "refused"
     )
 

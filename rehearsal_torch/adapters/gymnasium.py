@@ -161,25 +161,25 @@ class RehearsalEnvironment(gymnasium.Env):
         """
         if self._round < 0:
             raise RuntimeError("an episode has one step: call reset() before the next")
-        situation = self.world.situation(self._round)
+        case = self.world.case(self._round)
         alteration = self.code.decode(torch.as_tensor(action, dtype=torch.float64))
         decision = Decision(
             alteration, float("nan"), status="no_action" if alteration is None else "recommended"
         )
-        row = self.world.respond(situation, decision)
+        row = self.world.respond(case, decision)
         info: dict[str, Any] = {
             "round": self._round,
             "altered": list(decision.alteration.names) if decision.alteration else [],
         }
         if self.scored:
-            score = self.world.score(situation, decision)
+            score = self.world.score(case, decision)
             info |= {name: score[name] for name in ("probability", "no_action", "oracle")}
         seen, reward = self._seen(), float(self.world.desired(row.columns(self.world.task.outcomes))[0])
         self._round = -1
         return seen, reward, True, False, info
 
     def _seen(self) -> np.ndarray:
-        given = self.world.situation(self._round).given
+        given = self.world.case(self._round).given
         return np.array([float(given[name]) for name in self.world.task.context], dtype=np.float32)
 
 
@@ -268,7 +268,7 @@ def truths(world: RehearsalWorld, played: Sequence[PlayedRound]) -> list[Truth]:
     """The true probabilities of rounds, one `Truth` a round."""
     if not played:
         return []
-    contexts = world.given([world.situation(each.round) for each in played])
+    contexts = world.given([world.case(each.round) for each in played])
     nothing = world.probability(contexts, (), contexts.new_empty(len(played), 0))
     oracle = torch.stack(
         [nothing, *(world.optimal(contexts, names)[1] for names in world.task.candidates)]

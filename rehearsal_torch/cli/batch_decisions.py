@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rehearsal_torch.cli.build import settle
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.build import seed_and_use_one_thread
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
@@ -52,7 +52,7 @@ class Trials:
         )
         self._before = time.perf_counter()
 
-    def told(self, each: Round, total: int) -> str:
+    def as_user_error(self, each: Round, total: int) -> str:
         """The line of a round: number, action, observed reward, best expected reward so far where the world
         tells it, seconds since the line before.
 
@@ -102,7 +102,7 @@ def played(
     """
     from rehearsal_torch.loop import rounds
 
-    settle(run.seed)
+    seed_and_use_one_thread(run.seed)
     return rounds(
         run.problem,
         surrogate,
@@ -154,7 +154,7 @@ def decide(
             str(folder.path),
             "Choose another out=",
         )
-    with told("deciding"):
+    with as_user_error("deciding"):
         made = played(
             run,
             surrogate,
@@ -200,11 +200,14 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
     if not console.is_terminal:
         began = time.perf_counter()
         for number, each in enumerate(rounds, done + 1):
-            said = so_far(each)
+            so_far_text = so_far(each)
             if each.reward is not None and trials is not None:
-                print(trials.told(each, total), flush=True)
+                print(trials.as_user_error(each, total), flush=True)
             elif number == total or number * 10 // total > (number - 1) * 10 // total:
-                print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{said}", flush=True)
+                print(
+                    f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{so_far_text}",
+                    flush=True,
+                )
             yield each
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -212,6 +215,6 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
         task = bar.add_task("deciding", total=total, completed=done)
         for each in rounds:
             if each.reward is not None and trials is not None:
-                bar.console.print(trials.told(each, total), highlight=False, markup=False)
+                bar.console.print(trials.as_user_error(each, total), highlight=False, markup=False)
             bar.update(task, advance=1, description=f"deciding{so_far(each)}")
             yield each

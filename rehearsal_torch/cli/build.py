@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.files.dotted import found_at
 from rehearsal_torch.files.moved import current
@@ -30,7 +30,7 @@ USUAL: "dict[Kind, tuple[str, ...]]" = {
 }
 
 
-def settle(seed: int) -> None:
+def seed_and_use_one_thread(seed: int) -> None:
     """Seeds Python, NumPy and torch, and takes one thread."""
     import torch
 
@@ -83,7 +83,7 @@ def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
     """
     from hydra.utils import instantiate
 
-    with told(where):
+    with as_user_error(where):
         return instantiate(OmegaConf.create(dict(node)), **given)
 
 
@@ -150,9 +150,9 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
     Raises:
         UserError: if data and surrogate are of different kinds.
     """
-    wants = _kind(config)
-    if wants is not None:
-        same_kind(problem, wants)
+    required = _kind(config)
+    if required is not None:
+        same_kind(problem, required)
     if "task" not in config.surrogate or config.surrogate.task is not None:
         return
     with open_dict(config):
@@ -161,22 +161,22 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
                 config.surrogate[name] = value
 
 
-def same_kind(problem: "Problem", wants: "Kind") -> None:
+def same_kind(problem: "Problem", required: "Kind") -> None:
     """Whether a problem is of the kind that a part of the method decides for.
 
     Args:
         problem: Where situations come from.
-        wants: The kind that the part declares.
+        required: The kind that the part declares.
 
     Raises:
         UserError: if it is of another kind.
     """
-    if problem.kind != wants:
+    if problem.kind != required:
         usual = USUAL[problem.kind]
-        wrong = f"this decides for {_DATA[wants]}; {type(problem).__name__} has {_DATA[problem.kind]}"
+        wrong = f"this decides for {_DATA[required]}; {type(problem).__name__} has {_DATA[problem.kind]}"
         hint = (
             f"Choose a decision for such data, such as decision={' or decision='.join(usual[:3])}, or a "
-            f"dataset with {_DATA[wants]}, such as {_LIKE[wants]}"
+            f"dataset with {_DATA[required]}, such as {_LIKE[required]}"
         )
         raise UserError(wrong, "decision", hint)
 
@@ -216,7 +216,7 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
 
     tasked(config, problem)
     if settled:
-        settle(int(config.seed))
+        seed_and_use_one_thread(int(config.seed))
     surrogate = build(config, "surrogate")
     if not isinstance(surrogate, Surrogate):
         raise UserError(

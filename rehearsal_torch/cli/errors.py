@@ -124,7 +124,7 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
 
 
 @contextmanager
-def told(where: str) -> Iterator[None]:
+def as_user_error(where: str) -> Iterator[None]:
     """Turns what our classes say of wrong values, missing files or missing devices into an error for the
     person at the keyboard.
 

@@ -184,7 +184,7 @@ def _record(
         folder.write_json("run.json", folder.read_json("run.json") | {"seconds": round(spent + seconds, 3)})
         folder.close("ok", message, overrides, seconds)
     except BaseException as error:
-        wrong = _told(error, folder, resumed=bool(before))
+        wrong = _as_user_error(error, folder, resumed=bool(before))
         state: State = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         # A disk that is full, or a folder that may not be written to, must not hide what went wrong.
         with suppress(OSError):
@@ -198,7 +198,7 @@ def _record(
         print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
 
 
-def _told(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:
+def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:
     """The error as the person at the keyboard is given it.
 
     What goes wrong with what a folder held before is most often a file of it that was edited: an error that

@@ -155,16 +155,16 @@ def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: P
     """Lets Hydra run the task; errors come through as they are."""
     # The help in conf/hydra says ${typed_as:train}.
     OmegaConf.register_new_resolver("typed_as", spoken, replace=True)
-    typed, told = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    typed, as_user_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *arguments], "1"
     try:
         hydra.main(version_base="1.3", config_path=str(conf.resolve()), config_name="config")(task)()
     finally:
         sys.argv = typed
-        if told is None:
+        if as_user_error is None:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
-            os.environ["HYDRA_FULL_ERROR"] = told
+            os.environ["HYDRA_FULL_ERROR"] = as_user_error
 
 
 def _fresh(name: str) -> Path:

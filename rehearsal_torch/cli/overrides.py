@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
-from rehearsal_torch.files.moved import current_key
+from rehearsal_torch.files.moved import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
@@ -202,9 +202,12 @@ def _option(override: Override, read: _Reader) -> None:
     for text in single_overrides(override):
         option = text.partition("=")[2]
         if option not in options:
+            renamed = RENAMED_CHOICES.get(text)
             raise UserError(
                 f"there is no {group} called {option!r}",
-                remedy=did_you_mean(option, options) or f"See the folder conf/{group}",
+                remedy=f"Write {renamed}"
+                if renamed
+                else did_you_mean(option, options) or f"See the folder conf/{group}",
             )
 
 

@@ -25,7 +25,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, refuse_renamed, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
-from rehearsal_torch.files.moved import current, current_key
+from rehearsal_torch.files.moved import RENAMED_CHOICES, current, current_key
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not change what comes out.
@@ -87,11 +87,11 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
             continue
         there = choices.get(key, _at(config, key))
         if sweep or str(there) != value:
-            told = next(
+            as_user_error = next(
                 (entry for entry in old if entry.lstrip("+").partition("=")[0] == key), f"{key}={there}"
             )
             raise UserError(
-                f"{text} contradicts {told}, with which the run was started",
+                f"{text} contradicts {as_user_error}, with which the run was started",
                 f"resume={directory}",
                 "Leave it out, or begin a new run",
             )
@@ -104,7 +104,8 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
 
 
 def _present(text: str, config: Mapping[str, Any]) -> str:
-    """An override with the key of today."""
+    """An override with the key, or the file of `conf`, of today."""
+    text = RENAMED_CHOICES.get(text, text)
     sign = text[: len(text) - len(text.lstrip("+"))]
     key, equals, value = text[len(sign) :].partition("=")
     return f"{sign}{current_key(key, config)}{equals}{value}"
@@ -162,15 +163,15 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
         PlainFileError: if its files are damaged.
     """
     _here(folder)
-    strangers = _strangers(folder)
-    if strangers is None:
+    foreign = _foreign(folder)
+    if foreign is None:
         return
     if not _ours(folder):
-        named = ", ".join(strangers[:3] or sorted(_names(folder))[:3])
+        named = ", ".join(foreign[:3] or sorted(_names(folder))[:3])
         raise UserError(
             f"the folder is not empty and holds no run ({named})", str(folder.path), "Choose another out="
         )
-    if not strangers:
+    if not foreign:
         return
     if not folder.begun:
         raise UserError(
@@ -199,7 +200,7 @@ def cleared(folder: RunFolder) -> None:
 
     Call it when `agree` has passed, and while the folder is locked.
     """
-    if not _strangers(folder):
+    if not _foreign(folder):
         for name in _names(folder):
             if not name.startswith(LOCK):
                 (folder.path / name).unlink()
@@ -227,7 +228,7 @@ def _names(folder: RunFolder) -> list[str]:
     return sorted(path.name for path in folder.path.iterdir()) if folder.path.is_dir() else []
 
 
-def _strangers(folder: RunFolder) -> list[str] | None:
+def _foreign(folder: RunFolder) -> list[str] | None:
     """What a folder holds besides what a run writes first; None where there is nothing at all."""
     names = [name for name in _names(folder) if not _BESIDE.fullmatch(name)]
     return (

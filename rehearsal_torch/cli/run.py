@@ -22,12 +22,12 @@ from rehearsal_torch.cli.build import (
     plain,
     problem_of,
     same_kind,
-    settle,
+    seed_and_use_one_thread,
     surrogate_of,
     tasked,
     trainer_of,
 )
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.errors import UserError, as_user_error
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind
@@ -98,12 +98,12 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
         UserError: if a part is missing or refuses its values, parts are of different kinds, or rounds are to
             learn and cannot.
     """
-    settle(int(config.seed))
+    seed_and_use_one_thread(int(config.seed))
     method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
-    if (wants := _kind(method.objective)) is not None:
-        same_kind(problem, wants)
+    if (required := _kind(method.objective)) is not None:
+        same_kind(problem, required)
     return Run(
         problem=problem,
         surrogate=partial(surrogate_of, config, problem),
@@ -148,7 +148,7 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     """
     made = _class(method.objective)
     if made is not None and isinstance(method.objective, partial):
-        with told("objective"):
+        with as_user_error("objective"):
             made.check(surrogate, **method.objective.keywords)
 
 

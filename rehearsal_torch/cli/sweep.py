@@ -32,8 +32,10 @@ def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
     before = RunFolder(out).read_json(SWEEP, ("script", "overrides", "decisive"))
     if before:
         if before["script"] != script or before["decisive"] != _decisive(overrides):
-            told = join([*typed_as(before["script"]), "-m", *before["decisive"]])
-            raise UserError(f"the folder holds another sweep: {told}", str(out), "Choose another out=")
+            as_user_error = join([*typed_as(before["script"]), "-m", *before["decisive"]])
+            raise UserError(
+                f"the folder holds another sweep: {as_user_error}", str(out), "Choose another out="
+            )
         return True
     if out.exists() and any(not path.name.startswith(LOCK) for path in out.iterdir()):
         raise UserError("the folder is not empty and holds no sweep", str(out), "Choose another out=")

@@ -87,12 +87,12 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
 
 def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of all jobs that went well, world by world, method by method, seed by seed."""
-    from rehearsal_torch.evaluation.rehearsal_rows import judged, row
+    from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
 
     found = []
     for run, world, method, seed in _named(jobs):
         if run.kind == "rehearse":
-            found += [row(world, method, seed, one) for one in run.decisions if judged(one)]
+            found += [row(world, method, seed, one) for one in run.decisions if scored_by_world(one)]
     worlds, methods = (list(dict.fromkeys(each[key] for each in found)) for key in ("dataset", "method"))
     return sorted(
         found, key=lambda each: (worlds.index(each["dataset"]), methods.index(each["method"]), each["seed"])

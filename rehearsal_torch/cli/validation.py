@@ -89,7 +89,7 @@ def _what_to_type(script: str) -> str:
 
 # Groups whose whole numbers decide how much memory and time a run takes, and the most that any of them may
 # be; seeds may be anything.
-_SIZED, _MOST = ("dataset", "surrogate", "objective", "search", "certificate", "trainer"), 10**8
+_SIZED, _LARGEST = ("dataset", "surrogate", "objective", "search", "certificate", "trainer"), 10**8
 
 
 def _sizes(config: DictConfig) -> None:
@@ -102,20 +102,21 @@ def _sizes(config: DictConfig) -> None:
             waiting += [(f"{key}.{name}", item) for name, item in value.items() if name != "seed"]
         elif isinstance(value, list):
             waiting += [(f"{key}[{place}]", item) for place, item in enumerate(value)]
-        elif isinstance(value, int) and abs(value) > _MOST:
+        elif isinstance(value, int) and abs(value) > _LARGEST:
             raise UserError(
-                f"expected a whole number of at most {_MOST}; got {value}",
+                f"expected a whole number of at most {_LARGEST}; got {value}",
                 key,
                 "Nothing was begun: no machine holds so much",
             )
 
 
-def _whole(key: str, value: object, least: int, *, optional: bool) -> None:
+def _whole(key: str, value: object, minimum: int, *, optional: bool) -> None:
     if value is None and optional:
         return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise UserError(
-            f"expected a whole number of at least {least}{', or null' if optional else ''}; got {value}", key
+            f"expected a whole number of at least {minimum}{', or null' if optional else ''}; got {value}",
+            key,
         )
 
 

@@ -28,7 +28,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, margin
 from rehearsal_torch.spaces.polytope import Polytope
 
-LEAST_ROWS = 5
+MIN_ROWS = 5
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,10 @@ class CausalTask:
         if not self.box.names or bool((self.box.width <= 0).any()):
             yield "expected at least one action, each with lower < upper; leave out what cannot be changed"
         reaching = self.graph.ancestors(self.reward.names)
-        if idle := [name for name in self.box.names if name in known and name not in reaching]:
+        if without_effect := [name for name in self.box.names if name in known and name not in reaching]:
             yield (
-                f"actions {idle} do not reach the reward {list(self.reward.names)}: draw their arrows, or "
+                f"actions {without_effect} do not reach the reward {list(self.reward.names)}: draw their "
+                "arrows, or "
                 "take them out"
             )
 
@@ -143,9 +144,9 @@ class CausalTask:
                 f"no column for {missing}; the table has {list(table.names)}: add the columns, or take the "
                 "nodes out of the graph"
             )
-        if len(table) < LEAST_ROWS:
+        if len(table) < MIN_ROWS:
             raise ValueError(
-                f"expected at least {LEAST_ROWS} rows; got {len(table)}: try a few more actions first, "
+                f"expected at least {MIN_ROWS} rows; got {len(table)}: try a few more actions first, "
                 "spread over their ranges"
             )
         faults = []
@@ -216,9 +217,9 @@ class CausalTask:
         """How far rounding may carry an action beyond the limits, (l,): a millionth of what moving through
         the box changes, and last places.
         """
-        steep = limits.normals.abs()
-        size = steep @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
-        return 1e-6 * (steep @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
+        weights = limits.normals.abs()
+        size = weights @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
+        return 1e-6 * (weights @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration.

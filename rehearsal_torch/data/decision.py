@@ -34,7 +34,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Foresight:
+class RehearsalCase:
     """What is known before acting.
 
     Attributes:
@@ -102,7 +102,7 @@ class Foresight:
 
 
 @dataclass(frozen=True)
-class Hindsight:
+class EpisodeCase:
     """An episode that has happened.
 
     Attributes:
@@ -123,7 +123,7 @@ class Hindsight:
         return {"identity": self.identity}
 
 
-Situation = Foresight | Hindsight
+DecisionContext = RehearsalCase | EpisodeCase
 
 
 Status = Literal["recommended", "no_action", "refused"]

@@ -21,7 +21,7 @@ from torch import Tensor
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.sizes import bounded
 
-MOST_LEVELS, MOST_ACTIONS = 1000, 2**20
+MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 
 UNREACHED = torch.finfo(torch.float64).max
 """The lower edge of a level that no dose belongs to."""
@@ -48,8 +48,8 @@ class DoseLevels(Solved):
         super().__init__()
         if count < 2:
             raise ValueError(f"expected at least 2 levels (none and some); got {count}")
-        bounded("levels", count, MOST_LEVELS, 2)
-        bounded("levels ** doses", count ** len(tuple(names)), MOST_ACTIONS)
+        bounded("levels", count, MAX_LEVELS, 2)
+        bounded("levels ** doses", count ** len(tuple(names)), MAX_ACTIONS)
         self.names, self.count = tuple(names), count
         self.notes: dict[str, str] = {}
         self.register_fitted("edges", "medians")

@@ -66,11 +66,11 @@ class Part(nn.Module):
         found, known = [], dict[str, int]()
         for name, expected in self.sizes().items():
             got = tuple(self.get_buffer(name).shape)
-            told = tuple(known.get(size, size) if isinstance(size, str) else size for size in expected)
-            if len(got) != len(told) or any(
-                isinstance(size, int) and size != own for size, own in zip(told, got, strict=True)
+            resolved = tuple(known.get(size, size) if isinstance(size, str) else size for size in expected)
+            if len(got) != len(resolved) or any(
+                isinstance(size, int) and size != own for size, own in zip(resolved, got, strict=True)
             ):
-                found.append(f"{name}: expected the size ({', '.join(map(str, told))}); got {got}")
+                found.append(f"{name}: expected the size ({', '.join(map(str, resolved))}); got {got}")
                 continue
             known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
         kinds = {name: self.get_buffer(name).dtype for name in self._fitted}

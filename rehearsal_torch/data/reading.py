@@ -251,11 +251,11 @@ def _with_values(
     frame.index = pd.RangeIndex(blank, blank + len(frame))
     # Only lines without a first value can be without any.
     some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
-    gone = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
-    if len(gone):
-        kept = frame.drop(frame.index[gone])
+    blank_rows = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
+    if len(blank_rows):
+        kept = frame.drop(frame.index[blank_rows])
         # Read again without these lines, so that whole numbers stay whole.
-        without = [*range(blank), *(blank + 1 + gone).tolist()]
+        without = [*range(blank), *(blank + 1 + blank_rows).tolist()]
         again = _parsed(file, packed, index_col=False, low_memory=False, skiprows=without)
         if len(again) == len(kept):
             again.index = kept.index
@@ -277,7 +277,7 @@ def number_columns(
     frame: pd.DataFrame,
     names: Sequence[str],
     source: str,
-    least: int = 1,
+    min_rows: int = 1,
     varying: bool = False,
     keep: Iterable[int] | None = None,
 ) -> Tensor:
@@ -287,7 +287,7 @@ def number_columns(
         frame: The table.
         names: Which columns.
         source: What the table is called in messages.
-        least: Fewest rows.
+        min_rows: Fewest rows.
         varying: Refuses constant columns as well.
         keep: Positions of the rows that are wanted; None for all.
 
@@ -296,21 +296,21 @@ def number_columns(
             1e150, or is constant, or rows are too few; all are listed.
     """
     rows = frame if keep is None else frame.iloc[list(keep)]
-    if faults := number_faults(rows, names, least, varying):
+    if faults := number_faults(rows, names, min_rows, varying):
         raise TableError(listed(source, faults))
     found = [_numbers(rows[name]) for name in names]
     return torch.from_numpy(np.stack(found, -1) if found else np.empty((len(rows), 0)))
 
 
 def number_faults(
-    rows: pd.DataFrame, names: Sequence[str], least: int = 1, varying: bool = False
+    rows: pd.DataFrame, names: Sequence[str], min_rows: int = 1, varying: bool = False
 ) -> list[str]:
     """What is wrong with the named columns.
 
     Args:
         rows: The table.
         names: Which columns.
-        least: Fewest rows.
+        min_rows: Fewest rows.
         varying: Whether a constant column is a fault.
     """
     faults = [
@@ -318,8 +318,10 @@ def number_faults(
         for name in names
         if name not in rows.columns
     ]
-    if len(rows) < least:
-        faults.append(f"expected at least {least} rows; got {len(rows)}: nothing can be learnt from so few")
+    if len(rows) < min_rows:
+        faults.append(
+            f"expected at least {min_rows} rows; got {len(rows)}: nothing can be learnt from so few"
+        )
     for name in [name for name in names if name in rows.columns]:
         numbers = _numbers(rows[name])
         text = np.isnan(numbers) & rows[name].notna().to_numpy()

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import built, rehearsal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
@@ -23,7 +23,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
-LEAST_ROWS = 10
+MIN_ROWS = 10
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,9 @@ class RehearsalTask:
                 f"no column for {missing}; the table has {list(table.names)}: add the columns or take the "
                 "variables out of the graph"
             )
-        if len(table) < LEAST_ROWS:
+        if len(table) < MIN_ROWS:
             raise ValueError(
-                f"expected at least {LEAST_ROWS} rows; got {len(table)}: nothing can be learnt from so few"
+                f"expected at least {MIN_ROWS} rows; got {len(table)}: nothing can be learnt from so few"
             )
         values = table.columns(self.graph.names)
         faults = []
@@ -139,22 +139,22 @@ class RehearsalTask:
         if faults:
             raise ValueError("; ".join(faults))
 
-    def given(self, situations: Sequence[Foresight]) -> Tensor:
+    def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of situations, (B, |X|), in the task's order and in the variables' units; there may be
         no context variable at all.
 
         Raises:
             ValueError: if a situation does not say one of the context variables.
         """
-        for each in situations:
+        for each in cases:
             missing = [name for name in self.context if name not in each.given]
             if missing:
                 raise ValueError(
                     f"{each.identity}: expected the context {list(self.context)}; {missing} is not given: "
                     "measure it first"
                 )
-        rows = [[float(each.given[name]) for name in self.context] for each in situations]
-        return torch.tensor(rows, dtype=torch.float64).reshape(len(situations), len(self.context))
+        rows = [[float(each.given[name]) for name in self.context] for each in cases]
+        return torch.tensor(rows, dtype=torch.float64).reshape(len(cases), len(self.context))
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration."""

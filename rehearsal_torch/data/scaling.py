@@ -147,13 +147,13 @@ class Rescale(Solved):
         Raises:
             ValueError: if a column has no range or is not known, or a range is not finite and rising.
         """
-        lacking, strange = (
+        lacking, unknown = (
             [name for name in self.names if name not in ranges],
             [name for name in ranges if name not in self.names],
         )
-        if lacking or strange:
+        if lacking or unknown:
             raise ValueError(
-                f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {strange} "
+                f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {unknown} "
                 "are no columns of the model"
             )
         ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
@@ -187,7 +187,7 @@ class Rescale(Solved):
         values = (boxed + 0.5) * self.width.to(boxed) + self.lower.to(boxed)
         return torch.where(self.logged, torch.expm1(values), values)
 
-    def slope(self, names: Sequence[str]) -> Tensor:
+    def units_per_step(self, names: Sequence[str]) -> Tensor:
         """(len(names),), how many units one step in the box is worth.
 
         Raises:

@@ -23,20 +23,20 @@ class SizeError(ValueError):
     """A size that nobody means; its message says key, expected and got."""
 
 
-def bounded(key: str, value: object, largest: int = WIDEST, least: int = 1) -> None:
-    """Refuses a size that is no whole number from `least` to `largest`.
+def bounded(key: str, value: object, largest: int = WIDEST, smallest: int = 1) -> None:
+    """Refuses a size that is no whole number from `smallest` to `largest`.
 
     Args:
         key: The setting's name.
         value: Its value.
         largest: The most that it may be.
-        least: The least that it may be.
+        smallest: The least that it may be.
 
     Raises:
         SizeError: naming key, expected and got.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= largest:
-        raise SizeError(f"{key}: expected a whole number from {least} to {largest}; got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
+        raise SizeError(f"{key}: expected a whole number from {smallest} to {largest}; got {value!r}")
 
 
 def reserve(key: str, count: int) -> None:

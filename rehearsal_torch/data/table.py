@@ -61,7 +61,7 @@ class Table:
         """
         return self.values[:, positions(self.names, names)]
 
-    def untouched(self, names: Sequence[str]) -> "Table":
+    def unaltered(self, names: Sequence[str]) -> "Table":
         """The rows in which none of `names` was altered."""
         keep = ~self.altered[:, positions(self.names, names)].any(-1)
         return Table(self.names, self.values[keep], self.altered[keep])

@@ -265,7 +265,7 @@ def rehearsal_parts(
         "region": _outcomes(found["region"]) if "region" in found else _keys(plain, "region"),
         "candidates": [name for names in found.get("candidates", []) for name in names],
     }
-    strange: set[str] = set()
+    unknown: set[str] = set()
     if named:
         for part, names in parts.items():
             among, where = (
@@ -277,14 +277,14 @@ def rehearsal_parts(
                 for name in dict.fromkeys(names)
                 if name in odd
             ]
-            strange |= odd
+            unknown |= odd
     wanted = list(dict.fromkeys([*named, *(name for names in parts.values() for name in names)]))
     if columns is not None:
         offered = set(columns)
         faults += [
             f"no column {name!r}; {meant(name, columns)}"
             for name in wanted
-            if name not in offered and name not in strange
+            if name not in offered and name not in unknown
         ]
     if faults:
         raise TaskError(source, faults, wanted)

@@ -92,14 +92,14 @@ class BayesianRegression(Solved, ABC):
 
     def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The examples, checked, columns standardised by the basis."""
-        parents, values, basis, foreseen = (each.detach() for each in examples)
+        parents, values, basis, to_predict = (each.detach() for each in examples)
         count = len(values)
         if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
             raise ValueError(
                 f"expected parents (n, {self.parents}) and values (n, {self.outputs}); got "
                 f"{tuple(parents.shape)} and {tuple(values.shape)}"
             )
-        if bool(((basis > 0) & foreseen).any()):
+        if bool(((basis > 0) & to_predict).any()):
             raise ValueError("a row is either a basis or foreseen; some are both: they would count twice")
         if int((basis > 0).sum()) < 3:
             raise ValueError(
@@ -110,14 +110,16 @@ class BayesianRegression(Solved, ABC):
         self.location, scale = known.mean(0), known.std(0)
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         shown = (columns - self.location) / self.scale
-        return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), foreseen.bool()
+        return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), to_predict.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance, in the
         columns' units.
         """
         before, after = self.scale[: self.parents], self.scale[self.parents :]
-        slopes = weights * after / before.unsqueeze(-1)
-        intercept = self.location[self.parents :] + start * after - self.location[: self.parents] @ slopes
+        coefficients = weights * after / before.unsqueeze(-1)
+        intercept = (
+            self.location[self.parents :] + start * after - self.location[: self.parents] @ coefficients
+        )
         root = root * after.unsqueeze(-1)
-        return slopes, intercept, root @ root.mT
+        return coefficients, intercept, root @ root.mT

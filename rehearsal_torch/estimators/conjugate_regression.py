@@ -116,13 +116,13 @@ class ConjugateRegression(BayesianRegression):
 
     def solve(self, *examples: Tensor) -> None:
         """In closed form; see `BayesianRegression.solve`."""
-        parents, values, basis, foreseen = self._begin(examples)
+        parents, values, basis, to_predict = self._begin(examples)
         rows = torch.cat([torch.ones_like(values[:, :1]), parents, values], -1)
         # Sums of z z', z v' and v v' for every row, so that any weighing of rows is one product of matrices.
         products = (rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(1)
         before = basis @ products, basis.sum()
         start = self._evidence(*before)
-        weight = basis + foreseen
+        weight = basis + to_predict
         if self.forgetting == 1:
             whole = weight @ products, weight.sum()
             evidence = self._evidence(*whole)
@@ -130,18 +130,18 @@ class ConjugateRegression(BayesianRegression):
             self.score = (
                 torch.logsumexp(evidence, 0)
                 - torch.logsumexp(start, 0)
-                - foreseen.sum() * self.scale[self.parents :].log().sum()
+                - to_predict.sum() * self.scale[self.parents :].log().sum()
             )
         else:
             self.score, evidence = self._followed(
-                rows, products, weight, foreseen.nonzero().squeeze(-1), start
+                rows, products, weight, to_predict.nonzero().squeeze(-1), start
             )
             weight = weight * self.forgetting ** torch.arange(
                 len(rows) - 1, -1, -1, dtype=torch.float64, device=rows.device
             )
             whole = weight @ products, weight.sum()
         self.shares = torch.softmax(evidence, 0)
-        self.middle, self.root, self.scatter, self.count = self._law(*whole)
+        self.middle, self.root, self.scatter, self.count = self._posterior(*whole)
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Draws from the mixture; see `BayesianRegression.draw`."""
@@ -184,13 +184,13 @@ class ConjugateRegression(BayesianRegression):
         """The mixture's multivariate t; see `BayesianRegression.log_predictive`."""
         shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
         rows = torch.cat([torch.ones_like(shown[..., :1]), shown], -1)
-        each = self._foreseen(rows.unsqueeze(-2), self.middle, self.root, self.scatter, self.count)
+        each = self._predictive(rows.unsqueeze(-2), self.middle, self.root, self.scatter, self.count)
         return torch.logsumexp(each + self.shares.log(), -1)
 
     def _kept(self) -> Tensor:
         return torch.where(self.shares >= FAINT, self.shares, torch.zeros_like(self.shares))
 
-    def _law(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _posterior(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (...,
         G, p + 1, p + 1), (..., G, c, c), (...).
         """
@@ -205,7 +205,7 @@ class ConjugateRegression(BayesianRegression):
 
     def _evidence(self, products: Tensor, count: Tensor) -> Tensor:
         """log p(rows) under each prior, but for the columns' units: (G,)."""
-        _, root, scatter, _ = self._law(products, count)
+        _, root, scatter, _ = self._posterior(products, count)
         half, width = (self.freedom + count) / 2, self.outputs
         fit = width * (0.5 * self.stiff.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1))
         noise = self.freedom / 2 * torch.logdet(self.inner) - half * torch.logdet(scatter)
@@ -217,7 +217,9 @@ class ConjugateRegression(BayesianRegression):
             - count * width / 2 * math.log(math.pi)
         )
 
-    def _foreseen(self, rows: Tensor, middle: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
+    def _predictive(
+        self, rows: Tensor, middle: Tensor, root: Tensor, scatter: Tensor, count: Tensor
+    ) -> Tensor:
         """log p of rows (..., 1, q) under each prior's law (..., G, ...), in the values' units: (..., G)."""
         inner = self.parents + 1
         shown, values = rows[..., :inner], rows[..., inner:]
@@ -256,27 +258,29 @@ class ConjugateRegression(BayesianRegression):
         )
 
     def _followed(
-        self, rows: Tensor, products: Tensor, weight: Tensor, foreseen: Tensor, start: Tensor
+        self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, start: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Foreseeing one row after the other, memory fading: the score, and the priors' log weights (G,)."""
         score, votes = start.new_zeros(()), torch.log_softmax(start, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
-        for some in foreseen.split(STEPS):
+        for some in to_predict.split(STEPS):
             age = some.unsqueeze(-1) - 1 - ages
             fading = (
                 torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
             )
-            logs = self._foreseen(rows[some].unsqueeze(-2), *self._law(fading @ products, fading.sum(-1)))
+            logs = self._predictive(
+                rows[some].unsqueeze(-2), *self._posterior(fading @ products, fading.sum(-1))
+            )
             # Before row t the priors' log weights are what they were, faded, and the faded logarithms of the
             # rows in between.
             step = ages[: len(some) + 1]
             lag = step.unsqueeze(-1) - 1 - step[:-1]
             between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
-            course = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
+            trajectory = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
             score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(
-                course[:-1] + logs, -1
+                trajectory[:-1] + logs, -1
             )
-            votes = course[-1]
+            votes = trajectory[-1]
         return score, votes
 
 

@@ -77,13 +77,13 @@ class DriftingRegression(Solved):
             tuple(map(tuple, altered)),
         )
         self.rate, self.slowness = rate, math.sqrt(math.log(max(len(steps), 2)) / horizon)
-        self.radius, self.most = radius, max(map(len, self.parents), default=0)
-        place = torch.tensor([(*each, *([0] * (self.most - len(each)))) for each in self.parents]).reshape(
-            len(self.child), self.most
-        )
+        self.radius, self.max_parents = radius, max(map(len, self.parents), default=0)
+        place = torch.tensor(
+            [(*each, *([0] * (self.max_parents - len(each)))) for each in self.parents]
+        ).reshape(len(self.child), self.max_parents)
         there = torch.tensor(
-            [[True] * len(each) + [False] * (self.most - len(each)) for each in self.parents]
-        ).reshape(len(self.child), self.most)
+            [[True] * len(each) + [False] * (self.max_parents - len(each)) for each in self.parents]
+        ).reshape(len(self.child), self.max_parents)
         self.register_buffer("place", place, persistent=False)
         self.register_buffer("there", there, persistent=False)
         self.register_buffer("steps", torch.tensor(list(steps), dtype=torch.float64), persistent=False)
@@ -107,7 +107,7 @@ class DriftingRegression(Solved):
         """J regressions with H experts each, over d columns."""
         count, experts = len(self.child), len(self.steps)
         own = {
-            "experts": (count, experts, self.most + 1),
+            "experts": (count, experts, self.max_parents + 1),
             "votes": (count, experts),
             "reach": (count,),
             "pace": (count,),
@@ -148,14 +148,14 @@ class DriftingRegression(Solved):
         ensemble = (self.votes.unsqueeze(-1) * self.experts).sum(1)
         child = list(self.child)
         unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))
-        slopes = ensemble[:, 1:] * self.scale[child].unsqueeze(-1) / unit
-        slopes = torch.where(self.there, slopes, torch.zeros_like(slopes))
+        gains = ensemble[:, 1:] * self.scale[child].unsqueeze(-1) / unit
+        gains = torch.where(self.there, gains, torch.zeros_like(gains))
         intercepts = (
             self.location[child]
             + self.scale[child] * ensemble[:, 0]
-            - (slopes * self.location[self.place]).sum(-1)
+            - (gains * self.location[self.place]).sum(-1)
         )
-        return intercepts, slopes
+        return intercepts, gains
 
     def _begin(self, rows: Tensor, start: Tensor, noise: Tensor) -> None:
         self.location, scale = rows.mean(0), rows.std(0)
@@ -167,13 +167,13 @@ class DriftingRegression(Solved):
             if self.rate is not None
             else self.slowness / shown.clamp_min(1e-6)
         )
-        slopes = torch.where(
+        gains = torch.where(
             self.there, start[:, 1:] * self.scale[self.place], torch.zeros_like(start[:, 1:])
         ) / self.scale[child].unsqueeze(-1)
         middle = start[:, 0] + torch.where(
             self.there, start[:, 1:] * self.location[self.place], torch.zeros_like(start[:, 1:])
         ).sum(-1)
-        beta = torch.cat([((middle - self.location[child]) / self.scale[child]).unsqueeze(-1), slopes], -1)
+        beta = torch.cat([((middle - self.location[child]) / self.scale[child]).unsqueeze(-1), gains], -1)
         self.experts = beta.unsqueeze(1).repeat(1, len(self.steps), 1)
         self.votes = torch.full_like(self.experts[..., 0], 1 / len(self.steps))
         self.reach = self.radius * (1 + beta.norm(dim=-1))

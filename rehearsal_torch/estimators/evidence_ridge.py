@@ -27,7 +27,7 @@ from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 
 GAMMA = 1e-6
 SETTLED = 1e-3
-MOST = 300
+MAX_ITERATIONS = 300
 
 
 class EvidenceRidge(BayesianRegression):
@@ -67,7 +67,7 @@ class EvidenceRidge(BayesianRegression):
 
         Rows that an earlier call has gone through are not gone through again; what is learnt is the same.
         """
-        parents, values, basis, foreseen = self._begin(examples)
+        parents, values, basis, to_predict = self._begin(examples)
         raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
         done = (
             len(self.trace)
@@ -76,15 +76,17 @@ class EvidenceRidge(BayesianRegression):
         )
         ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
         score = self.score * self.forgetting ** (len(raw) - done) if done else values.new_zeros(())
-        for row in foreseen.nonzero().squeeze(-1).tolist():
+        for row in to_predict.nonzero().squeeze(-1).tolist():
             if row >= done:
-                weight = (basis + foreseen) * self.forgetting ** (row - 1 - ages).clamp_min(0) * (ages < row)
+                weight = (
+                    (basis + to_predict) * self.forgetting ** (row - 1 - ages).clamp_min(0) * (ages < row)
+                )
                 self._fit(parents, values, weight)
                 seen = raw[row, : self.parents + self.outputs]
                 score = score + self.forgetting ** (last - row) * self.log_predictive(
                     seen[: self.parents], seen[self.parents :]
                 )
-        self._fit(parents, values, (basis + foreseen) * self.forgetting ** (last - ages))
+        self._fit(parents, values, (basis + to_predict) * self.forgetting ** (last - ages))
         self.score, self.trace = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -124,7 +126,7 @@ class EvidenceRidge(BayesianRegression):
         for own, whole in zip(along.mT, total, strict=True):
             alpha, stiff = 1 / (whole / count + 1e-12), whole.new_ones(())
             old = own.new_zeros(())
-            for turn in range(MOST):
+            for turn in range(MAX_ITERATIONS):
                 solved = own / (sizes + stiff / alpha)
                 residual = (whole - 2 * solved @ own + (sizes * solved.square()).sum()).clamp_min(0.0)
                 gained = (alpha * sizes / (stiff + alpha * sizes)).sum()

@@ -80,9 +80,9 @@ class GaussianProcesses(Part, ABC):
 
     def sizes(self) -> Sizes:
         """n rows of N regressions."""
-        count, most = len(self.widths), max(self.widths)
+        count, max_width = len(self.widths), max(self.widths)
         return {
-            "inputs": (count, "n", most),
+            "inputs": (count, "n", max_width),
             "targets": (count, "n"),
             "weights_of_rows": (count, "n"),
             "ratios": (count, "n"),
@@ -146,7 +146,7 @@ class GaussianProcesses(Part, ABC):
         )
         return self.rows
 
-    def settle(self, found: HyperParameters) -> None:
+    def adopt(self, found: HyperParameters) -> None:
         """Takes hyper-parameters for its own."""
         self.log_lengths, self.log_noises = (
             found.log_lengths.detach().clone(),
@@ -164,17 +164,17 @@ class GaussianProcesses(Part, ABC):
         best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
         place = torch.arange(len(best), device=best.device)
         if len(made) > 1:
-            worth = torch.stack([self._foreseen(kind, found) for kind, found in made])
-            worth[0] += AHEAD
-            best = worth.argmax(0)
+            scores = torch.stack([self._held_out_score(kind, found) for kind, found in made])
+            scores[0] += AHEAD
+            best = scores.argmax(0)
         self.kinds = torch.tensor([kind for kind, _ in made], device=best.device)[best]
         lengths, noises = (
             torch.stack(each)[best, place]
             for each in zip(*((found.log_lengths, found.log_noises) for _, found in made), strict=True)
         )
-        self.settle(HyperParameters(lengths, noises))
+        self.adopt(HyperParameters(lengths, noises))
 
-    def _foreseen(self, kind: int, at: HyperParameters) -> Tensor:
+    def _held_out_score(self, kind: int, at: HyperParameters) -> Tensor:
         """Log density of all rows, each foreseen from the others, but for a constant, (N,)."""
         residual, variance = factors(
             replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises
@@ -335,7 +335,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
         value = log_posterior(rows, found, at)
         if self.penalty is None:
             return value
-        parts = (found.mean, found.weights, found.root, found.kernel, found.steep)
+        parts = (found.mean, found.weights, found.root, found.kernel, found.derivative)
         single = (Factors(*(each[trial] for each in parts)) for trial in range(len(self.trial_kinds)))
         hyper = (HyperParameters(*pair) for pair in zip(at.log_lengths, at.log_noises, strict=True))
         return value - torch.stack([self.penalty(rows, *each) for each in zip(single, hyper, strict=True)])
@@ -354,7 +354,7 @@ class GivenNoise(GaussianProcesses, Solved):
         A regression that is not to be fitted keeps the start length-scales.
         """
         inputs, targets, kept, variances, lengths, open_ = examples
-        self.settle(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
+        self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
         rows = self.hold(inputs, targets, kept, variances)
         chosen = (open_[0] & self.used.any(-1)).nonzero()[:, 0]
         if not len(chosen):
@@ -363,4 +363,4 @@ class GivenNoise(GaussianProcesses, Solved):
         found = maximise(rows.only(chosen), [begin], free_noise=False)
         log_lengths = self.log_lengths.clone()
         log_lengths[chosen] = found.log_lengths
-        self.settle(HyperParameters(log_lengths, self.log_noises))
+        self.adopt(HyperParameters(log_lengths, self.log_noises))

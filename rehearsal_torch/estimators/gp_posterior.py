@@ -37,10 +37,10 @@ from rehearsal_torch.estimators.kernel import (
     Factors,
     Rows,
     correlation,
+    evidence_gradient,
     factors,
     length_mean,
     log_prior,
-    slopes,
 )
 
 LONGEST, NOISIEST = 1e4, 1e2
@@ -135,35 +135,35 @@ def maximise(
             sought.
     """
     count, width = rows.used.shape
-    many = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
+    batch_search = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
         raise ValueError("expected the noise to be sought where a penalty is; got free_noise=False")
     lengths, noises = (
         torch.cat([each.log_lengths for each in begin]),
         torch.cat([each.log_noises for each in begin]),
     )
-    mean, per_row = length_mean(many.used), many.counts.double()
+    mean, per_row = length_mean(batch_search.used), batch_search.counts.double()
     given = noises.clone()
 
     def both(
         points: NDArray[np.float64], batch_indices: list[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         places = torch.as_tensor(batch_indices, device=rows.inputs.device)
-        part = many.only(places)
+        part = batch_search.only(places)
         free = torch.from_numpy(points).to(rows.inputs)
         at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
         found = factors(part, at.log_lengths, at.log_noises)
-        lengthwise, noisewise = slopes(part, found, at.log_lengths, at.log_noises)
+        lengthwise, noisewise = evidence_gradient(part, found, at.log_lengths, at.log_noises)
         lengthwise = (lengthwise + 1 + (at.log_lengths - mean[places]) / LENGTH_SPREAD**2) * part.used
         noisewise = (
             (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
         )
         value = -log_posterior(part, found, at, free_noise) / per_row[places]
-        slope = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
+        gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
         if penalty is not None:
             taken, lean = _penalised(penalty, part, at)
-            value, slope = value + taken / per_row[places], slope + lean / per_row[places].unsqueeze(-1)
-        return value.cpu().numpy(), slope.cpu().numpy()
+            value, gradient = value + taken / per_row[places], gradient + lean / per_row[places].unsqueeze(-1)
+        return value.cpu().numpy(), gradient.cpu().numpy()
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
         (math.log(NOISE_FLOOR), math.log(NOISIEST))
@@ -198,11 +198,11 @@ def _penalised(penalty: Penalty, rows: Rows, at: HyperParameters) -> tuple[Tenso
     with torch.enable_grad():
         lengths, noises = at.log_lengths.detach().requires_grad_(), at.log_noises.detach().requires_grad_()
         taken = penalty(rows, factors(rows, lengths, noises), HyperParameters(lengths, noises))
-        slopes_of = torch.autograd.grad(taken.sum(), (lengths, noises))
-    return taken.detach(), torch.cat([slopes_of[0], slopes_of[1].unsqueeze(-1)], -1)
+        gradients_of = torch.autograd.grad(taken.sum(), (lengths, noises))
+    return taken.detach(), torch.cat([gradients_of[0], gradients_of[1].unsqueeze(-1)], -1)
 
 
-LEAST = 1e-12
+MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -279,4 +279,4 @@ class Posterior:
             return self.mean.expand(scaled.shape[:-1]), self.vague.expand(scaled.shape[:-1])
         products = self.products(scaled)
         left = 1 - (products @ self.inverse).square().sum(-1)
-        return products @ self.weights + self.mean, left.clamp_min(LEAST).sqrt()
+        return products @ self.weights + self.mean, left.clamp_min(MIN_VARIANCE).sqrt()

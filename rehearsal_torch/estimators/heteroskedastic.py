@@ -33,7 +33,7 @@ LOG_CHI_SQUARE = 1.2704
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 MARGIN = 2.0
 # A tenth of a per cent of the node's variance.
-LEAST_NOISE = 1e-3
+MIN_NOISE = 1e-3
 TINY = 1e-6
 HALVINGS = 50
 WIDEST = 12.0
@@ -72,7 +72,7 @@ class InputDependentNoise(Solved):
         centre = torch.where(kept, logs, 0.0).sum(0) / rows
         spread = (torch.where(kept, logs - centre, 0.0).square().sum(0) / (rows - 1)).sqrt()
         standard = (logs - centre) / spread
-        noisy = noises[0] > LEAST_NOISE
+        noisy = noises[0] > MIN_NOISE
         self.processes.solve(inputs, standard, kept, noisy.expand(kept.shape))
         missed, _ = self.processes.factors().left_out()
         predicted = (standard - missed.mT) * spread  # h_i, up to a constant

@@ -66,8 +66,8 @@ def _centred(kernel: Tensor) -> Tensor:
 
 def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
     """rho of centred Gram matrices, (..., n, n) and (..., n, n) -> (...)."""
-    together = (left * right).sum((-2, -1))
-    return together / (left.square().sum((-2, -1)) * right.square().sum((-2, -1))).sqrt().clamp_min(1e-300)
+    batch_size = (left * right).sum((-2, -1))
+    return batch_size / (left.square().sum((-2, -1)) * right.square().sum((-2, -1))).sqrt().clamp_min(1e-300)
 
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:

@@ -66,7 +66,7 @@ def correlation(squares: Tensor, kind: int) -> Tensor:
     return (1 + root + root.square() / 3 if kind == 1 else 1 + root) * (-root).exp()
 
 
-def steepness(squares: Tensor, kind: int) -> Tensor:
+def squared_distance_derivative(squares: Tensor, kind: int) -> Tensor:
     """-2 dk/ds, any shape."""
     if kind == 0:
         return squares.mul(-0.5).exp()
@@ -177,14 +177,14 @@ class Factors:
         weights: a = K^-1 (y - m), (b, n), zero where a row is left out.
         root: The lower Cholesky factor of K, (b, n, n).
         kernel: k(W, W) between rows that are kept, (b, n, n).
-        steep: -2 dk/ds there, (b, n, n).
+        derivative: -2 dk/ds there, (b, n, n).
     """
 
     mean: Tensor
     weights: Tensor
     root: Tensor
     kernel: Tensor
-    steep: Tensor
+    derivative: Tensor
 
     def log_evidence(self, rows: Rows) -> Tensor:
         """log p(y | l, v), (b,)."""
@@ -216,7 +216,7 @@ def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
     squares = apart(rows.inputs, rows.inputs, log_lengths)
     kernel = blended(squares, rows.kinds, correlation) * both
     smooth = rows.kinds is None or not bool(rows.kinds.any())
-    steep = kernel if smooth else blended(squares, rows.kinds, steepness) * both
+    derivative = kernel if smooth else blended(squares, rows.kinds, squared_distance_derivative) * both
     noise = torch.where(
         rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1)
     )
@@ -226,7 +226,7 @@ def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
     total = (ones * solved).sum(-2)
     mean = total[..., 1] / total[..., 0]
     return Factors(
-        mean, (solved[..., 1] - mean.unsqueeze(-1) * solved[..., 0]) * rows.kept, root, kernel, steep
+        mean, (solved[..., 1] - mean.unsqueeze(-1) * solved[..., 0]) * rows.kept, root, kernel, derivative
     )
 
 
@@ -254,10 +254,12 @@ def lower_root(matrices: Tensor) -> Tensor:
     )
 
 
-def slopes(rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor) -> tuple[Tensor, Tensor]:
+def evidence_gradient(
+    rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor
+) -> tuple[Tensor, Tensor]:
     """Slopes of -log p(y | l, v) in log l (b, p) and log v (b,)."""
     heavy = found.inverse() - found.weights.unsqueeze(-1) * found.weights.unsqueeze(-2)
-    paired = heavy * found.steep
+    paired = heavy * found.derivative
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
     distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
         rows.inputs * (paired @ rows.inputs)

@@ -25,7 +25,7 @@ from rehearsal_torch.data.sizes import bounded
 
 FLOOR = 1e-2
 ROWS_PER_COMPONENT = 5
-MOST = 4
+MAX_COMPONENTS = 4
 BEYOND = 1.0
 STEPS, SMALL = 200, 1e-5
 HALVINGS = 48
@@ -59,7 +59,7 @@ class GaussianMixtures(Solved):
         if components != "bic":
             bounded("components", components, 1000)
         self.count, self.components = count, components
-        self.most = MOST if components == "bic" else int(components)
+        self.max_components = MAX_COMPONENTS if components == "bic" else int(components)
         self.register_fitted("weights", "means", "variances", "lower", "upper")
         self.weights: Tensor
         self.means: Tensor
@@ -69,9 +69,9 @@ class GaussianMixtures(Solved):
 
     def sizes(self) -> Sizes:
         """N laws of at most k components."""
-        return dict.fromkeys(("weights", "means", "variances"), (self.count, self.most)) | dict.fromkeys(
-            ("lower", "upper"), (self.count,)
-        )
+        return dict.fromkeys(
+            ("weights", "means", "variances"), (self.count, self.max_components)
+        ) | dict.fromkeys(("lower", "upper"), (self.count,))
 
     def faults(self) -> list[str]:
         """Sizes, weights below 0 and variances that are not positive."""
@@ -94,13 +94,15 @@ class GaussianMixtures(Solved):
             )
         last = (self.weights, self.means, self.variances) if self.weights.numel() else None
         rows = kept.sum(0)
-        allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.most)
-        tried = range(1, self.most + 1) if self.components == "bic" else sorted(set(allowed.tolist()))
+        allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.max_components)
+        tried = (
+            range(1, self.max_components + 1) if self.components == "bic" else sorted(set(allowed.tolist()))
+        )
         best = values.new_full((self.count,), -math.inf)
         chosen = [
-            values.new_zeros(self.count, self.most),
-            values.new_zeros(self.count, self.most),
-            values.new_ones(self.count, self.most),
+            values.new_zeros(self.count, self.max_components),
+            values.new_zeros(self.count, self.max_components),
+            values.new_ones(self.count, self.max_components),
         ]
         for size in tried:
             likelihood, *found = _best_of(values, kept, size, last)

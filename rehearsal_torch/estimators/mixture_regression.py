@@ -29,12 +29,12 @@ from torch import Tensor
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.estimators.gaussian_process import GaussianProcesses
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise
-from rehearsal_torch.estimators.heteroskedastic import LEAST_NOISE
+from rehearsal_torch.estimators.heteroskedastic import MIN_NOISE
 from rehearsal_torch.estimators.hsic import independent_probability
 from rehearsal_torch.estimators.kernel import Factors, Rows, factors
 from rehearsal_torch.estimators.mixture import FLOOR, log_densities
 
-LEAST_ROWS, MARGIN, INDEPENDENT = 40, 3.0, 0.3
+MIN_ROWS, MARGIN, INDEPENDENT = 40, 3.0, 0.3
 TURNS, STEPS = 3, 15
 
 
@@ -71,57 +71,57 @@ class MixtureRegression(GaussianProcesses, Solved):
         """Fits to what `hold` takes, start length-scales (n, N, p), the law of normal noise's leave-one-out
         noise (n, N, 3, K), and that noise (n, N).
         """
-        inputs, values, kept, variances, lengths, laws, noise = examples
-        self.settle(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
+        inputs, values, kept, variances, lengths, mixtures, noise = examples
+        self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
         rows = self.hold(inputs, values, kept, variances)
         self.values, self.scales = rows.targets.clone(), rows.ratios.sqrt()
-        self.weights, self.means, self.variances = (each.clone() for each in laws[0].unbind(-2))
+        self.weights, self.means, self.variances = (each.clone() for each in mixtures[0].unbind(-2))
         count = len(self.widths)
         self.shift, self.stretch, self.gain = (
             torch.full((count,), value, dtype=torch.float64, device=values.device)
             for value in (0.0, 1.0, 0.0)
         )
         several = (self.weights > 0).sum(-1) > 1
-        noisy = (rows.ratios * rows.kept).sum(-1) / rows.counts > LEAST_NOISE
-        places = (several & noisy & (rows.counts >= LEAST_ROWS) & rows.used.any(-1)).nonzero()[:, 0]
+        noisy = (rows.ratios * rows.kept).sum(-1) / rows.counts > MIN_NOISE
+        places = (several & noisy & (rows.counts >= MIN_ROWS) & rows.used.any(-1)).nonzero()[:, 0]
         places = places[
             independent_probability(noise.mT[places], rows.inputs[places], rows.kept[places]) > INDEPENDENT
         ]
         if not len(places):
             return
         before = self._density(rows.only(places), places)
-        found, law, log_lengths = self._turns(rows.only(places), places, TURNS)
+        found, components, log_lengths = self._turns(rows.only(places), places, TURNS)
         after = _left_out_density(
             found,
             factors(found, log_lengths, torch.zeros_like(before)),
             self.values[places],
             self.scales[places],
-            law,
+            components,
         )
         self.gain[places] = after - before
-        self._take(places, after - before > MARGIN, found, law, log_lengths)
+        self._take(places, after - before > MARGIN, found, components, log_lengths)
 
     def again(self) -> None:
         """Targets and noise variances anew for rows that were just held; lengths and laws as they are."""
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
         places = (self.gain > MARGIN).nonzero()[:, 0]
         if len(places):
-            found, law, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
-            self._take(places, torch.ones_like(places, dtype=torch.bool), found, law, log_lengths)
+            found, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
+            self._take(places, torch.ones_like(places, dtype=torch.bool), found, components, log_lengths)
 
     def missed(self) -> tuple[Tensor, Tensor]:
         """Leave-one-out residuals and their deviations; where a mixture is believed, those of the observed
         values.
         """
-        residual, deviation = super().missed()
+        residual, std = super().missed()
         # The left-out mean is the target less its residual.
         own = (
             self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)
         ) * self.rows.kept
-        unknown = (deviation.square() - self.ratios).clamp_min(0)
+        unknown = (std.square() - self.ratios).clamp_min(0)
         total = (unknown + (self.scales * self.stretch.unsqueeze(-1)).square()).sqrt()
         mixed = (self.gain > MARGIN).unsqueeze(-1)
-        return torch.where(mixed, own, residual), torch.where(mixed, total, deviation)
+        return torch.where(mixed, own, residual), torch.where(mixed, total, std)
 
     def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
         """As `GaussianProcesses.seen_noise`, of the observed values."""
@@ -134,12 +134,12 @@ class MixtureRegression(GaussianProcesses, Solved):
     def _density(self, rows: Rows, places: Tensor) -> Tensor:
         """Leave-one-out log densities under normal noise whose law was learnt afterwards, (M,)."""
         residual, variance = factors(rows, self.log_lengths[places], self.log_noises[places]).left_out()
-        law = (
+        components = (
             self.weights[places].unsqueeze(1),
             self.means[places].unsqueeze(1),
             self.variances[places].unsqueeze(1),
         )
-        each = log_densities(residual / variance.sqrt(), *law).logsumexp(-1) - 0.5 * variance.log()
+        each = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
         return (each * rows.kept).sum(-1)
 
     def _turns(
@@ -147,7 +147,7 @@ class MixtureRegression(GaussianProcesses, Solved):
     ) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
         """Expectation maximisation: the last pseudo-regression, the mixture (M, K) each, and log l."""
         values, scales, squares = self.values[places], self.scales[places], self.scales[places].square()
-        law = (self.weights[places], self.means[places], self.variances[places])
+        components = (self.weights[places], self.means[places], self.variances[places])
         log_lengths, still = self.log_lengths[places], torch.zeros_like(self.log_noises[places])
         found = factors(rows, log_lengths, still)
         for turn in range(turns):
@@ -156,14 +156,14 @@ class MixtureRegression(GaussianProcesses, Solved):
                 mean = rows.targets - rows.ratios * found.weights
                 unknown = (rows.ratios - rows.ratios.square() * precision).clamp_min(0) / squares
                 noise = (values - mean) / scales
-                share = _shares(noise, unknown, law) * rows.kept.unsqueeze(-1)
-                law = _moments(noise, unknown, share) if learn else law
-                narrow = (share / law[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
-                pull = (share * (law[1] / law[2]).unsqueeze(1)).sum(-1) / narrow
+                share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
+                components = _moments(noise, unknown, share) if learn else components
+                total_precision = (share / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
+                pull = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
                 rows = replace(
                     rows,
                     targets=(values - scales * pull) * rows.kept,
-                    ratios=torch.where(rows.kept, squares / narrow, rows.ratios),
+                    ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
                 )
                 found = factors(rows, log_lengths, still)
             if learn and turn < turns - 1:
@@ -171,35 +171,35 @@ class MixtureRegression(GaussianProcesses, Solved):
                     rows, [HyperParameters(log_lengths, still)], free_noise=False
                 ).log_lengths
                 found = factors(rows, log_lengths, still)
-        return rows, law, log_lengths
+        return rows, components, log_lengths
 
     def _take(
         self,
         places: Tensor,
-        believed: Tensor,
+        trusted: Tensor,
         found: Rows,
-        law: tuple[Tensor, Tensor, Tensor],
+        components: tuple[Tensor, Tensor, Tensor],
         log_lengths: Tensor,
     ) -> None:
-        own = places[believed]
-        mean = (law[0] * law[1]).sum(-1)
-        spread = ((law[0] * (law[2] + law[1].square())).sum(-1) - mean.square()).sqrt()
+        own = places[trusted]
+        mean = (components[0] * components[1]).sum(-1)
+        spread = ((components[0] * (components[2] + components[1].square())).sum(-1) - mean.square()).sqrt()
         for held, new in (
             (self.targets, found.targets),
             (self.ratios, found.ratios),
             (self.log_lengths, log_lengths),
-            (self.weights, law[0]),
-            (self.means, law[1]),
-            (self.variances, law[2]),
+            (self.weights, components[0]),
+            (self.means, components[1]),
+            (self.variances, components[2]),
             (self.shift, mean),
             (self.stretch, spread),
         ):
-            held[own] = new[believed]
+            held[own] = new[trusted]
 
 
-def _shares(noise: Tensor, unknown: Tensor, law: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+def _shares(noise: Tensor, unknown: Tensor, components: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """r, (M, n, K)."""
-    weights, means, variances = (each.unsqueeze(1) for each in law)
+    weights, means, variances = (each.unsqueeze(1) for each in components)
     return (
         log_densities(noise, weights, means, variances) - 0.5 * unknown.unsqueeze(-1) / variances
     ).softmax(-1)
@@ -214,11 +214,11 @@ def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Ten
 
 
 def _left_out_density(
-    rows: Rows, found: Factors, values: Tensor, scales: Tensor, law: tuple[Tensor, Tensor, Tensor]
+    rows: Rows, found: Factors, values: Tensor, scales: Tensor, components: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
     """Leave-one-out log densities of the observed values under the mixture, (M,)."""
     residual, variance = found.left_out()
-    weights, means, variances = (each.unsqueeze(1) for each in law)
+    weights, means, variances = (each.unsqueeze(1) for each in components)
     total = (variance - rows.ratios).clamp_min(0).unsqueeze(-1) + scales.square().unsqueeze(-1) * variances
     apart = (values - (rows.targets - residual)).unsqueeze(-1) - scales.unsqueeze(-1) * means
     each = weights.log() - 0.5 * (apart.square() / total + total.log() + math.log(2 * math.pi))

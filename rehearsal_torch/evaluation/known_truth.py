@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
 from rehearsal_torch.evaluation.truth_panel import truth_rows
 from rehearsal_torch.problems.causal.world import CausalWorld
@@ -44,8 +44,8 @@ def truth_table(
         return []
     decisions, changes = [], 0
     for line in lines:
-        situation = problem.situation(line["index"])
-        assert isinstance(situation, Hindsight)
-        decisions.append((situation, decision_of(line)))
+        case = problem.case(line["index"])
+        assert isinstance(case, EpisodeCase)
+        decisions.append((case, decision_of(line)))
         changes = max(changes, int(line["trajectory"]["changes"]))
     return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes)]

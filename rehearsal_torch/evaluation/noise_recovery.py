@@ -22,7 +22,7 @@ from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, recover
 
 FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
-LAW = 100_000
+NOISE_DRAWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
     network, found = model.network(), list[RecoveryRow]()
     if network.task.nodes != world.task.nodes:
         return []
-    law = world.noise_rows(LAW, numpy_generator(0))
+    noise_draws = world.noise_rows(NOISE_DRAWS, numpy_generator(0))
     for part in (FITTED, HELD_OUT):
         table, noise = world.explained(held_out=part == HELD_OUT)
         recovered = recover(network, table)
         for place, node in enumerate(network.task.nodes):
-            every = world.recoverable(node, law[:, place])
+            every = world.recoverable(node, noise_draws[:, place])
             true = (world.recoverable(node, noise[:, place]) - every.mean()) / every.std()
             if not bool(true.isfinite().all()):
                 continue  # a node without noise
@@ -71,7 +71,7 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
 
 
 def _node(
-    node: str, part: str, recovered: Tensor, true: Tensor, law: Tensor, inputs: Tensor
+    node: str, part: str, recovered: Tensor, true: Tensor, noise_draws: Tensor, inputs: Tensor
 ) -> list[RecoveryRow]:
     correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])
     turned = recovered if correlation >= 0 else -recovered
@@ -79,7 +79,7 @@ def _node(
         "correlation": abs(correlation),
         "mean": float(recovered.mean()),
         "deviation": float(recovered.std()),
-        "distance": float(wasserstein_distance(turned.numpy(), law.numpy())),
+        "distance": float(wasserstein_distance(turned.numpy(), noise_draws.numpy())),
     }
     if inputs.shape[-1]:
         spread = inputs.std(0)

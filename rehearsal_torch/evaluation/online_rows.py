@@ -71,7 +71,7 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
     if not setting:
         # A bound for doing nothing would be read as one for an alteration.
         found |= {"information": None, "lower": None, "upper": None}
-    told = {
+    reported = {
         "target": "+".join(setting),
         "value": "+".join(setting_text(value, 6) for value in setting.values()),
     }
@@ -82,7 +82,7 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
         "repeat": repeat,
         "round": int(decided["index"]) + 1,
     }
-    return named | told | {key: number(found[key]) for key in NUMBERS}
+    return named | reported | {key: number(found[key]) for key in NUMBERS}
 
 
 def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:

@@ -33,7 +33,7 @@ NUMBERS = COLUMNS[4:]
 Row = dict[str, Any]
 
 
-def judged(decided: Decided) -> bool:
+def scored_by_world(decided: Decided) -> bool:
     """Whether a world said how probable a desired outcome is after the decision."""
     score = decided.get("score")
     return isinstance(score, Mapping) and {"probability", "no_action", "oracle"} <= set(score)

@@ -30,15 +30,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.mechanisms.trajectory import Course, EquationCourse
+from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import Cohort, dose_options, emit, move, sofa, true_course
+from rehearsal_torch.problems.episodes.simulator import (
+    Cohort,
+    dose_options,
+    emit,
+    move,
+    sofa,
+    true_trajectory,
+)
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 
@@ -72,9 +79,9 @@ def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -
         episode: Of the problem.
         decision: Which actions to change.
     """
-    given, changed = problem.courses_of_doses(episode, decision)
+    given, changed = problem.trajectories_of_doses(episode, decision)
     observed, altered = emit(
-        true_course(problem.cohort, int(episode.identity), torch.stack((given, changed)))
+        true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
     )
     scored = [
         float(sofa(states, doses[:, 0])[problem.action_lag :].sum())
@@ -109,7 +116,7 @@ class SepsisTruth(EpisodeSurrogate):
         """Nothing: the law is known."""
         return iter(())
 
-    def course(self, episode: Episode) -> Course:
+    def trajectory(self, episode: Episode) -> Trajectory:
         """The patient's true steps, in latent coordinates; no Lipschitz constant is claimed."""
         patient, horizon = int(episode.identity), episode.horizon
         given = self.given(episode)
@@ -125,7 +132,7 @@ class SepsisTruth(EpisodeSurrogate):
 
         observed = self.levels.digitise(episode.columns(self.levels.names))
         numbered = torch.cat([self.cohort.latent[patient, :horizon], torch.arange(horizon).unsqueeze(-1)], -1)
-        return EquationCourse(numbered, observed, self.levels.actions, equation)
+        return EquationTrajectory(numbered, observed, self.levels.actions, equation)
 
     def given(self, episode: Episode) -> Tensor:
         """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their
@@ -137,7 +144,7 @@ class SepsisTruth(EpisodeSurrogate):
         """The coordinates themselves."""
         return states
 
-    def slope(self) -> Tensor:
+    def state_scale(self) -> Tensor:
         """Ones."""
         return torch.ones(len(LATENT), dtype=torch.float64)
 
@@ -172,7 +179,7 @@ class TrueScore(Reward):
         ordered = states[..., positions(names, LATENT)]
         return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])
 
-    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:  # noqa: ARG002
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:  # noqa: ARG002
         """Infinite."""
         return math.inf
 
@@ -186,5 +193,5 @@ def true_return(cohort: Cohort, levels: DoseLevels, episode: Episode, changes: i
     fixed = torch.zeros(episode.horizon, dtype=torch.bool)
     fixed[-1] = True
     return CounterfactualReturn(
-        truth, Hindsight(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes
+        truth, EpisodeCase(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes
     )

@@ -54,10 +54,10 @@ class MethodSummary:
 
     Attributes:
         count: Decisions.
-        idle: How many of them altered nothing.
+        no_action_count: How many of them altered nothing.
         seeds: How many seeds.
         auf: Mean true probability with its 95% interval; NaN where no truth is known.
-        deviation: Standard deviation over seeds of the mean over contexts; NaN for one seed.
+        std: Standard deviation over seeds of the mean over contexts; NaN for one seed.
         oracle: Mean of the largest possible probability.
         no_action: Mean probability with nothing altered.
         claimed: Mean of the method's own estimate.
@@ -69,10 +69,10 @@ class MethodSummary:
     """
 
     count: int
-    idle: int
+    no_action_count: int
     seeds: int
     auf: Interval
-    deviation: float
+    std: float
     oracle: float
     no_action: float
     claimed: float
@@ -89,12 +89,12 @@ class MethodSummary:
         return (self.auf.mean - self.no_action) / gain if gain > 1e-3 else math.nan
 
 
-def summed(rows: Sequence[Row], idle: int) -> MethodSummary:
+def summed(rows: Sequence[Row], no_action_count: int) -> MethodSummary:
     """Sums up the rows of one method in one world.
 
     Args:
         rows: At least one.
-        idle: How many of them altered nothing.
+        no_action_count: How many of them altered nothing.
     """
     by_seed: dict[int, list[float]] = defaultdict(list)
     for row in rows:
@@ -107,10 +107,10 @@ def summed(rows: Sequence[Row], idle: int) -> MethodSummary:
     claims = [row["estimate"] - row["auf"] for row in rows if not math.isnan(row["estimate"] - row["auf"])]
     return MethodSummary(
         count=len(rows),
-        idle=idle,
+        no_action_count=no_action_count,
         seeds=len({row["seed"] for row in rows}),
         auf=Interval(statistics.fmean(true) if true else math.nan, auf.low, auf.high, len(true)),
-        deviation=statistics.stdev(means) if len(means) > 1 else math.nan,
+        std=statistics.stdev(means) if len(means) > 1 else math.nan,
         oracle=mean([row["oracle"] for row in rows]),
         no_action=mean([row["no_action"] for row in rows]),
         claimed=mean([row["estimate"] for row in rows]),
@@ -153,7 +153,7 @@ class OnlineSummary:
         repeats: How many.
         rounds: In a repeat, the largest number.
         probability: Mean true probability of success, with the 95% interval over repeats.
-        deviation: Its standard deviation over repeats; NaN for one repeat.
+        std: Its standard deviation over repeats; NaN for one repeat.
         successes: Mean number of rounds that succeeded, in a repeat.
         oracle: Mean of the best possible probability.
         late: Mean true probability over the last rounds.
@@ -170,7 +170,7 @@ class OnlineSummary:
     repeats: int
     rounds: int
     probability: Interval
-    deviation: float
+    std: float
     successes: float
     oracle: float
     late: float
@@ -200,7 +200,7 @@ def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
         repeats=len(repeats),
         rounds=max(len(repeat) for repeat in repeats),
         probability=mean_interval(known),
-        deviation=statistics.stdev(known) if len(known) > 1 else math.nan,
+        std=statistics.stdev(known) if len(known) > 1 else math.nan,
         successes=mean([sum(row["success"] for row in repeat) for repeat in repeats]),
         oracle=mean([row["oracle"] for row in rows]),
         late=mean([row["p_true"] for row in late]),

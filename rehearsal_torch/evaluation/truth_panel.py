@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Hindsight, action_name
+from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.evaluation.sepsis_truth import true_return
 from rehearsal_torch.mechanisms.trajectory import replay
@@ -81,7 +81,7 @@ class StepError:
 def truth_rows(
     surrogate: TransitionModel,
     problem: SepsisSimulated,
-    decisions: Sequence[tuple[Hindsight, Decision]],
+    decisions: Sequence[tuple[EpisodeCase, Decision]],
     changes: int,
     optimum: int | None = 2,
 ) -> Iterator[TruthRow]:
@@ -99,13 +99,13 @@ def truth_rows(
     Yields:
         Rows as they are found.
     """
-    for situation, decision in decisions:
-        episode = situation.episode
+    for case, decision in decisions:
+        episode = case.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
         yield from _errors(
             surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
         )
-        yield from _gains(surrogate, problem, situation, decision, changes, optimum)
+        yield from _gains(surrogate, problem, case, decision, changes, optimum)
 
 
 def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -161,8 +161,8 @@ def _differences(
     """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty where nothing
     changes.
     """
-    course = surrogate.course(episode)
-    given = surrogate.doses(course.observed)
+    trajectory = surrogate.trajectory(episode)
+    given = surrogate.doses(trajectory.observed)
     changed = {
         step: action
         for step, action in decision.actions().items()
@@ -170,16 +170,16 @@ def _differences(
     }
     if not changed:
         return {}
-    chosen = course.observed[:-1].clone()
+    chosen = trajectory.observed[:-1].clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
     after = min(changed) + 1
     truth = problem.true_states(episode, decision)[after:]
-    said = {
-        "learnt": surrogate.units(replay(course, chosen.unsqueeze(0))[0]),
-        "observed course": surrogate.units(course.states),
+    predictions = {
+        "learnt": surrogate.units(replay(trajectory, chosen.unsqueeze(0))[0]),
+        "observed course": surrogate.units(trajectory.states),
         "fresh noise": surrogate.units(_fresh(surrogate, episode, chosen)),
     }
-    return {estimator: states[after:] - truth for estimator, states in said.items()}
+    return {estimator: states[after:] - truth for estimator, states in predictions.items()}
 
 
 def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
@@ -200,20 +200,20 @@ def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Ten
 def _gains(
     surrogate: TransitionModel,
     problem: SepsisSimulated,
-    situation: Hindsight,
+    case: EpisodeCase,
     decision: Decision,
     changes: int,
     optimum: int | None,
 ) -> Iterator[TruthRow]:
-    row = TruthRow(situation.identity, "recommended", "improvement", "SOFA", "claimed", decision.improvement)
-    truth = problem.score(situation, decision)
+    row = TruthRow(case.identity, "recommended", "improvement", "SOFA", "claimed", decision.improvement)
+    truth = problem.score(case, decision)
     yield row
     yield replace(row, estimator="true", value=truth["true_improvement"])
     yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
     if optimum is None or changes > optimum or problem.action_lag:
         return
-    best = Exhaustive()(true_return(problem.cohort, surrogate.levels, situation.episode, changes)).value
+    best = Exhaustive()(true_return(problem.cohort, surrogate.levels, case.episode, changes)).value
     yield replace(row, quantity="return", estimator="true optimum", value=best)
     yield replace(row, quantity="regret", estimator="true", value=best - truth["true_value"])
     yield replace(row, quantity="regret", estimator="no action", value=best - truth["true_observed"])

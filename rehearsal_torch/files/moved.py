@@ -169,7 +169,7 @@ MOVED = {
     "surrogates.iterative_ridge": "surrogates.kernel.iterative_ridge",
     "surrogates.kernel_widths": "surrogates.kernel.product_kernel",
     "surrogates.landmark_regression": "surrogates.kernel.low_rank_ridge",
-    "surrogates.linear_law": "surrogates.structural.linear_law",
+    "surrogates.linear_law": "surrogates.structural.linear_model",
     "surrogates.linear_structural": "surrogates.structural.linear_scm",
     "surrogates.linear_surrogate": "surrogates.structural.linear_scm",
     "surrogates.low_rank_ridge": "surrogates.kernel.low_rank_ridge",
@@ -198,11 +198,43 @@ MOVED = {
     "training.watching": "training.callbacks",
 }
 
+RENAMED_CLASSES = {
+    "search.alterations.adam_in_box.TanhDescent": "search.alterations.adam_in_box.AdamInBox",
+    "search.search.Refrain": "search.search.NoAction",
+    "search.trials.space_filling.SpreadActions": "search.trials.space_filling.SpaceFilling",
+}
+"""Classes that have another name today, in their modules of today."""
+
 RENAMED_KEYS = {
+    "dataset.least": "dataset.min_length",
+    "dataset.longest": "dataset.max_length",
+    "objective.averaged": "objective.noise_draws",
+    "objective.choose": "objective.validation_scenarios",
+    "objective.few": "objective.low_support",
+    "objective.fresh": "objective.evaluation_draws",
+    "objective.judge": "objective.test_scenarios",
+    "objective.judged": "objective.evaluation_draws",
+    "objective.least": "objective.min_support",
+    "objective.plausible": "objective.epistemic_draws",
+    "objective.seek": "objective.search_scenarios",
+    "objective.teach": "objective.information_models",
+    "search.fewest": "search.min_starts",
+    "search.glance": "search.screening_draws",
+    "search.judged": "search.evaluation_draws",
+    "search.law": "search.sampling",
+    "search.looked": "search.screened",
+    "search.otherwise": "search.fallback",
     "search.seconds": "search.budget_s",
     "search.time_limit_s": "search.budget_s",
+    "search.together": "search.batch_size",
 }
 """Keys of the configuration, of the classes of this package: a class of somebody else keeps its own."""
+
+RENAMED_BY_ROOM = {("search.glance", "search.trials"): "search.screening_steps"}
+"""Keys that became another one in the classes of one room: (key, room) to key."""
+
+RENAMED_CHOICES = {"search=refrain": "search=no_action", "search=tanh_descent": "search=adam_in_box"}
+"""Files of `conf` that have another name today, as typed."""
 
 
 def current(target: str) -> str:
@@ -212,9 +244,11 @@ def current(target: str) -> str:
         target: A module and a name, such as `rehearsal_torch.search.astar.AStar`.
     """
     package, _, inside = target.partition(".")
+    if package != __name__.partition(".")[0]:
+        return target
     module, _, name = inside.rpartition(".")
-    moved = MOVED.get(module) if package == __name__.partition(".")[0] else None
-    return target if moved is None else f"{package}.{moved}.{name}"
+    here = f"{MOVED.get(module, module)}.{name}"
+    return f"{package}.{RENAMED_CLASSES.get(here, here)}"
 
 
 def current_key(key: str, config: Mapping[str, Any]) -> str:
@@ -226,5 +260,10 @@ def current_key(key: str, config: Mapping[str, Any]) -> str:
     """
     group = config.get(key.partition(".")[0])
     target = group.get("_target_") if isinstance(group, Mapping) else None
-    ours = str(target).partition(".")[0] == __name__.partition(".")[0]
-    return RENAMED_KEYS.get(key, key) if ours else key
+    package, _, inside = current(str(target)).partition(".")
+    if package != __name__.partition(".")[0]:
+        return key
+    rooms = (
+        new for (old, room), new in RENAMED_BY_ROOM.items() if old == key and inside.startswith(f"{room}.")
+    )
+    return next(rooms, RENAMED_KEYS.get(key, key))

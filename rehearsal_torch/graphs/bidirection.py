@@ -30,7 +30,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from rehearsal_torch.graphs.equivalence import MOST, TooManyError
+from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -124,9 +124,9 @@ class Background:
         """Whether a variable stands in a later tier than all others, so that none of them can follow from
         it.
         """
-        mine = self._tier.get(name)
-        theirs = [self._tier.get(other) for other in others]
-        return mine is not None and all(place is not None and place < mine for place in theirs)
+        own_tier = self._tier.get(name)
+        other_tiers = [self._tier.get(other) for other in others]
+        return own_tier is not None and all(place is not None and place < own_tier for place in other_tiers)
 
     @cached_property
     def _tier(self) -> dict[str, int]:
@@ -168,7 +168,7 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
 
 
 def standing_for(
-    dag: RehearsalGraph, background: Background | None = None, most: int = MOST
+    dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
     """Every rehearsal graph with which a directed graph is compatible, itself first.
 
@@ -176,7 +176,7 @@ def standing_for(
         dag: Directed and acyclic.
         background: Bi-directional edges join only pairs of which it permits both directions; None permits
             all.
-        most: Largest number of graphs.
+        max_graphs: Largest number of graphs.
 
     Raises:
         TooManyError: if there are more.
@@ -186,10 +186,11 @@ def standing_for(
         source: [target for target in targets if known.permits_both(source, target)]
         for source, targets in covered(dag).items()
     }
-    if (count := prod(1 + len(targets) for targets in choices.values())) > most:
+    if (count := prod(1 + len(targets) for targets in choices.values())) > max_graphs:
         raise TooManyError(
-            f"a directed graph stands for {count} rehearsal graphs, more than {most}: tell more of what is "
-            "known, or raise `most`"
+            f"a directed graph stands for {count} rehearsal graphs, more than {max_graphs}: tell more of "
+            "what is "
+            "known, or raise `max_graphs`"
         )
     found = []
     for picked in product(*([None, *targets] for targets in choices.values())):
@@ -209,22 +210,23 @@ def standing_for(
 
 
 def all_standing_for(
-    dags: Iterable[RehearsalGraph], background: Background | None = None, most: int = MOST
+    dags: Iterable[RehearsalGraph], background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
     """The distinct rehearsal graphs of several directed graphs: these first, then those with bi-directional
     edges, fewest first.
 
     Raises:
-        TooManyError: if there are more than `most`.
+        TooManyError: if there are more than `max_graphs`.
     """
     found: dict[tuple, RehearsalGraph] = {}
     for dag in dags:
-        for graph in standing_for(dag, background, most):
+        for graph in standing_for(dag, background, max_graphs):
             found.setdefault(signature(graph), graph)
-        if len(found) > most:
+        if len(found) > max_graphs:
             raise TooManyError(
-                f"more than {most} rehearsal graphs cannot be told apart: tell more of what is known, or "
-                "raise `most`"
+                f"more than {max_graphs} rehearsal graphs cannot be told apart: tell more of what is known, "
+                "or "
+                "raise `max_graphs`"
             )
     return tuple(sorted(found.values(), key=lambda graph: len(graph.bidirected)))
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.graphs.bidirection import Background, signature
-from rehearsal_torch.graphs.equivalence import MOST, TooManyError
+from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyError
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import generator
@@ -71,8 +71,8 @@ def bootstrap(
     level: float = 0.05,
     background: Background | None = None,
     bidirected: bool = True,
-    most: int = MOST,
-    told: Callable[[int], None] | None = None,
+    max_graphs: int = MAX_GRAPHS,
+    progress: Callable[[int], None] | None = None,
 ) -> GraphPosterior:
     """The probabilities of rehearsal graphs.
 
@@ -86,8 +86,8 @@ def bootstrap(
         level: Its level, in (0, 1).
         background: What is known.
         bidirected: Whether graphs with bi-directional edges count; without, directed ones alone.
-        most: Largest number of graphs of one resample; one with more is of no use.
-        told: Called with the number of resamples done, after each.
+        max_graphs: Largest number of graphs of one resample; one with more is of no use.
+        progress: Called with the number of resamples done, after each.
 
     Raises:
         ValueError: if an argument or the table cannot be used, or no resample is of use.
@@ -107,17 +107,17 @@ def bootstrap(
         reason = _useless(rows)
         if not reason:
             try:
-                graphs = learn(rows, names, test, level, background, bidirected, most).graphs
+                graphs = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
                 for graph in graphs:
                     key = signature(graph)
                     found.setdefault(key, graph)
                     votes[key] = votes.get(key, 0.0) + 1 / len(graphs)
             except TooManyError:
-                reason = f"more than {most} graphs"
+                reason = f"more than {max_graphs} graphs"
         if reason:
             failures[reason] = failures.get(reason, 0) + 1
-        if told is not None:
-            told(done)
+        if progress is not None:
+            progress(done)
     if not found:
         raise ValueError(
             f"none of {resamples} resamples is of use "

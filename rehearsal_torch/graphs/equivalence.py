@@ -21,7 +21,7 @@ from itertools import combinations
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 Edge = tuple[str, str]
-MOST = 1000
+MAX_GRAPHS = 1000
 
 
 class NoMemberError(ValueError):
@@ -80,11 +80,11 @@ class PartiallyDirected:
 
     def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
         """The graph with some undirected edges directed as told."""
-        told = tuple(edges)
-        pairs = {frozenset(edge) for edge in told}
+        required = tuple(edges)
+        pairs = {frozenset(edge) for edge in required}
         rest = tuple(edge for edge in self.undirected if frozenset(edge) not in pairs)
         kept = tuple(edge for edge in self.directed if frozenset(edge) not in pairs)
-        return PartiallyDirected(self.names, (*kept, *told), rest)
+        return PartiallyDirected(self.names, (*kept, *required), rest)
 
 
 def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
@@ -135,14 +135,14 @@ def has_member(pattern: PartiallyDirected) -> bool:
 
 
 def relaxed(
-    pattern: PartiallyDirected, told: Iterable[Edge] = ()
+    pattern: PartiallyDirected, required: Iterable[Edge] = ()
 ) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
     """A class with members that has the pattern's edges and directions, for a pattern that has none: with
     some v-structures more.
 
     Args:
         pattern: Its directed edges run in no circle.
-        told: Directed edges to keep in any case, as background knowledge.
+        required: Directed edges to keep in any case, as background knowledge.
 
     Returns:
         The class, and the v-structures a -> c <- b that were added as triples (a, c, b), one for each
@@ -158,7 +158,7 @@ def relaxed(
     place = {name: -index for index, name in enumerate(order)}
     edges = [(one, other) if place[one] < place[other] else (other, one) for one, other in pattern.undirected]
     dag = RehearsalGraph(tuple((name,) for name in pattern.names), (*pattern.directed, *edges))
-    kept = {*_colliding(dag, pattern.adjacent()), *told}
+    kept = {*_colliding(dag, pattern.adjacent()), *required}
     loose = tuple(edge for edge in dag.edges if edge not in kept)
     return PartiallyDirected(pattern.names, tuple(kept), loose), tuple(added)
 
@@ -217,12 +217,12 @@ def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
     return found
 
 
-def members(pattern: PartiallyDirected, most: int = MOST) -> tuple[RehearsalGraph, ...]:
+def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[RehearsalGraph, ...]:
     """Every directed acyclic graph of a class.
 
     Args:
         pattern: The class; edges that background knowledge directs may be directed in it.
-        most: Largest number of members.
+        max_graphs: Largest number of members.
 
     Raises:
         NoMemberError: if the class is empty.
@@ -232,10 +232,11 @@ def members(pattern: PartiallyDirected, most: int = MOST) -> tuple[RehearsalGrap
     """
     found: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):
-        if len(found) == most:
+        if len(found) == max_graphs:
             raise TooManyError(
-                f"more than {most} directed graphs are Markov equivalent: tell more of what is known (tiers, "
-                "required edges), or raise `most`"
+                f"more than {max_graphs} directed graphs are Markov equivalent: tell more of what is known "
+                "(tiers, "
+                "required edges), or raise `max_graphs`"
             )
         found.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
     return tuple(found)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
-WIDTHS, RIDGES, MOST = (0.3, 0.6, 1.2, 2.5, 5.0), (1e-3, 1e-2, 1e-1, 1.0), 300
+WIDTHS, RIDGES, MAX_POINTS = (0.3, 0.6, 1.2, 2.5, 5.0), (1e-3, 1e-2, 1e-1, 1.0), 300
 
 
 def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: Sequence[str]) -> bool:
@@ -53,7 +53,7 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
     if len(action) < 20:
         return 1.0
     some = (
-        torch.linspace(0, len(action) - 1, min(MOST, len(action)), dtype=torch.float64)
+        torch.linspace(0, len(action) - 1, min(MAX_POINTS, len(action)), dtype=torch.float64)
         .round()
         .long()
         .to(action.device)

@@ -44,7 +44,7 @@ from torch import Tensor
 
 from rehearsal_torch.graphs.bidirection import Background, all_standing_for
 from rehearsal_torch.graphs.equivalence import (
-    MOST,
+    MAX_GRAPHS,
     NoMemberError,
     PartiallyDirected,
     closed,
@@ -178,7 +178,7 @@ def learn(
     level: float = 0.05,
     background: Background | None = None,
     bidirected: bool = True,
-    most: int = MOST,
+    max_graphs: int = MAX_GRAPHS,
 ) -> Learnt:
     """The rehearsal graphs that a table cannot tell apart.
 
@@ -189,18 +189,20 @@ def learn(
         level: Its level, in (0, 1); independence is kept above it.
         background: Tiers, forbidden and required edges.
         bidirected: Whether to list graphs with bi-directional edges; without, `graphs` are the directed ones.
-        most: Largest number of graphs.
+        max_graphs: Largest number of graphs.
 
     Raises:
         ValueError: if the table or an argument cannot be used, or no graph agrees with the tests and what is
             known (`NoMemberError`).
-        TooManyError: if there are more graphs than `most`.
+        TooManyError: if there are more graphs than `max_graphs`.
 
     Source: Qin et al. (2023), Algorithm 2.
     """
     pattern, notes = pattern_from(independence(values, names, test), names, level, background)
-    dags = members(pattern, most)
-    return Learnt(pattern, dags, all_standing_for(dags, background, most) if bidirected else dags, notes)
+    dags = members(pattern, max_graphs)
+    return Learnt(
+        pattern, dags, all_standing_for(dags, background, max_graphs) if bidirected else dags, notes
+    )
 
 
 def pattern_from(
@@ -240,12 +242,12 @@ def pattern_from(
     # in.
     separators |= {pair: [_nearest(p_value, pair, edges)] for pair in banned}
     found = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
-    told = [
+    required = [
         (names[a], names[b])
         for a, b in (*edges, *((b, a) for a, b in edges))
         if not known.permits(names[b], names[a])
     ]
-    found, notes = found.orienting(told), []
+    found, notes = found.orienting(required), []
     if _circular(found):
         raise NoMemberError(
             "what is known directs the edges that were found in a circle: check tiers, forbidden and "
@@ -265,7 +267,7 @@ def pattern_from(
         else:
             found = found.orienting(arrows)
     if not has_member(found):
-        found, added = relaxed(found, told)
+        found, added = relaxed(found, required)
         notes += [
             f"{one} -> {child} <- {other} is added: without it no directed graph has these edges"
             for one, child, other in added

@@ -138,11 +138,11 @@ def adjustment(
         if name not in earliest or any(name in graph.descendants([bridge]) for bridge in bridges)
     ]
     first = tuple(name for name in altered if name not in later)
-    untouched = cut.descendants(later)
+    unaffected = cut.descendants(later)
     between = tuple(
         name
         for name in graph.names
-        if name in after and name in leading and name not in outside and name not in untouched
+        if name in after and name in leading and name not in outside and name not in unaffected
     )
     if not first or any(bridge in cut.descendants(later) for bridge in bridges):
         reasons.append(

@@ -37,9 +37,11 @@ def check_size(variables: int, edges: int) -> None:
     Raises:
         ValueError: if there are more than 1,000 variables or 20,000 edges.
     """
-    for count, most, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
-        if count > most:
-            raise ValueError(f"expected at most {most} {kind}; got {count}: is it the graph that was meant?")
+    for count, largest, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
+        if count > largest:
+            raise ValueError(
+                f"expected at most {largest} {kind}; got {count}: is it the graph that was meant?"
+            )
 
 
 def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -78,8 +78,8 @@ class ConditionalFlow(Trained, GenerativeMechanism):
 
     def log_density(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (...)."""
-        noise, slopes = self._abducted(parents, values)
-        return (slopes - noise.square() / 2 - math.log(2 * math.pi) / 2).sum(-1)
+        noise, log_derivatives = self._abducted(parents, values)
+        return (log_derivatives - noise.square() / 2 - math.log(2 * math.pi) / 2).sum(-1)
 
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (..., c) -> (..., c)."""
@@ -119,22 +119,22 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         parents, values = parents.to(self._dtype), values.to(self._dtype)
         lead = torch.broadcast_shapes(parents.shape[:-1], values.shape[:-1])
         parents, values = parents.expand(*lead, -1), values.expand(*lead, -1)
-        noise, slopes = [], []
+        noise, log_derivatives = [], []
         for place in range(self.outputs):
             affine, spline = self._transforms(place, torch.cat([parents, values[..., :place]], -1))
             shown, first = affine.call_and_ladj(values[..., place])
             drawn, second = spline.call_and_ladj(shown)
             noise.append(drawn)
-            slopes.append(first + second)
-        return torch.stack(noise, -1), torch.stack(slopes, -1)
+            log_derivatives.append(first + second)
+        return torch.stack(noise, -1), torch.stack(log_derivatives, -1)
 
     def _transforms(self, place: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
         """Value to noise: first the affine map, then the spline."""
-        shift, scale, widths, heights, slopes = self.networks[place](seen).split(
+        shift, scale, widths, heights, log_derivatives = self.networks[place](seen).split(
             [1, 1, self.bins, self.bins, self.bins - 1], -1
         )
         return MonotonicAffineTransform(shift.squeeze(-1), scale.squeeze(-1)), MonotonicRQSTransform(
-            widths, heights, slopes, bound=self.bound
+            widths, heights, log_derivatives, bound=self.bound
         )
 
 

@@ -41,7 +41,7 @@ class Noise:
     rho: Tensor
     shape: Posterior | None = None
 
-    def deviation(self, scaled: Tensor) -> Tensor:
+    def std(self, scaled: Tensor) -> Tensor:
         """s(w), (..., p) -> (...), or () where it is the same everywhere."""
         if self.shape is None:
             return self.level.sqrt()
@@ -80,7 +80,7 @@ class ClosedForm(NodeMechanism):
         """mu(w) + sigma(w) (c + u), (..., p), (..., 1) -> (..., 1)."""
         if self.predictive:
             return self.belief(parents, noise)[0]
-        value = self.posterior.posterior_mean(parents) + self.noise.deviation(parents) * (
+        value = self.posterior.posterior_mean(parents) + self.noise.std(parents) * (
             self.shift + noise.squeeze(-1)
         )
         return (self.centre + self.scale * value).unsqueeze(-1)
@@ -102,7 +102,7 @@ class ClosedForm(NodeMechanism):
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
 
     def _sigma(self, parents: Tensor, epistemic: Tensor) -> Tensor:
-        own = self.noise.deviation(parents)
+        own = self.noise.std(parents)
         return (own.square() + epistemic.square()).sqrt() if self.predictive else own
 
 

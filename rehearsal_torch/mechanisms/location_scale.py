@@ -26,9 +26,9 @@ from torch.nn.functional import softplus
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
-from rehearsal_torch.mechanisms.trajectory import Course
+from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
 class LocationScale(Trained, TransitionMechanism):
@@ -168,8 +168,8 @@ class LocationScale(Trained, TransitionMechanism):
         return location + scale * noise.detach().to(torch.float64).abs().amax(-1)
 
     @torch.no_grad()
-    def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Course:
+    def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
         """The episode's course in float64: (T, c), (T - 1, A, p - c), (T,) long."""
-        return LocationScaleCourse.fold(
+        return LocationScaleTrajectory.fold(
             self.networks.exact(), self.floor, states.to(torch.float64), fixed.to(torch.float64), observed
         )

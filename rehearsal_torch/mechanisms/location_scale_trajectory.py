@@ -49,7 +49,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork, spectral_norm
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedCourse, spectral_bound
+from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, spectral_bound
 
 _SECOND = 4 / math.sqrt(27) + 1e-12
 """max |tanh''|."""
@@ -67,20 +67,20 @@ class _Half:
 
     inner: Tensor
     outer: Tensor
-    slope: Tensor
+    derivative: Tensor
     second: Tensor
-    most: Tensor
+    second_bound: Tensor
     third: Tensor
 
     def jacobian(self) -> Tensor:
         """(n, A, D, D)."""
-        return (self.slope.unsqueeze(-2) * self.outer) @ self.inner
+        return (self.derivative.unsqueeze(-2) * self.outer) @ self.inner
 
     def bend(self, outer: Tensor) -> Tensor:
         """Bound of the second derivative of `outer` (..., D, H) tanh, with `outer` within its rows' factors,
         (n, A).
         """
-        weight = (self.most * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
+        weight = (self.second_bound * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
         return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(
             weight.unsqueeze(-1) * self.inner
         )
@@ -113,25 +113,25 @@ def location_scale_curvature(
         noise: u, (D,).
     """
     hidden, half = torch.tanh((states @ inner.mT).unsqueeze(1) + offsets), inner.shape[0] // 2
-    slope = 1 - hidden.square()
+    derivative = 1 - hidden.square()
     reach = torch.linalg.vector_norm(inner, dim=-1) * radii[:, None, None]
-    second = -2 * hidden * slope
-    most = (second.abs() + 2 * reach).clamp_max(_SECOND)
-    third = ((slope * (6 * hidden.square() - 2)).abs() + _FOURTH * reach).clamp_max(2.0)
+    second = -2 * hidden * derivative
+    second_bound = (second.abs() + 2 * reach).clamp_max(_SECOND)
+    third = ((derivative * (6 * hidden.square() - 2)).abs() + _FOURTH * reach).clamp_max(2.0)
     here, there = slice(0, half), slice(half, 2 * half)
-    first = _Half(inner[here], location, *(x[..., here] for x in (slope, second, most, third)))
+    first = _Half(inner[here], location, *(x[..., here] for x in (derivative, second, second_bound, third)))
     # The scale bends far less: one bound for all actions will do.
     other = _Half(
         inner[there],
         scale[0],
-        slope[..., there],
+        derivative[..., there],
         second[..., there],
-        *(x[..., there].amax(1, keepdim=True) for x in (most, third)),
+        *(x[..., there].amax(1, keepdim=True) for x in (second_bound, third)),
     )
     raw = hidden[..., half:] @ scale[0].mT + scale[1]
     rate, lean = torch.sigmoid(raw), covectors.unsqueeze(1) * noise
-    steep = spectral_bound(scale[0]) * spectral_bound(other.inner)
-    highest = torch.sigmoid(raw.amax(1, keepdim=True) + (steep * radii)[:, None, None])
+    raw_norm = spectral_bound(scale[0]) * spectral_bound(other.inner)
+    highest = torch.sigmoid(raw.amax(1, keepdim=True) + (raw_norm * radii)[:, None, None])
     spread, along = other.jacobian(), first.jacobian()
     jacobian = along + (noise * rate).unsqueeze(-1) * spread
     weight = (covectors @ location).unsqueeze(1)
@@ -145,18 +145,20 @@ def location_scale_curvature(
     bend = (
         first.bend(location)
         + other.bend((noise.abs() * highest).unsqueeze(-1) * scale[0])
-        + 0.25 * largest * steep**2
+        + 0.25 * largest * raw_norm**2
     )
-    everywhere = spectral_bound(location) * spectral_bound(first.inner) + largest * steep
-    steepest = torch.minimum(spectral_bound(jacobian) + bend * radii[:, None], everywhere)
-    drift = 0.25 * (steep * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
+    everywhere = spectral_bound(location) * spectral_bound(first.inner) + largest * raw_norm
+    jacobian_norm = torch.minimum(spectral_bound(jacobian) + bend * radii[:, None], everywhere)
+    drift = 0.25 * (raw_norm * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
     # torch evaluates softplus(y) as y for y > 20, a jump of 2e-9 that no derivative knows of.
-    bend = bend + torch.where(raw.amax((1, 2)) + steep * radii > 20, torch.inf, 0.0).unsqueeze(1)
-    twist = _twist(first, other, weight, pull.abs().amax(1, keepdim=True) + drift, lean, steep)
-    return Curvature(jacobian, hessian, steepest, bend, twist)
+    bend = bend + torch.where(raw.amax((1, 2)) + raw_norm * radii > 20, torch.inf, 0.0).unsqueeze(1)
+    twist = _twist(first, other, weight, pull.abs().amax(1, keepdim=True) + drift, lean, raw_norm)
+    return Curvature(jacobian, hessian, jacobian_norm, bend, twist)
 
 
-def _twist(first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tensor, steep: Tensor) -> Tensor:
+def _twist(
+    first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tensor, raw_norm: Tensor
+) -> Tensor:
     """Bound of D^3 (p . F): location, then sigma'' DY^3, three terms sigma' DY D^2Y, and sigma D^3Y, (n, A).
 
     Along a unit v, |sum_i m_i (DY v)_i (DY a)_i (DY b)_i| <= max |m_i| L^3, |sum_i m_i (DY v)_i D^2Y_i[a, b]|
@@ -169,11 +171,11 @@ def _twist(first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tenso
     return (
         own
         + far
-        + lean.abs().amax(-1) * (_SIGMOID_SECOND * steep**3 + 0.75 * steep * other.bend(other.outer))
+        + lean.abs().amax(-1) * (_SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.bend(other.outer))
     )
 
 
-class LocationScaleCourse(CurvedCourse):
+class LocationScaleTrajectory(CurvedTrajectory):
     """F_t(x, a) = h(x, q_{t,a}) + phi(x, q_{t,a}) * u_t.
 
     Args:
@@ -237,12 +239,12 @@ class LocationScaleCourse(CurvedCourse):
             floor,
         )
 
-    def to(self, dtype: torch.dtype) -> "LocationScaleCourse":
+    def to(self, dtype: torch.dtype) -> "LocationScaleTrajectory":
         """The same course in another precision."""
         location, scale = (
             (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
         )
-        return LocationScaleCourse(
+        return LocationScaleTrajectory(
             self.states.to(dtype),
             self.observed,
             self.inner.to(dtype),
@@ -287,10 +289,10 @@ class LocationScaleCourse(CurvedCourse):
         """(n, D), t -> (n, A, D, D)."""
         hidden = torch.tanh((states @ self._across).unsqueeze(1) + self.offsets[time])
         half = hidden.shape[-1] // 2
-        slope = 1 - hidden.square()
+        derivative = 1 - hidden.square()
         raw = hidden[..., half:] @ self._out[1] + self.scale[1]
-        along = torch.einsum("ij,naj,jk->naik", self.location[0], slope[..., :half], self.inner[:half])
-        across = torch.einsum("ij,naj,jk->naik", self.scale[0], slope[..., half:], self.inner[half:])
+        along = torch.einsum("ij,naj,jk->naik", self.location[0], derivative[..., :half], self.inner[:half])
+        across = torch.einsum("ij,naj,jk->naik", self.scale[0], derivative[..., half:], self.inner[half:])
         return along + (self.noise[time] * torch.sigmoid(raw)).unsqueeze(-1) * across
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:

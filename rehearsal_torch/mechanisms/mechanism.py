@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import Course
+from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
 class Mechanism(ABC):
@@ -54,7 +54,7 @@ class TransitionMechanism(GenerativeMechanism, ABC):
     """A mechanism of one time step, whose first d parents are the values of the step before."""
 
     @abstractmethod
-    def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Course:
+    def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
         """The steps of one observed episode under any actions, with the noise that the episode had.
 
         Args:

@@ -53,7 +53,7 @@ from torch import Tensor
 from torch.func import jacrev, vmap
 
 
-class Course(ABC):
+class Trajectory(ABC):
     """The maps F_0 ... F_{T-2} of one episode.
 
     Args:
@@ -85,7 +85,7 @@ class Course(ABC):
         """
 
 
-class SmoothCourse(Course, ABC):
+class SmoothTrajectory(Trajectory, ABC):
     """A course whose maps have bounded second derivatives."""
 
     @abstractmethod
@@ -93,17 +93,17 @@ class SmoothCourse(Course, ABC):
         """Derivatives of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
 
 
-def replay(course: Course, actions: Tensor) -> Tensor:
+def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
     """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D); the first state is the
     observed one.
     """
-    states = [course.states[:1].expand(len(actions), -1)]
-    for time in range(course.horizon - 1):
-        states.append(course.step(states[-1], time, actions[:, time]))
+    states = [trajectory.states[:1].expand(len(actions), -1)]
+    for time in range(trajectory.horizon - 1):
+        states.append(trajectory.step(states[-1], time, actions[:, time]))
     return torch.stack(states, 1)
 
 
-class EquationCourse(Course):
+class EquationTrajectory(Trajectory):
     """Steps given by a function.
 
     Args:
@@ -147,19 +147,19 @@ class Curvature:
     Attributes:
         jacobian: DF_a(x), (n, A, D, D).
         hessian: D^2 (p . F_a)(x), (n, A, D, D).
-        slope: (n, A).
+        jacobian_norm: (n, A).
         bend: (n, A).
         twist: (n, A).
     """
 
     jacobian: Tensor
     hessian: Tensor
-    slope: Tensor
+    jacobian_norm: Tensor
     bend: Tensor
     twist: Tensor
 
 
-class CurvedCourse(SmoothCourse, ABC):
+class CurvedTrajectory(SmoothTrajectory, ABC):
     """A smooth course that certifies how its maps bend."""
 
     @abstractmethod
@@ -193,7 +193,7 @@ def spectral_bound(matrices: Tensor) -> Tensor:
 
 
 @final
-class CurvedEquationCourse(CurvedCourse):
+class CurvedEquationTrajectory(CurvedTrajectory):
     """Steps given by a twice differentiable function and its constants.
 
     Args:
@@ -248,9 +248,9 @@ class CurvedEquationCourse(CurvedCourse):
         jacobian = self.jacobians(states, time)
         first, second, third = self.constants[time]
         shape = jacobian.shape[:2]
-        slope = (spectral_bound(jacobian) + second * radii.unsqueeze(1)).clamp_max(first)
+        jacobian_norm = (spectral_bound(jacobian) + second * radii.unsqueeze(1)).clamp_max(first)
         twist = torch.linalg.vector_norm(covectors, dim=-1, keepdim=True) * third
-        return Curvature(jacobian, hessian, slope, second.expand(shape), twist.expand(shape))
+        return Curvature(jacobian, hessian, jacobian_norm, second.expand(shape), twist.expand(shape))
 
     def _all(self, time: int) -> Callable[[Tensor], Tensor]:
         """x -> F_t(x, a) for all a, (D,) -> (A, D)."""

@@ -12,7 +12,7 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate altera
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -25,7 +25,7 @@ class Candidates(Generic[T_co]):
     """The sets of variables that may be altered in B situations, an objective each.
 
     Args:
-        situations: The B situations.
+        cases: The B situations.
         sets: An objective for each candidate set, over the same situations.
         surrogate: What they rest on: its graphs and the observations that it was fitted to decide which
             answers have to be refused or warned of. None gives up those checks.
@@ -38,11 +38,11 @@ class Candidates(Generic[T_co]):
 
     def __init__(
         self,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         sets: Sequence[T_co],
         surrogate: RehearsalSurrogate | None = None,
     ) -> None:
-        self.situations, self.surrogate = tuple(situations), surrogate
+        self.cases, self.surrogate = tuple(cases), surrogate
         self.sets: tuple[T_co, ...] = tuple(sets)
 
     @classmethod

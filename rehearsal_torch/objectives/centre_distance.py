@@ -42,12 +42,12 @@ import torch
 from scipy.optimize import linprog
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, PushForward
+from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
 
 WIDER = (0.0, 0.5, 1.0, 3.0, 10.0, 100.0, 1e4, 1e6)
 
@@ -128,7 +128,7 @@ def _largest(direction: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> np.
 
 
 Loss = Literal["mae", "mse", "huber", "insensitive"]
-SEEK, CHOOSE, JUDGE = 0, 1, 2
+TRAINING, VALIDATION, TEST = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -167,31 +167,31 @@ class CentreDistance(AlterationObjective):
 
     Args:
         surrogate: What was learnt.
-        situations: The B situations.
+        cases: The B situations.
         names: The k altered variables.
         aim: What outcomes are measured against.
-        pushed: The push-forward of the draws that the search uses, then of those that choose, then of those
-            that judge.
+        pushforward: The push-forward of the draws that the search uses, then of those that choose, then of
+            those that judge.
         before: Share of desired draws with nothing altered, (B,), by the draws that judge.
     """
 
     def __init__(
         self,
         surrogate: FlowStructural,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         names: Sequence[str],
         aim: Aim,
-        pushed: Sequence[PushForward],
+        pushforward: Sequence[Pushforward],
         before: Tensor,
     ) -> None:
-        super().__init__(situations, names)
-        self.surrogate, self.aim, self.pushed, self.before = surrogate, aim, tuple(pushed), before
+        super().__init__(cases, names)
+        self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
 
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
-        return self.looked_at(actions)[0]
+        return self.values_and_shares(actions)[0]
 
-    def looked_at(
+    def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Minus the distance, and the share of draws in the region.
@@ -204,8 +204,8 @@ class CentreDistance(AlterationObjective):
         Returns:
             (..., B) each; the share without gradient.
         """
-        pushed = self.pushed[SEEK] if draws is None else self.pushed[SEEK].first(draws)
-        outcomes = self._outcomes(pushed if which is None else pushed.of(which), actions)
+        pushforward = self.pushforward[TRAINING] if draws is None else self.pushforward[TRAINING].first(draws)
+        outcomes = self._outcomes(pushforward if which is None else pushforward.of(which), actions)
         share = self.aim.region.contains(outcomes.detach()).to(actions).mean(-1)
         return -self.aim.distance(outcomes).mean(-1).to(actions), share
 
@@ -214,7 +214,7 @@ class CentreDistance(AlterationObjective):
         """Share of fresh draws in the region, (..., B, k) -> (..., B); NaN where no draw has finite
         outcomes.
         """
-        outcomes = self._outcomes(self.pushed[purpose], actions)
+        outcomes = self._outcomes(self.pushforward[purpose], actions)
         share = self.aim.region.contains(outcomes).to(actions).mean(-1)
         # Only where nothing is desired can all be undefined.
         return share.where((share > 0) | outcomes.isfinite().all(-1).any(-1), torch.nan)
@@ -227,16 +227,20 @@ class CentreDistance(AlterationObjective):
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The share of fresh draws that become desired, and of those with nothing altered."""
-        rows = zip(self.share(actions, JUDGE).tolist(), self.before.tolist(), strict=True)
+        rows = zip(self.share(actions, TEST).tolist(), self.before.tolist(), strict=True)
         return [
-            Appraisal(chance(done), chance(undone), declined=no_help(done, undone) if done < undone else "")
-            for done, undone in rows
+            Appraisal(
+                chance(achieved),
+                chance(baseline_share),
+                declined=no_help(achieved, baseline_share) if achieved < baseline_share else "",
+            )
+            for achieved, baseline_share in rows
         ]
 
-    def _outcomes(self, pushed: PushForward, actions: Tensor) -> Tensor:
+    def _outcomes(self, pushforward: Pushforward, actions: Tensor) -> Tensor:
         """Standardised outcomes, (..., B, n, |Y|)."""
-        like = next(iter(pushed.noise.values()))
-        return pushed(self.surrogate.scaler.shown(self.names, actions).to(like))
+        like = next(iter(pushforward.noise.values()))
+        return pushforward(self.surrogate.scaler.shown(self.names, actions).to(like))
 
 
 class CentreDistances(Candidates[CentreDistance]):
@@ -244,10 +248,10 @@ class CentreDistances(Candidates[CentreDistance]):
 
     Args:
         surrogate: A fitted model.
-        situations: The B situations.
+        cases: The B situations.
         loss: mae, mse, huber or insensitive.
         draws: n, the noise that the search sees.
-        fresh: How many other draws choose among sets, and how many again judge.
+        evaluation_draws: How many other draws choose among sets, and how many again judge.
         precision: 32 or 64 bits for the push-forward.
 
     Raises:
@@ -257,17 +261,17 @@ class CentreDistances(Candidates[CentreDistance]):
     def __init__(
         self,
         surrogate: FlowStructural,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         loss: Loss = "mae",
         draws: int = 1000,
-        fresh: int = 4000,
+        evaluation_draws: int = 4000,
         precision: int = 32,
     ) -> None:
-        if loss not in get_args(Loss) or min(draws, fresh) < 1 or precision not in (32, 64):
-            told = f"loss={loss!r}, draws={draws}, fresh={fresh}, precision={precision}"
+        if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
+            settings = f"loss={loss!r}, draws={draws}, fresh={evaluation_draws}, precision={precision}"
             raise ValueError(
                 f"expected a loss among {get_args(Loss)}, draws and fresh >= 1, precision 32 or 64; got "
-                f"{told}"
+                f"{settings}"
             )
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
@@ -278,24 +282,30 @@ class CentreDistances(Candidates[CentreDistance]):
         )
         aim, given = (
             Aim(region, centre, radius, loss),
-            surrogate.task.given(situations).to(surrogate.scaler.scale),
+            surrogate.task.given(cases).to(surrogate.scaler.scale),
         )
         kind = torch.float32 if precision == 32 else torch.float64
         noise = [
             surrogate.noise(count, purpose).to(kind)
-            for purpose, count in ((SEEK, draws), (CHOOSE, fresh), (JUDGE, fresh))
+            for purpose, count in (
+                (TRAINING, draws),
+                (VALIDATION, evaluation_draws),
+                (TEST, evaluation_draws),
+            )
         ]
-        idle = surrogate.pushed(noise[JUDGE], (), given, task.outcomes)
+        baseline_outcomes = surrogate.pushforward(noise[TEST], (), given, task.outcomes)
         with torch.no_grad():
-            before = region.contains(idle(noise[JUDGE].new_empty(len(given), 0))).double().mean(-1)
-        pushed = {
-            names: [surrogate.pushed(each, names, given, task.outcomes) for each in noise]
+            before = (
+                region.contains(baseline_outcomes(noise[TEST].new_empty(len(given), 0))).double().mean(-1)
+            )
+        pushforward = {
+            names: [surrogate.pushforward(each, names, given, task.outcomes) for each in noise]
             for names in task.candidates
         }
         super().__init__(
-            situations,
+            cases,
             [
-                CentreDistance(surrogate, situations, names, aim, pushed[names], before)
+                CentreDistance(surrogate, cases, names, aim, pushforward[names], before)
                 for names in task.candidates
             ],
             surrogate,

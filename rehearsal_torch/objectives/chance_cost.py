@@ -29,7 +29,7 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
@@ -52,7 +52,7 @@ class ChanceCost(AlterationObjective):
     """
 
     def __init__(self, success: SuccessObjective, weights: Tensor, reference: Tensor, level: float) -> None:
-        super().__init__(success.situations, success.names)
+        super().__init__(success.cases, success.names)
         self.success, self.level = success, level
         self.register_buffer("weights", weights, persistent=False)
         self.register_buffer("reference", reference, persistent=False)
@@ -84,7 +84,7 @@ class ChanceCost(AlterationObjective):
 
     def starts(self, count: int) -> Tensor:
         """The actions that cost least whatever comes of them, then those of the success probability."""
-        free = self.project(self.reference.expand(len(self.situations), -1))
+        free = self.project(self.reference.expand(len(self.cases), -1))
         return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
@@ -95,11 +95,11 @@ class ChanceCost(AlterationObjective):
         unmet = f"the chance constraint cannot be met at level {self.level:g}"
         return [
             replace(
-                said,
-                trace=said.trace | {"cost": cost, "level": self.level, "qualifies": met},
-                warnings=said.warnings if met else (*said.warnings, unmet),
+                appraisal,
+                trace=appraisal.trace | {"cost": cost, "level": self.level, "qualifies": met},
+                warnings=appraisal.warnings if met else (*appraisal.warnings, unmet),
             )
-            for said, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
+            for appraisal, cost, met in zip(self.success.appraise(actions), costs, qualifies, strict=True)
         ]
 
 
@@ -108,7 +108,7 @@ class ChanceCosts(Candidates[ChanceCost]):
 
     Args:
         surrogate: A fitted linear surrogate.
-        situations: The B situations.
+        cases: The B situations.
         level: tau, 0 < tau < 1; None chooses one from the observations.
         weights: Variable to w; the others weigh 1 / variance, so that a move by one standard deviation costs
             1.
@@ -122,7 +122,7 @@ class ChanceCosts(Candidates[ChanceCost]):
     def __init__(
         self,
         surrogate: LinearSurrogate,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         level: float | None = None,
         weights: Mapping[str, float] | None = None,
         reference: Mapping[str, float] | None = None,
@@ -131,11 +131,11 @@ class ChanceCosts(Candidates[ChanceCost]):
         weights, reference = dict(weights or {}), dict(reference or {})
         if level is not None and not 0 < level < 1:
             raise ValueError(f"expected a level in (0, 1); got {level}")
-        law = surrogate.law()
-        mean, spread = law.moments()
-        place = {name: index for index, name in enumerate(law.names)}
+        linear = surrogate.linear_model()
+        mean, spread = linear.moments()
+        place = {name: index for index, name in enumerate(linear.names)}
         made = []
-        for success in success_objectives(surrogate, situations):
+        for success in success_objectives(surrogate, cases):
             w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
             z = [reference.get(name, float(mean[place[name]])) for name in success.names]
             made.append(
@@ -146,7 +146,7 @@ class ChanceCosts(Candidates[ChanceCost]):
                     0.5 if level is None else float(level),
                 )
             )
-        super().__init__(situations, made, surrogate)
+        super().__init__(cases, made, surrogate)
         if level is None:
             chosen = best_level(surrogate, made)
             for one in made:
@@ -185,10 +185,12 @@ def best_level(
         levels: The grid.
     """
     contexts = surrogate.contexts.values
-    idle = surrogate.response(())
+    baseline_response = surrogate.response(())
     region = surrogate.task.region
-    nothing = SuccessObjective((), (), contexts[:0], region, sets[0].success.origin, idle, None, None)
-    alone = nothing.law.log_probability(_centres(nothing, contexts)).exp()
+    nothing = SuccessObjective(
+        (), (), contexts[:0], region, sets[0].success.origin, baseline_response, None, None
+    )
+    alone = nothing.region_probability.log_probability(_centres(nothing, contexts)).exp()
     means = []
     for level in levels:
         cost, reached = torch.full_like(alone, torch.inf), alone.clone()
@@ -199,7 +201,9 @@ def best_level(
             found = _cheapest(one, base, lower, upper, level)
             own = one.cost(found.points)
             better = found.feasible & (own < cost)
-            success = one.success.law.log_probability(base + found.points @ one.success.effect.mT).exp()
+            success = one.success.region_probability.log_probability(
+                base + found.points @ one.success.effect.mT
+            ).exp()
             cost, reached = torch.where(better, own, cost), torch.where(better, success, reached)
         means.append(float(reached.mean()))
     return levels[max(range(len(levels)), key=lambda index: means[index])]

@@ -19,7 +19,7 @@ from typing import final
 
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.expected_reward import CausalObjective, standard_draws
 from rehearsal_torch.objectives.propagation import PROPAGATE
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
@@ -31,15 +31,15 @@ class ConfidenceBound(CausalObjective):
 
     Args:
         surrogate: A fitted causal model.
-        situation: The round.
+        case: The round.
         beta: How many standard deviations are added.
         growing: Whether beta grows with the number of experiments.
         propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``: a key of
             `PROPAGATE`.
         draws: S, fixed draws of the noise.
-        plausible: E, draws of what is not known; for ``sample``, and for ``mean`` where the reward is no
-            weighted sum.
-        judged: Other draws, by which a recommendation is judged.
+        epistemic_draws: E, draws of what is not known; for ``sample``, and for ``mean`` where the reward is
+            no weighted sum.
+        evaluation_draws: Other draws, by which a recommendation is judged.
         seed: With the round's identity, decides the draws.
 
     Raises:
@@ -49,16 +49,16 @@ class ConfidenceBound(CausalObjective):
     def __init__(
         self,
         surrogate: CausalModel,
-        situation: Foresight,
+        case: RehearsalCase,
         beta: float = 2.0,
         growing: bool = False,
         propagate: str = "optimistic",
         draws: int = 64,
-        plausible: int = 16,
-        judged: int = 256,
+        epistemic_draws: int = 16,
+        evaluation_draws: int = 256,
         seed: int = 0,
     ) -> None:
-        super().__init__(surrogate, situation, draws, judged, seed)
+        super().__init__(surrogate, case, draws, evaluation_draws, seed)
         if not 0 <= beta < math.inf or propagate not in list(PROPAGATE):
             raise ValueError(
                 f"expected beta >= 0 and propagate in {list(PROPAGATE)}; got beta={beta} and "
@@ -72,7 +72,9 @@ class ConfidenceBound(CausalObjective):
         self.beta = beta * growth
         # The seeds below are those of the noise, apart by a little: the draws of nodes must not follow those
         # of the noise.
-        epistemic = standard_draws(plausible, len(self.network.mechanisms), self.seed + 2).to(self.noise)
+        epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
+            self.noise
+        )
         self.propagation = PROPAGATE[propagate](self.network, self.beta, epistemic)
 
     @property
@@ -80,6 +82,6 @@ class ConfidenceBound(CausalObjective):
         """The pushes that the propagation leaves open."""
         return self.propagation.further
 
-    def worth(self, points: Tensor, draws: int) -> Tensor:
+    def value_with(self, points: Tensor, draws: int) -> Tensor:
         """(..., k + further) -> (...)."""
         return self.propagation.bound(points, self.noise[:draws])

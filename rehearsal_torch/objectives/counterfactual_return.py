@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.table import positions
@@ -60,9 +60,9 @@ class Reward(nn.Module, ABC):
         """(..., D) -> (..., A), or (..., 1) where the action plays no part."""
 
     @abstractmethod
-    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
-        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates of which one step is worth `slope` (D,)
-        units; may be infinite.
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
+        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates of which one step is worth `state_scale`
+        (D,) units; may be infinite.
         """
 
 
@@ -108,17 +108,17 @@ class LinearReward(Reward):
         place = positions(names, tuple(self.weights))
         return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
 
-    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
         """|weights * slope|."""
-        return float(torch.linalg.vector_norm(self.gradient(names, slope)))
+        return float(torch.linalg.vector_norm(self.gradient(names, state_scale)))
 
-    def gradient(self, names: Sequence[str], slope: Tensor) -> Tensor:
+    def gradient(self, names: Sequence[str], state_scale: Tensor) -> Tensor:
         """dR/dx in coordinates of slope (D,), -> (D,)."""
         place = positions(names, tuple(self.weights))
-        gradient = torch.zeros(len(names), dtype=torch.float64, device=slope.device)
+        gradient = torch.zeros(len(names), dtype=torch.float64, device=state_scale.device)
         gradient[place] = torch.tensor(
-            list(self.weights.values()), dtype=torch.float64, device=slope.device
-        ) * slope[place].to(torch.float64)
+            list(self.weights.values()), dtype=torch.float64, device=state_scale.device
+        ) * state_scale[place].to(torch.float64)
         return gradient
 
 
@@ -127,7 +127,7 @@ class CounterfactualReturn(Objective):
 
     Args:
         surrogate: What replays the episode.
-        situation: The episode, and which of its actions are fixed.
+        case: The episode, and which of its actions are fixed.
         reward: R, in the variables' units.
         changes: k, at most how many actions may differ from the observed ones.
 
@@ -137,18 +137,16 @@ class CounterfactualReturn(Objective):
 
     kind: Kind | None = "look_back"
 
-    def __init__(
-        self, surrogate: EpisodeSurrogate, situation: Hindsight, reward: Reward, changes: int
-    ) -> None:
+    def __init__(self, surrogate: EpisodeSurrogate, case: EpisodeCase, reward: Reward, changes: int) -> None:
         super().__init__()
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
-        self.surrogate, self.situation, self.reward, self.changes = surrogate, situation, reward, changes
-        self.course = surrogate.course(situation.episode)
-        if len(situation.fixed) not in (0, self.horizon):
+        self.surrogate, self.case, self.reward, self.changes = surrogate, case, reward, changes
+        self.trajectory = surrogate.trajectory(case.episode)
+        if len(case.fixed) not in (0, self.horizon):
             raise ValueError(
                 f"expected `fixed` of length {self.horizon}, one for each time step, or empty; got "
-                f"{len(situation.fixed)}"
+                f"{len(case.fixed)}"
             )
 
     @classmethod
@@ -161,10 +159,10 @@ class CounterfactualReturn(Objective):
         reward = settings.get("reward")
         if not isinstance(reward, Reward) or not isinstance(surrogate, EpisodeSurrogate):
             return
-        strange = [name for name in reward.reads if name not in surrogate.names]
-        if strange:
+        unknown = [name for name in reward.reads if name not in surrogate.names]
+        if unknown:
             near = sorted(
-                {close for name in strange for close in get_close_matches(name, surrogate.names, 1, 0.6)}
+                {close for name in unknown for close in get_close_matches(name, surrogate.names, 1, 0.6)}
             )
             meant = f" (did you mean {', '.join(near)}?)" if near else ""
             expected = (
@@ -172,26 +170,26 @@ class CounterfactualReturn(Objective):
                 f"{list(surrogate.names)}"
             )
             raise ValueError(
-                f"{expected}; got {strange}{meant}: a mapping that is typed takes the default's place, "
+                f"{expected}; got {unknown}{meant}: a mapping that is typed takes the default's place, "
                 f"objective.reward.weights={{NAME: 1}}"
             )
 
     @property
     def horizon(self) -> int:
         """T, the number of states."""
-        return self.course.horizon
+        return self.trajectory.horizon
 
     @property
     def actions(self) -> int:
         """A, the number of actions."""
-        return self.course.actions
+        return self.trajectory.actions
 
     @property
     def observed(self) -> Tensor:
         """The observed actions that may be changed, (H,) long: H = T - 1, or T where the reward depends on
         the action.
         """
-        return self.course.observed if self.reward.acts else self.course.observed[:-1]
+        return self.trajectory.observed if self.reward.acts else self.trajectory.observed[:-1]
 
     @cached_property
     def open(self) -> Tensor:
@@ -204,8 +202,8 @@ class CounterfactualReturn(Objective):
         allowed = ~self._same
         if self.surrogate.selectable is not None:
             allowed &= self.surrogate.selectable.to(allowed.device)
-        if len(self.situation.fixed):
-            allowed &= ~self.situation.fixed[: len(allowed), None].to(allowed.device)
+        if len(self.case.fixed):
+            allowed &= ~self.case.fixed[: len(allowed), None].to(allowed.device)
         return allowed
 
     @cached_property
@@ -221,7 +219,7 @@ class CounterfactualReturn(Objective):
         step = torch.arange(len(self.observed), device=self.observed.device)
         return torch.where(self._same[step, actions], self.observed, actions)
 
-    def alternatives(self, time: int) -> Tensor:
+    def candidate_actions(self, time: int) -> Tensor:
         """The actions that the observed one at time t may be changed to, (<= A - 1,) long, rising; none where
         the action is fixed.
         """
@@ -234,7 +232,7 @@ class CounterfactualReturn(Objective):
     @cached_property
     def constant(self) -> float:
         """C, the reward's Lipschitz constant in the course's coordinates; infinite if unknown."""
-        return self.reward.lipschitz(self.surrogate.names, self.surrogate.slope())
+        return self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
 
     def rounding(self, share: float, size: float) -> float:
         """Up to what two returns count as equal: `share` of their size, in the reward's unit.
@@ -260,7 +258,7 @@ class CounterfactualReturn(Objective):
 
     def replay(self, actions: Tensor) -> Tensor:
         """The states under whole sequences, (n, H) long -> (n, T, D), in the course's coordinates."""
-        return replay(self.course, actions)
+        return replay(self.trajectory, actions)
 
     def outcome(self) -> float:
         """The observed return: that of the observed states, not of a replay.
@@ -268,13 +266,13 @@ class CounterfactualReturn(Objective):
         Raises:
             NoFiniteValueError: if it is not finite, so that nothing can be compared with it.
         """
-        rewards = self.rewards(self.course.states)
+        rewards = self.rewards(self.trajectory.states)
         total = float(
             rewards.gather(-1, self.observed.unsqueeze(-1)).sum() if self.reward.acts else rewards.sum()
         )
         if not math.isfinite(total):
             raise NoFiniteValueError(
-                f"{self.situation.identity}: expected a finite return of what was observed; got {total}: "
+                f"{self.case.identity}: expected a finite return of what was observed; got {total}: "
                 "look for extreme values in the episode, "
                 "or train the model again"
             )
@@ -294,21 +292,20 @@ class CounterfactualReturn(Objective):
         ]
         if len(different) > self.changes:
             raise ValueError(
-                f"{self.situation.identity}: expected at most {self.changes} changed actions; got "
+                f"{self.case.identity}: expected at most {self.changes} changed actions; got "
                 f"{len(different)}, at {different}"
             )
         for step, action in decision.actions().items():
             if step not in open_steps or not 0 <= action < self.actions:
                 known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
                 raise ValueError(
-                    f"{self.situation.identity}: action[{step}] = {action} is not open to change: expected "
-                    f"{known}"
+                    f"{self.case.identity}: action[{step}] = {action} is not open to change: expected {known}"
                 )
             chosen[step] = action
         return self.settled(chosen)
 
     @torch.no_grad()
-    def trajectory(self, decision: Decision) -> dict[str, Any]:
+    def trajectory_record(self, decision: Decision) -> dict[str, Any]:
         """What a decision means step by step, as plain data.
 
         Returns:
@@ -319,14 +316,14 @@ class CounterfactualReturn(Objective):
         sequence, observed, outcome = self.sequence(decision), self.observed, self.outcome()
         changed = bool((sequence != observed).any())
         value = float(self(sequence)) if changed else outcome
-        states = self.replay(sequence.unsqueeze(0))[0] if changed else self.course.states
+        states = self.replay(sequence.unsqueeze(0))[0] if changed else self.trajectory.states
         return {
             "horizon": self.horizon,
             "changes": self.changes,
             "actions": sequence.tolist(),
             "observed_actions": observed.tolist(),
             "rewards": _along(self.rewards(states), sequence),
-            "observed_rewards": _along(self.rewards(self.course.states), observed),
+            "observed_rewards": _along(self.rewards(self.trajectory.states), observed),
             "doses": self.surrogate.doses(sequence).tolist(),
             "observed_doses": self.surrogate.doses(observed).tolist(),
             "value": value,
@@ -336,7 +333,7 @@ class CounterfactualReturn(Objective):
 
     def warnings(self) -> tuple[str, ...]:
         """What the reader must know of the episode: where it leaves the range of the observations."""
-        return self.surrogate.outside(self.situation.episode)
+        return self.surrogate.outside(self.case.episode)
 
     def starts(self, count: int) -> Tensor:
         """The observed sequence, (1, H)."""

@@ -55,7 +55,7 @@ import torch
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
 from rehearsal_torch.data.question import Kind
@@ -64,7 +64,7 @@ from rehearsal_torch.objectives.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Push
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Perturbation
 
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
@@ -87,47 +87,49 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
     return both / both.square().mean(0).sqrt().clamp_min(1e-12)
 
 
-def mean_reward(network: CausalNetwork, actions: Tensor, noise: Tensor, push: Push | None = None) -> Tensor:
+def mean_reward(
+    network: CausalNetwork, actions: Tensor, noise: Tensor, perturbation: Perturbation | None = None
+) -> Tensor:
     """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the reward's unit.
 
     Args:
         network: The fitted network.
         actions: In their units.
         noise: S draws.
-        push: How far each node is pushed from its posterior mean; None for the posterior mean itself.
+        perturbation: How far each node is pushed from its posterior mean; None for the posterior mean itself.
     """
-    values, _ = network.propagate(actions, noise, push)
+    values, _ = network.propagate(actions, noise, perturbation)
     return network.reward(values).mean(-1)
 
 
 def plausible_rewards(network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor) -> Tensor:
     """f_e(a) for every draw e, (..., k), (S, N), (E, N) -> (..., E)."""
-    many, draws = len(epistemic), len(noise)
-    pushed = epistemic.repeat_interleave(draws, 0)
-    values, _ = network.propagate(actions, noise.repeat(many, 1), lambda place, _: pushed[:, place])
-    return network.reward(values).unflatten(-1, (many, draws)).mean(-1)
+    batch_search, draws = len(epistemic), len(noise)
+    perturbed = epistemic.repeat_interleave(draws, 0)
+    values, _ = network.propagate(
+        actions, noise.repeat(batch_search, 1), lambda place, _: perturbed[:, place]
+    )
+    return network.reward(values).unflatten(-1, (batch_search, draws)).mean(-1)
 
 
-def reward_spread(reward: KnownReward, means: Tensor, deviations: Tensor, epistemic: Tensor) -> Tensor:
+def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
     """The standard deviation of the reward.
 
     Args:
         reward: A function of m nodes.
         means: (..., m), their best guesses.
-        deviations: (..., m), what is not known of each.
+        stds: (..., m), what is not known of each.
         epistemic: (E, m), normal draws with mean 0 and variance 1, for rewards without a closed form.
 
     Returns:
         (...), in the reward's unit.
     """
     if isinstance(reward, WeightedSum):
-        weights = torch.tensor(
-            list(reward.weights.values()), dtype=deviations.dtype, device=deviations.device
-        )
+        weights = torch.tensor(list(reward.weights.values()), dtype=stds.dtype, device=stds.device)
         if len(weights) == 1:
-            return weights.abs() * deviations[..., 0]
-        return safe_root((weights.square() * deviations.square()).sum(-1))
-    rewards = reward(means.unsqueeze(-2) + epistemic * deviations.unsqueeze(-2))
+            return weights.abs() * stds[..., 0]
+        return safe_root((weights.square() * stds.square()).sum(-1))
+    rewards = reward(means.unsqueeze(-2) + epistemic * stds.unsqueeze(-2))
     return safe_root((rewards - rewards.mean(-1, keepdim=True)).square().mean(-1))
 
 
@@ -147,9 +149,9 @@ class CausalObjective(Objective, ABC):
 
     Args:
         surrogate: A fitted causal model; its network is cached here, once.
-        situation: The round; says within which bounds each action may be set.
+        case: The round; says within which bounds each action may be set.
         draws: S, fixed draws of the noise.
-        judged: Other draws, by which a recommendation is judged.
+        evaluation_draws: Other draws, by which a recommendation is judged.
         seed: With the round's identity, decides the draws.
 
     Raises:
@@ -159,22 +161,32 @@ class CausalObjective(Objective, ABC):
     kind: Kind | None = "optimise"
 
     def __init__(
-        self, surrogate: CausalModel, situation: Foresight, draws: int = 64, judged: int = 256, seed: int = 0
+        self,
+        surrogate: CausalModel,
+        case: RehearsalCase,
+        draws: int = 64,
+        evaluation_draws: int = 256,
+        seed: int = 0,
     ) -> None:
         super().__init__()
-        if min(draws, judged) < 1:
-            raise ValueError(f"expected at least 1 draw; got draws={draws} and judged={judged}")
-        self.task, self.situation, self.network = surrogate.task, situation, surrogate.network()
-        closed = [name for name in self.task.actions if name not in situation.feasible]
+        if min(draws, evaluation_draws) < 1:
+            raise ValueError(
+                f"expected at least 1 draw; got draws={draws} and evaluation_draws={evaluation_draws}"
+            )
+        self.task, self.case, self.network = surrogate.task, case, surrogate.network()
+        closed = [name for name in self.task.actions if name not in case.feasible]
         if closed:
             raise ValueError(
-                f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}: a "
+                f"{case.identity}: {closed} may not be set; feasible are {list(case.feasible)}: a "
                 "round sets every action"
             )
-        self.box = Box.of({name: situation.feasible[name] for name in self.task.actions})
-        self.seed = round_seed(seed, situation.identity)
+        self.box = Box.of({name: case.feasible[name] for name in self.task.actions})
+        self.seed = round_seed(seed, case.identity)
         self.draw = surrogate.draws
-        self.noise, self.other = surrogate.draws(draws, self.seed), surrogate.draws(judged, self.seed + 1)
+        self.noise, self.other = (
+            surrogate.draws(draws, self.seed),
+            surrogate.draws(evaluation_draws, self.seed + 1),
+        )
         self.visited = surrogate.visited()
 
     @property
@@ -189,7 +201,7 @@ class CausalObjective(Objective, ABC):
         """In what unit a search compares rewards: that of the posterior means at the visited actions."""
         with torch.no_grad():
             return (
-                RewardFrame.of(self.expected(self.visited, self._glance))
+                RewardFrame.of(self.expected(self.visited, self._screened_points))
                 if len(self.visited)
                 else RewardFrame()
             )
@@ -202,7 +214,7 @@ class CausalObjective(Objective, ABC):
         return self.reward_frame
 
     @property
-    def _glance(self) -> Tensor:
+    def _screened_points(self) -> Tensor:
         """The draws by which much is looked at quickly."""
         return self.noise[: max(1, len(self.noise) // SCREEN)]
 
@@ -221,16 +233,16 @@ class CausalObjective(Objective, ABC):
         return CandidateRegion.within(lower, upper, self.task.limits)
 
     @abstractmethod
-    def worth(self, points: Tensor, draws: int) -> Tensor:
+    def value_with(self, points: Tensor, draws: int) -> Tensor:
         """What candidates are worth by the first `draws` draws, (..., k + further) -> (...)."""
 
     def forward(self, points: Tensor) -> Tensor:
         """What candidates are worth trying, (..., k + further) -> (...)."""
-        return self.worth(points, len(self.noise))
+        return self.value_with(points, len(self.noise))
 
     def rough(self, points: Tensor) -> Tensor:
         """The same at a quarter of the cost, by some of the draws, (..., k + further) -> (...)."""
-        return self.worth(points, max(1, len(self.noise) // SCREEN))
+        return self.value_with(points, max(1, len(self.noise) // SCREEN))
 
     @torch.no_grad()
     def screened(self, points: Tensor) -> Tensor:
@@ -270,7 +282,9 @@ class CausalObjective(Objective, ABC):
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
-        order = ranked(self.expected(inside, self._glance)).argsort(descending=True, stable=True)[:count]
+        order = ranked(self.expected(inside, self._screened_points)).argsort(descending=True, stable=True)[
+            :count
+        ]
         return torch.nn.functional.pad(inside[order], (0, self.further))
 
 
@@ -278,6 +292,6 @@ class CausalObjective(Objective, ABC):
 class PosteriorMean(CausalObjective):
     """E[r | a] as believed by now."""
 
-    def worth(self, points: Tensor, draws: int) -> Tensor:
+    def value_with(self, points: Tensor, draws: int) -> Tensor:
         """(..., k) -> (...)."""
         return self.expected(points, self.noise[:draws])

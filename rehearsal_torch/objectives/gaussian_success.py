@@ -23,20 +23,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
-from rehearsal_torch.objectives.region_probability.polygon import PolygonLaw, probability, vertices_of
-from rehearsal_torch.objectives.region_probability.polytope import PolytopeLaw
+from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, probability, vertices_of
+from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
 from rehearsal_torch.objectives.region_probability.rectangle import (
     Expansion,
-    SuccessLaw,
+    RegionProbability,
     log_interval,
     rectangle_of,
 )
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 # Standard deviations on either side of the middle that hold this share of a normal law.
@@ -47,7 +47,7 @@ class SuccessObjective(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B situations.
 
     Args:
-        situations: The B situations.
+        cases: The B situations.
         names: The k altered variables.
         contexts: (B, |X|).
         region: S.
@@ -59,7 +59,7 @@ class SuccessObjective(AlterationObjective):
 
     def __init__(
         self,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         names: Sequence[str],
         contexts: Tensor,
         region: Polytope,
@@ -68,7 +68,7 @@ class SuccessObjective(AlterationObjective):
         likely: AffineResponse | None,
         nothing: Tensor | None,
     ) -> None:
-        super().__init__(situations, names)
+        super().__init__(cases, names)
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
         self.register_buffer("contexts", contexts, persistent=False)
         self.register_buffer("origin", origin.to(contexts), persistent=False)
@@ -84,7 +84,7 @@ class SuccessObjective(AlterationObjective):
         self.root: Tensor
         self.base: Tensor
         self.effect: Tensor
-        self.law = law_of(
+        self.region_probability = region_probability_of(
             region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin
         )
 
@@ -96,23 +96,23 @@ class SuccessObjective(AlterationObjective):
 
     def forward(self, actions: Tensor) -> Tensor:
         """log P, (..., B, k) -> (..., B)."""
-        return self.law.log_probability(self.centres(actions))
+        return self.region_probability.log_probability(self.centres(actions))
 
     def values(self, actions: Tensor, which: Tensor) -> Tensor:
         """log P in some of the situations, (n, k) -> (n,)."""
-        return self.law.log_probability(self.centres(actions, which))
+        return self.region_probability.log_probability(self.centres(actions, which))
 
     def expansion(self, actions: Tensor, which: Tensor) -> Expansion:
         """log P to second order in z in some of the situations, (n, k)."""
-        found = self.law.expansion(self.centres(actions, which))
+        found = self.region_probability.expansion(self.centres(actions, which))
         return Expansion(
-            found.value, found.slope @ self.effect, self.effect.mT @ found.curvature @ self.effect
+            found.value, found.gradient @ self.effect, self.effect.mT @ found.curvature @ self.effect
         )
 
-    def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Values (..., B) and gradients (..., B, k)."""
-        found = self.law.expansion(self.centres(actions))
-        return found.value, found.slope @ self.effect
+        found = self.region_probability.expansion(self.centres(actions))
+        return found.value, found.gradient @ self.effect
 
     def starts(self, count: int) -> Tensor:
         """The action whose mean comes nearest to the region's centre (clipped), the middle of the box, then
@@ -138,7 +138,7 @@ class SuccessObjective(AlterationObjective):
             )
         return self._asked[1]
 
-    def worth(self, actions: Tensor) -> Tensor:
+    def compared_value(self, actions: Tensor) -> Tensor:
         """The logarithm of the predictive probability, (B, k) -> (B,); log P where there are no draws.
 
         By it sets are compared: the plug-in optimum of a set whose effect was estimated badly is the more
@@ -166,12 +166,12 @@ class SuccessObjective(AlterationObjective):
         rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
         return [
             Appraisal(
-                chance(done, lower, upper, COVERED),
-                chance(undone),
-                declined=no_help(done, undone) if done < undone else "",
+                chance(estimated, lower, upper, COVERED),
+                chance(baseline),
+                declined=no_help(estimated, baseline) if estimated < baseline else "",
                 trace={"plug_in": plain},
             )
-            for done, undone, lower, upper, plain in rows
+            for estimated, baseline, lower, upper, plain in rows
         ]
 
 
@@ -180,44 +180,44 @@ class GaussianSuccess(Candidates[SuccessObjective]):
 
     Args:
         surrogate: A fitted linear surrogate.
-        situations: The B situations.
+        cases: The B situations.
     """
 
-    def __init__(self, surrogate: LinearSurrogate, situations: Sequence[Foresight]) -> None:
-        super().__init__(situations, success_objectives(surrogate, situations), surrogate)
+    def __init__(self, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> None:
+        super().__init__(cases, success_objectives(surrogate, cases), surrogate)
 
 
 @torch.no_grad()
-def success_objectives(surrogate: LinearSurrogate, situations: Sequence[Foresight]) -> list[SuccessObjective]:
+def success_objectives(surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> list[SuccessObjective]:
     """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B situations."""
     task, found = surrogate.task, []
     device = surrogate.contexts.values.device
-    contexts = surrogate.task.given(situations).to(device)
+    contexts = surrogate.task.given(cases).to(device)
     centre, _ = task.region.chebyshev()
     origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
     nothing: Tensor | None = None
     for names in ((), *task.candidates):
-        laws = surrogate.laws(names)
-        likely = None if laws is None else laws.response(task.context, task.outcomes)
+        linear_models = surrogate.linear_models(names)
+        likely = None if linear_models is None else linear_models.response(task.context, task.outcomes)
         made = SuccessObjective(
-            situations, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
+            cases, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
         )
         if names:
             found.append(made.to(device))
             continue
-        idle = contexts.new_zeros(len(contexts), 0)
-        nothing = made.worth(idle).exp()
+        no_actions = contexts.new_zeros(len(contexts), 0)
+        nothing = made.compared_value(no_actions).exp()
     return found
 
 
-def law_of(normals: Tensor, offsets: Tensor) -> SuccessLaw:
+def region_probability_of(normals: Tensor, offsets: Tensor) -> RegionProbability:
     """The fastest exact law of {w : N w <= s}: normals (l, m), offsets (l,)."""
     rectangle = rectangle_of(normals, offsets)
     if rectangle is not None:
         return rectangle
     if normals.shape[-1] == 2:
-        return PolygonLaw(vertices_of(normals, offsets))
-    return PolytopeLaw(normals, offsets)
+        return PolygonProbability(vertices_of(normals, offsets))
+    return PolytopeProbability(normals, offsets)
 
 
 @torch.no_grad()
@@ -251,7 +251,7 @@ def chances(
         return probability(corners.unsqueeze(1), centres, nodes=6)
     return torch.stack(
         [
-            PolytopeLaw(normals @ each, offsets, points=128).log_probability(at).exp()
+            PolytopeProbability(normals @ each, offsets, points=128).log_probability(at).exp()
             for each, at in zip(roots, centres, strict=True)
         ]
     )

@@ -13,7 +13,7 @@ unlikely. f* is a posterior mean, because the best *observed* value is the lucki
 this is EIFN; with every node from all actions it is EICF, which ignores the structure where the reward is a
 node.
 
-With `averaged` = 1, every draw e goes with one draw u of its own, and the improvement is that of a single,
+With `noise_draws` = 1, every draw e goes with one draw u of its own, and the improvement is that of a single,
 noisy experiment.
 
 Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and
@@ -26,7 +26,7 @@ import torch
 from botorch.utils.safe_math import log_fatplus, logmeanexp
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
 from rehearsal_torch.objectives.expected_reward import (
     SCREEN,
@@ -47,11 +47,11 @@ class Improvement(CausalObjective):
 
     Args:
         surrogate: A fitted causal model.
-        situation: The round.
-        plausible: E, draws of what is not known; even.
-        averaged: M, draws of the noise over which each is averaged.
+        case: The round.
+        epistemic_draws: E, draws of what is not known; even.
+        noise_draws: M, draws of the noise over which each is averaged.
         draws: Draws of the noise by which recommendations are found.
-        judged: Other draws, by which a recommendation is judged.
+        evaluation_draws: Other draws, by which a recommendation is judged.
         seed: With the round's identity, decides the draws.
 
     Raises:
@@ -62,35 +62,38 @@ class Improvement(CausalObjective):
     def __init__(
         self,
         surrogate: CausalModel,
-        situation: Foresight,
-        plausible: int = 32,
-        averaged: int = 4,
+        case: RehearsalCase,
+        epistemic_draws: int = 32,
+        noise_draws: int = 4,
         draws: int = 64,
-        judged: int = 256,
+        evaluation_draws: int = 256,
         seed: int = 0,
     ) -> None:
-        super().__init__(surrogate, situation, draws, judged, seed)
-        if averaged < 1 or not len(self.visited):
+        super().__init__(surrogate, case, draws, evaluation_draws, seed)
+        if noise_draws < 1 or not len(self.visited):
             raise ValueError(
-                f"expected averaged >= 1 and at least one visited action; got averaged={averaged} and "
+                f"expected noise_draws >= 1 and at least one visited action; got noise_draws={noise_draws} "
+                "and "
                 f"{len(self.visited)} actions"
             )
-        self.epistemic = standard_draws(plausible, len(self.network.mechanisms), self.seed + 2).to(self.noise)
-        self.averaged = averaged
-        self.common = surrogate.draws(plausible if averaged == 1 else averaged, self.seed + 3)
+        self.epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
+            self.noise
+        )
+        self.noise_draws = noise_draws
+        self.common = surrogate.draws(epistemic_draws if noise_draws == 1 else noise_draws, self.seed + 3)
         # What cannot be set any more is no mark to improve upon.
         inside = self.visited[self.allowed(self.visited)]
         with torch.no_grad():
             middle = torch.cat(
                 [
-                    self.rewards(part, plausible).mean(-1)
+                    self.rewards(part, epistemic_draws).mean(-1)
                     for part in (inside if len(inside) else self.visited).split(64)
                 ]
             )
         middle = middle[middle.isfinite()]
         if not len(middle):
             raise NoFiniteValueError(
-                f"{situation.identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
+                f"{case.identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
                 "for extreme rows in the table"
             )
         spread = middle.std() if len(middle) > 1 else middle.abs().max()
@@ -107,13 +110,13 @@ class Improvement(CausalObjective):
 
     def rewards(self, actions: Tensor, count: int) -> Tensor:
         """f_e(a) of the first `count` draws e, (..., k) -> (..., count)."""
-        if self.averaged > 1:
+        if self.noise_draws > 1:
             return plausible_rewards(self.network, actions, self.common, self.epistemic[:count])
-        pushed = self.epistemic[:count]
-        values, _ = self.network.propagate(actions, self.common[:count], lambda place, _: pushed[:, place])
+        perturbed = self.epistemic[:count]
+        values, _ = self.network.propagate(actions, self.common[:count], lambda place, _: perturbed[:, place])
         return self.network.reward(values)
 
-    def worth(self, points: Tensor, draws: int) -> Tensor:
+    def value_with(self, points: Tensor, draws: int) -> Tensor:
         """(..., k) -> (...), the logarithm of an improvement in standard deviations of the reward among the
         visited actions.
         """

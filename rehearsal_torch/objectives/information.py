@@ -108,9 +108,9 @@ class PredictiveDensity:
     """
 
     def __init__(self, model: StructuralPosterior, altered: Sequence[str], rows: Tensor) -> None:
-        strange = [name for name in altered if name not in model.task.box.names]
-        if strange:
-            raise ValueError(f"{strange} may not be altered; actionable are {list(model.task.box.names)}")
+        unknown = [name for name in altered if name not in model.task.box.names]
+        if unknown:
+            raise ValueError(f"{unknown} may not be altered; actionable are {list(model.task.box.names)}")
         self.model, self.altered = model, tuple(altered)
         self._place = {name: index for index, name in enumerate(model.task.graph.names)}
         self._equations = [hypothesis.under(altered) for hypothesis in model.hypotheses]
@@ -209,7 +209,7 @@ class Information(nn.Module):
     def at(self, index: int, actions: Tensor) -> Tensor:
         """In one of the situations, (..., k) -> (...)."""
         rows = self.scenarios.offset[index] + torch.einsum(
-            "sdk,...k->...sd", self.scenarios.slope, actions.to(self.scenarios.slope)
+            "sdk,...k->...sd", self.scenarios.gain, actions.to(self.scenarios.gain)
         )
         if self.entropy == "neighbours":
             return nearest_neighbour_entropy(rows[..., self.free]) - self.known

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
@@ -33,31 +33,36 @@ class AlteredValue(AlterationObjective):
 
     Args:
         surrogate: What was fitted.
-        situations: The B situations.
+        cases: The B situations.
         which: The number of the candidate set.
         before: Estimate of P(Y in S | x) with nothing altered and its deviation, (B,) each.
         caution: How many posterior deviations are taken off.
         level: Probability that the interval should cover the truth.
-        least: Rows near a decision below which it is refused.
-        few: Rows near a decision below which it bears a warning.
+        min_support: Rows near a decision below which it is refused.
+        low_support: Rows near a decision below which it bears a warning.
     """
 
     def __init__(
         self,
         surrogate: NestedRidge,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         which: int,
         before: tuple[Tensor, Tensor],
         caution: float,
         level: float,
-        least: float,
-        few: float,
+        min_support: float,
+        low_support: float,
     ) -> None:
         names = surrogate.task.candidates[which]
-        super().__init__(situations, names)
+        super().__init__(cases, names)
         self.surrogate, self.which, self.before = surrogate, which, before
-        self.caution, self.level, self.least, self.few = caution, level, least, few
-        self.prepared = self.estimator.prepare(_contexts(surrogate, situations))
+        self.caution, self.level, self.min_support, self.low_support = (
+            caution,
+            level,
+            min_support,
+            low_support,
+        )
+        self.prepared = self.estimator.prepare(_contexts(surrogate, cases))
 
     @property
     def estimator(self) -> AlterationValue:
@@ -77,29 +82,27 @@ class AlteredValue(AlterationObjective):
         """J, (..., B, k) -> (..., B)."""
         return self.estimator.value(self.prepared, self.shown(actions))
 
-    def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """J (..., B), and its gradient per unit of each action (..., B, k)."""
-        value, slope = self.estimator.value_and_slope(self.prepared, self.shown(actions))
-        return value, slope / self.frame()[1].to(slope)
+        value, gradients = self.estimator.value_and_gradient(self.prepared, self.shown(actions))
+        return value, gradients / self.frame()[1].to(gradients)
 
-    def value_and_slope_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """J (..., B), and its gradient per standard deviation of each action (..., B, k)."""
-        return self.estimator.value_and_slope(self.prepared, points)
+        return self.estimator.value_and_gradient(self.prepared, points)
 
-    def judged(self, actions: Tensor) -> Tensor:
+    def comparison_value(self, actions: Tensor) -> Tensor:
         """J less `caution` posterior deviations, (..., B, k) -> (..., B)."""
         shown = self.shown(actions)
         value = self.estimator.value(self.prepared, shown)
-        return (
-            value - self.caution * self.estimator.deviation(self.prepared, shown) if self.caution else value
-        )
+        return value - self.caution * self.estimator.std(self.prepared, shown) if self.caution else value
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether enough rows lie near, (..., B, k) -> (..., B)."""
         shown = self.shown(actions)
         flat = shown.reshape(-1, *shown.shape[-2:])
         support = torch.stack([self.estimator.support(self.prepared, each) for each in flat])
-        return support.reshape(shown.shape[:-1]) >= self.least
+        return support.reshape(shown.shape[:-1]) >= self.min_support
 
     def frame(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each action over the rows, (k,) each: the estimator's own
@@ -126,16 +129,14 @@ class AlteredValue(AlterationObjective):
         """
         shown = self.shown(actions)
         probability = self.estimator.value(self.prepared, shown, 1)
-        deviation = self.estimator.deviation(self.prepared, shown, 1)
+        std = self.estimator.std(self.prepared, shown, 1)
         reach = (
-            math.sqrt(2)
-            * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64)))
-            * deviation
+            math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * std
         )
         support = self.estimator.support(self.prepared, shown)
-        said = []
-        for index in range(len(self.situations)):
-            done, undone = _clipped(probability[index]), _clipped(self.before[0][index])
+        appraisals = []
+        for index in range(len(self.cases)):
+            estimated, baseline = _clipped(probability[index]), _clipped(self.before[0][index])
             lower, upper = (
                 _clipped(probability[index] - reach[index]),
                 _clipped(probability[index] + reach[index]),
@@ -146,26 +147,26 @@ class AlteredValue(AlterationObjective):
                 "",
                 "",
             )
-            if near < self.few:
+            if near < self.low_support:
                 warnings.append(f"support: only {near:g} of the rows lie near this decision")
-            if near < self.least:
+            if near < self.min_support:
                 refused = (
                     f"no support: {near:g} rows lie near the best alteration found, fewer than "
-                    f"{self.least:g}; collect data there or widen the task"
+                    f"{self.min_support:g}; collect data there or widen the task"
                 )
-            elif upper < undone:
-                declined = f"predicted worse than doing nothing ({done:.3f} against {undone:.3f})"
-            said.append(
+            elif upper < baseline:
+                declined = f"predicted worse than doing nothing ({estimated:.3f} against {baseline:.3f})"
+            appraisals.append(
                 Appraisal(
-                    chance(done, lower, upper, self.level),
-                    chance(undone),
+                    chance(estimated, lower, upper, self.level),
+                    chance(baseline),
                     tuple(warnings),
                     refused,
                     declined,
                     {"support": near},
                 )
             )
-        return said
+        return appraisals
 
 
 class KernelValue(Candidates[AlteredValue]):
@@ -173,12 +174,12 @@ class KernelValue(Candidates[AlteredValue]):
 
     Args:
         surrogate: What was fitted.
-        situations: The B situations.
+        cases: The B situations.
         caution: How many posterior deviations are taken off what an ascent has found; 0 is the paper's
             choice.
         level: Probability that intervals should cover the truth.
-        least: Rows near a decision below which it is refused.
-        few: Rows near a decision below which it bears a warning.
+        min_support: Rows near a decision below which it is refused.
+        low_support: Rows near a decision below which it bears a warning.
 
     Raises:
         ValueError: if a number is out of range.
@@ -187,30 +188,31 @@ class KernelValue(Candidates[AlteredValue]):
     def __init__(
         self,
         surrogate: NestedRidge,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         caution: float = 2.0,
         level: float = 0.95,
-        least: float = 1.0,
-        few: float = 5.0,
+        min_support: float = 1.0,
+        low_support: float = 5.0,
     ) -> None:
-        if caution < 0 or not 0 < level < 1 or least < 0 or few < least:
+        if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
             raise ValueError(
-                f"expected caution >= 0, level in (0, 1), 0 <= least <= few; got {caution}, {level}, "
-                f"{least}, {few}"
+                f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
+                f"{level}, "
+                f"{min_support}, {low_support}"
             )
         surrogate.require_fitted()
-        before = surrogate.untouched(_contexts(surrogate, situations))[:, 1]
+        before = surrogate.untouched(_contexts(surrogate, cases))[:, 1]
         unsure = torch.zeros_like(before)
         sets = [
-            AlteredValue(surrogate, situations, which, (before, unsure), caution, level, least, few)
+            AlteredValue(surrogate, cases, which, (before, unsure), caution, level, min_support, low_support)
             for which in range(len(surrogate.task.candidates))
         ]
-        super().__init__(situations, sets, surrogate)
+        super().__init__(cases, sets, surrogate)
 
 
-def _contexts(surrogate: NestedRidge, situations: Sequence[Foresight]) -> Tensor:
+def _contexts(surrogate: NestedRidge, cases: Sequence[RehearsalCase]) -> Tensor:
     """Standardised contexts, (B, |X|); there may be no context variable at all."""
-    return surrogate.scaler.shown(surrogate.task.context, surrogate.task.given(situations))
+    return surrogate.scaler.shown(surrogate.task.context, surrogate.task.given(cases))
 
 
 def _clipped(probability: Tensor) -> float:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.decision import Decision, Estimate, Foresight
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -56,7 +56,7 @@ class Objective(nn.Module, ABC):
     def starts(self, count: int) -> Tensor:
         """At most `count` candidates worth looking at first, (<= count, k)."""
 
-    def trajectory(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
+    def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
         """What a decision means step by step, as plain data; empty where there are no steps."""
         return {}
 
@@ -109,16 +109,16 @@ def gradient(values: Tensor, at: Tensor) -> Tensor:
     return found
 
 
-def no_help(done: float, undone: float) -> str:
+def no_help(estimated: float, baseline: float) -> str:
     """What is said where no alteration helps."""
-    return f"no alteration helps: {done:.3f} at best, {undone:.3f} with nothing altered"
+    return f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} with nothing altered"
 
 
 class AlterationObjective(Objective, ABC):
     """What actions of one set of variables are worth in B situations.
 
     Args:
-        situations: The B situations.
+        cases: The B situations.
         names: The k variables that are altered.
 
     Raises:
@@ -127,17 +127,17 @@ class AlterationObjective(Objective, ABC):
 
     kind: Kind | None = "rehearse"
 
-    def __init__(self, situations: Sequence[Foresight], names: Sequence[str]) -> None:
+    def __init__(self, cases: Sequence[RehearsalCase], names: Sequence[str]) -> None:
         super().__init__()
-        self.situations, self.names = tuple(situations), tuple(names)
-        for situation in self.situations:
-            closed = [name for name in self.names if name not in situation.feasible]
+        self.cases, self.names = tuple(cases), tuple(names)
+        for case in self.cases:
+            closed = [name for name in self.names if name not in case.feasible]
             if closed:
                 raise ValueError(
-                    f"{situation.identity}: {closed} may not be set; feasible are {list(situation.feasible)}"
+                    f"{case.identity}: {closed} may not be set; feasible are {list(case.feasible)}"
                 )
-        bounds = [[situation.feasible[name] for name in self.names] for situation in self.situations]
-        limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.situations), len(self.names), 2)
+        bounds = [[case.feasible[name] for name in self.names] for case in self.cases]
+        limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.cases), len(self.names), 2)
         self.register_buffer("lower", limits[..., 0].clone(), persistent=False)
         self.register_buffer("upper", limits[..., 1].clone(), persistent=False)
         self.lower: Tensor
@@ -147,7 +147,7 @@ class AlterationObjective(Objective, ABC):
         """The nearest feasible actions, (..., B, k) -> (..., B, k)."""
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
 
-    def judged(self, actions: Tensor) -> Tensor:
+    def comparison_value(self, actions: Tensor) -> Tensor:
         """What actions are compared by in the end, (..., B, k) -> (..., B): their value, unless an objective
         is more cautious.
         """
@@ -167,21 +167,21 @@ class AlterationObjective(Objective, ABC):
         half = 0.5 * (self.upper - self.lower).amax(0)
         return (lower + upper) / 2, torch.where(half > 0, half, torch.ones_like(half))
 
-    def value_and_slope(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Values (..., B) and gradients (..., B, k) at actions (..., B, k)."""
         with torch.enable_grad():
             at = actions.detach().requires_grad_(True)
             values = self(at)
-            slope = gradient(values, at)
-        return values.detach(), slope
+            gradients = gradient(values, at)
+        return values.detach(), gradients
 
-    def value_and_slope_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Values (..., B) and gradients (..., B, k) at points (..., B, k) in the coordinates of `frame`, in
         the points' precision.
         """
         location, scale = self.frame()
-        values, slope = self.value_and_slope(location + scale * points.to(location))
-        return values.to(points), (slope * scale).to(points)
+        values, gradients = self.value_and_gradient(location + scale * points.to(location))
+        return values.to(points), (gradients * scale).to(points)
 
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:

@@ -20,10 +20,10 @@ from typing import final
 
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.expected_reward import CausalObjective, mean_reward
-from rehearsal_torch.objectives.propagation import pushed_as_far_as_it_goes
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, Push
+from rehearsal_torch.objectives.propagation import monotone_perturbations
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, Perturbation
 
 
 @final
@@ -32,10 +32,10 @@ class Optimism(CausalObjective):
 
     Args:
         surrogate: A fitted causal model.
-        situation: The round.
+        case: The round.
         beta: How many standard deviations a node may be pushed.
         draws: S, fixed draws of the noise.
-        judged: Other draws, by which a recommendation is judged.
+        evaluation_draws: Other draws, by which a recommendation is judged.
         seed: With the round's identity, decides the draws.
 
     Raises:
@@ -45,28 +45,28 @@ class Optimism(CausalObjective):
     def __init__(
         self,
         surrogate: CausalModel,
-        situation: Foresight,
+        case: RehearsalCase,
         beta: float = 5.0,
         draws: int = 64,
-        judged: int = 256,
+        evaluation_draws: int = 256,
         seed: int = 0,
     ) -> None:
-        super().__init__(surrogate, situation, draws, judged, seed)
+        super().__init__(surrogate, case, draws, evaluation_draws, seed)
         if not 0 <= beta < math.inf:
             raise ValueError(f"expected beta >= 0; got {beta}")
-        self.beta, self.pushes = beta, pushed_as_far_as_it_goes(self.network)
+        self.beta, self.perturbations = beta, monotone_perturbations(self.network)
 
-    def optimistic(self, actions: Tensor, push: Push, noise: Tensor) -> Tensor:
+    def optimistic(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
         """E[r] of actions (..., k) under draws (S, N), each node that is not pushed as far as it goes being
-        pushed by `push` in [-1, 1]; (...).
+        pushed by `perturbation` in [-1, 1]; (...).
         """
 
-        def pushed(place: int, scaled: Tensor) -> Tensor:
-            fixed = self.pushes[place]
-            return self.beta * (push(place, scaled) if fixed is None else scaled.new_full((), fixed))
+        def perturbed(place: int, scaled: Tensor) -> Tensor:
+            fixed = self.perturbations[place]
+            return self.beta * (perturbation(place, scaled) if fixed is None else scaled.new_full((), fixed))
 
-        return mean_reward(self.network, actions, noise, pushed)
+        return mean_reward(self.network, actions, noise, perturbed)
 
-    def worth(self, points: Tensor, draws: int) -> Tensor:
+    def value_with(self, points: Tensor, draws: int) -> Tensor:
         """(..., k) -> (...)."""
         return self.optimistic(points, lambda _, scaled: scaled.new_zeros(()), self.noise[:draws])

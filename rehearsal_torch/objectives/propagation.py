@@ -64,11 +64,11 @@ class Propagation(ABC):
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """The bound under draws (S, N) of the noise, (..., k + further) -> (...)."""
 
-    def pushed(self, actions: Tensor, noise: Tensor, pushes: Tensor) -> Tensor:
+    def perturbed(self, actions: Tensor, noise: Tensor, perturbations: Tensor) -> Tensor:
         """E[r] with every node off its posterior mean by e standard deviations, (..., k), (S, N), (..., N) ->
         (...).
         """
-        return mean_reward(self.network, actions, noise, lambda place, _: pushes[..., place, None])
+        return mean_reward(self.network, actions, noise, lambda place, _: perturbations[..., place, None])
 
     @staticmethod
     def few(noise: Tensor) -> Tensor:
@@ -88,9 +88,9 @@ class Mean(Propagation):
         read = [nodes.index(name) for name in reward.names]
         values, spreads = self.network.propagate(points, noise, spread=reward.names)
         means = values[..., read]
-        deviations = torch.stack([spreads[name].expand(means.shape[:-1]) for name in reward.names], -1)
+        stds = torch.stack([spreads[name].expand(means.shape[:-1]) for name in reward.names], -1)
         return reward(means).mean(-1) + self.beta * reward_spread(
-            reward, means, deviations, self.epistemic[:, read]
+            reward, means, stds, self.epistemic[:, read]
         ).mean(-1)
 
 
@@ -99,19 +99,21 @@ class Linear(Propagation):
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """(..., k), (S, N) -> (...)."""
-        slopes = self.gradient(points, noise)
-        return mean_reward(self.network, points, noise) + self.beta * safe_root(slopes.square().sum(-1))
+        gradients = self.gradient(points, noise)
+        return mean_reward(self.network, points, noise) + self.beta * safe_root(gradients.square().sum(-1))
 
     def gradient(self, actions: Tensor, noise: Tensor) -> Tensor:
         """d E[r] / d e at e = 0, (..., k), (S, N) -> (..., N)."""
         wanted = torch.is_grad_enabled()
         few = self.few(noise)
         with torch.enable_grad():
-            pushes = actions.new_zeros(*actions.shape[:-1], len(self.network.mechanisms), requires_grad=True)
-            (slopes,) = torch.autograd.grad(
-                self.pushed(actions, few, pushes).sum(), pushes, create_graph=wanted
+            perturbations = actions.new_zeros(
+                *actions.shape[:-1], len(self.network.mechanisms), requires_grad=True
             )
-        return slopes if wanted else slopes.detach()
+            (gradients,) = torch.autograd.grad(
+                self.perturbed(actions, few, perturbations).sum(), perturbations, create_graph=wanted
+            )
+        return gradients if wanted else gradients.detach()
 
 
 @final
@@ -120,10 +122,10 @@ class Reached(Linear):
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """(..., k), (S, N) -> (...)."""
-        slopes = self.gradient(points, noise)
-        push = self.beta * slopes / safe_root(slopes.square().sum(-1, keepdim=True))
-        both = torch.stack([torch.zeros_like(push), push])
-        return self.pushed(points.expand(2, *points.shape), noise, both).amax(0)
+        gradients = self.gradient(points, noise)
+        perturbation = self.beta * gradients / safe_root(gradients.square().sum(-1, keepdim=True))
+        both = torch.stack([torch.zeros_like(perturbation), perturbation])
+        return self.perturbed(points.expand(2, *points.shape), noise, both).amax(0)
 
 
 @final
@@ -148,24 +150,27 @@ class Optimistic(Propagation):
 
     def __init__(self, network: CausalNetwork, beta: float, epistemic: Tensor) -> None:
         super().__init__(network, beta, epistemic)
-        self.fixed = pushed_as_far_as_it_goes(network)
+        self.fixed = monotone_perturbations(network)
 
     @property
     def further(self) -> int:
         """One push for each node that is not pushed as far as it goes."""
-        return sum(push is None for push in self.fixed)
+        return sum(perturbation is None for perturbation in self.fixed)
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """(..., k + further), (S, N) -> (...)."""
-        actions, pushes = self.split(points)
-        return self.pushed(actions, noise, pushes)
+        actions, perturbations = self.split(points)
+        return self.perturbed(actions, noise, perturbations)
 
     def split(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """Actions (..., k) and e of all nodes (..., N) of candidates (..., k + further)."""
         width = len(self.network.task.actions)
         free = points[..., width:]
         columns, shape = iter(free.unbind(-1)), free.shape[:-1]
-        eta = [next(columns) if push is None else free.new_full(shape, push) for push in self.fixed]
+        eta = [
+            next(columns) if perturbation is None else free.new_full(shape, perturbation)
+            for perturbation in self.fixed
+        ]
         return points[..., :width], self.beta * torch.stack(eta, -1)
 
 
@@ -175,9 +180,11 @@ class Separate(Optimistic):
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """(..., k + further), (S, N) -> (...)."""
-        actions, pushes = self.split(points)
-        alone = torch.cat([torch.zeros_like(pushes).unsqueeze(0), torch.diag_embed(pushes).movedim(-2, 0)])
-        rewards = self.pushed(actions.expand(len(alone), *actions.shape), self.few(noise), alone)
+        actions, perturbations = self.split(points)
+        alone = torch.cat(
+            [torch.zeros_like(perturbations).unsqueeze(0), torch.diag_embed(perturbations).movedim(-2, 0)]
+        )
+        rewards = self.perturbed(actions.expand(len(alone), *actions.shape), self.few(noise), alone)
         # A push that loses counts as none: were it held against an action, the search would pass over actions
         # whose start has the wrong sign.
         gains = (rewards[1:] - rewards[0]).clamp_min(0)
@@ -195,7 +202,7 @@ PROPAGATE: dict[str, type[Propagation]] = {
 """The propagation that a configuration names."""
 
 
-def pushed_as_far_as_it_goes(network: CausalNetwork) -> tuple[float | None, ...]:
+def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
     """For each node the sign of its weight, if it causes no other node and the reward is a weighted sum that
     reads it; otherwise None.
     """

@@ -38,13 +38,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import chances
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.seeding import sobol, spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 TINY = 1e-9
@@ -61,19 +61,19 @@ class Scenarios:
 
     Attributes:
         gains: G, (n, l, k).
-        room: h, (n, B, l).
+        slack: h, (n, B, l).
         unit: What counts as one in the room to each face, (l,) or a number: a face is missed where it is
             missed by more than `TINY` of it.
     """
 
     gains: Tensor
-    room: Tensor
+    slack: Tensor
     unit: Tensor | float = 1.0
 
     def desired(self, actions: Tensor) -> Tensor:
         """Whether each scenario is desired, (..., B, k) -> (..., n, B)."""
-        pushed = torch.einsum("slk,...bk->...sbl", self.gains, actions.to(self.gains))
-        return (pushed <= self.room + TINY * (self.unit + self.room.abs())).all(-1)
+        moved = torch.einsum("slk,...bk->...sbl", self.gains, actions.to(self.gains))
+        return (moved <= self.slack + TINY * (self.unit + self.slack.abs())).all(-1)
 
     def share(self, actions: Tensor) -> Tensor:
         """The share of desired scenarios, (..., B, k) -> (..., B)."""
@@ -81,19 +81,19 @@ class Scenarios:
 
     def first(self, count: int) -> "Scenarios":
         """The first of the scenarios."""
-        return replace(self, gains=self.gains[:count], room=self.room[:count])
+        return replace(self, gains=self.gains[:count], slack=self.slack[:count])
 
     def some(self, which: Tensor) -> "Scenarios":
         """Some of the scenarios, by place (m,)."""
-        return replace(self, gains=self.gains[which], room=self.room[which])
+        return replace(self, gains=self.gains[which], slack=self.slack[which])
 
     def one(self, index: int) -> "Scenarios":
         """The scenarios of one of the situations."""
-        return replace(self, room=self.room[:, [index]])
+        return replace(self, slack=self.slack[:, [index]])
 
     def defined(self) -> Tensor:
         """Whether all numbers of a scenario are finite, (n, B)."""
-        return self.room.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
+        return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def seen_from(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
         """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each; one that
@@ -101,27 +101,27 @@ class Scenarios:
         """
         defined = self.defined()
         kept = self if bool(defined.all()) else self._without(defined)
-        room = (
-            kept.room - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.room
+        slack = (
+            kept.slack - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.slack
         )
         # Medians: a few scenarios may be extreme.
-        steep, typical = kept.gains.abs().median(0).values, room.abs().flatten(0, 1).median(0).values
-        size = typical.nan_to_num(0.0, 0.0) + steep @ (upper - lower).amax(0)
+        typical_gain, typical = kept.gains.abs().median(0).values, slack.abs().flatten(0, 1).median(0).values
+        size = typical.nan_to_num(0.0, 0.0) + typical_gain @ (upper - lower).amax(0)
         ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
         # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
         far = (
-            steep @ torch.maximum(lower.abs(), upper.abs()).amax(0)
+            typical_gain @ torch.maximum(lower.abs(), upper.abs()).amax(0)
             if bool(origin.any())
             else torch.zeros_like(size)
         )
         return Scenarios(
-            kept.gains, room, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far
+            kept.gains, slack, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far
         )
 
     def _without(self, defined: Tensor) -> "Scenarios":
         """The scenarios, those that are not defined in any way that no action can satisfy."""
         gains = self.gains.where(self.gains.isfinite().all((-2, -1))[:, None, None], 0.0)
-        return replace(self, gains=gains, room=self.room.where(defined.unsqueeze(-1), -torch.inf))
+        return replace(self, gains=gains, slack=self.slack.where(defined.unsqueeze(-1), -torch.inf))
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
@@ -152,32 +152,40 @@ class CountObjective(AlterationObjective, ABC):
     """The share of desired scenarios, for one set of altered variables in B situations.
 
     Args:
-        situations: The B situations.
+        cases: The B situations.
         names: The k altered variables.
-        seek: Scenarios that a search sees, of actions in their units.
-        choose: Others, that validate its finds and choose among sets.
+        search_scenarios: Scenarios that a search sees, of actions in their units.
+        validation_scenarios: Others, that validate its finds and choose among sets.
 
     Attributes:
-        origin: From where the actions are counted in `seek` and `choose`, (B, k), in their units.
-        seek: Scenarios of alterations that are counted from the origin.
-        choose: The others likewise.
+        origin: From where the actions are counted in `search_scenarios` and `validation_scenarios`, (B, k),
+            in their units.
+        search_scenarios: Scenarios of alterations that are counted from the origin.
+        validation_scenarios: The others likewise.
     """
 
     def __init__(
-        self, situations: Sequence[Foresight], names: Sequence[str], seek: Scenarios, choose: Scenarios
+        self,
+        cases: Sequence[RehearsalCase],
+        names: Sequence[str],
+        search_scenarios: Scenarios,
+        validation_scenarios: Scenarios,
     ) -> None:
-        super().__init__(situations, names)
+        super().__init__(cases, names)
         self.register_buffer("origin", origin_of(self.lower, self.upper), persistent=False)
         self.origin: Tensor
         # Without a single defined scenario there is nothing to count.
-        defined = seek.defined().any(0) & choose.defined().any(0)
+        defined = search_scenarios.defined().any(0) & validation_scenarios.defined().any(0)
         self.register_buffer(
-            "least",
+            "undefined_mask",
             torch.zeros_like(self.lower[:, 0]).where(defined.to(self.lower.device), torch.nan),
             persistent=False,
         )
-        self.least: Tensor
-        self.seek, self.choose = self.counted(seek), self.counted(choose)
+        self.undefined_mask: Tensor
+        self.search_scenarios, self.validation_scenarios = (
+            self.counted(search_scenarios),
+            self.counted(validation_scenarios),
+        )
 
     def counted(self, scenarios: Scenarios) -> Scenarios:
         """Scenarios of actions in their units, with alterations counted from the origin."""
@@ -187,11 +195,11 @@ class CountObjective(AlterationObjective, ABC):
 
     def forward(self, actions: Tensor) -> Tensor:
         """(..., B, k) -> (..., B)."""
-        return self.seek.share(actions - self.origin.to(actions)) + self.least
+        return self.search_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
 
     def share(self, actions: Tensor) -> Tensor:
         """The share by scenarios that the search has not seen, (..., B, k) -> (..., B)."""
-        return self.choose.share(actions - self.origin.to(actions)) + self.least
+        return self.validation_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
 
     def starts(self, count: int) -> Tensor:
         """The middle of the box, then points spread over it."""
@@ -222,11 +230,11 @@ class ScenarioCount(CountObjective):
     """The share of desired scenarios, for one set of altered variables in B situations.
 
     Args:
-        situations: The B situations.
+        cases: The B situations.
         names: The k altered variables.
-        seek: Scenarios that the search sees.
-        choose: Those that choose among sets.
-        judge: Sets of parameters by which a choice is judged.
+        search_scenarios: Scenarios that the search sees.
+        validation_scenarios: Those that choose among sets.
+        test_scenarios: Sets of parameters by which a choice is judged.
         contexts: (B, |X|).
         region: S.
         before: The probability of success with nothing altered, (B,).
@@ -234,30 +242,35 @@ class ScenarioCount(CountObjective):
 
     def __init__(
         self,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         names: Sequence[str],
-        seek: Scenarios,
-        choose: Scenarios,
-        judge: AffineResponse,
+        search_scenarios: Scenarios,
+        validation_scenarios: Scenarios,
+        test_scenarios: AffineResponse,
         contexts: Tensor,
         region: Polytope,
         before: Tensor,
     ) -> None:
-        super().__init__(situations, names, seek, choose)
-        self.judge, self.contexts, self.region, self.before = judge, contexts, region, before
+        super().__init__(cases, names, search_scenarios, validation_scenarios)
+        self.test_scenarios, self.contexts, self.region, self.before = (
+            test_scenarios,
+            contexts,
+            region,
+            before,
+        )
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability, its interval, and the probability with nothing altered."""
-        drawn = success(self.judge, self.region, self.contexts, actions)
+        drawn = success(self.test_scenarios, self.region, self.contexts, actions)
         low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
         rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
         return [
             Appraisal(
-                chance(done, lower, upper),
-                chance(undone),
-                declined=no_help(done, undone) if done < undone else "",
+                chance(estimated, lower, upper),
+                chance(baseline),
+                declined=no_help(estimated, baseline) if estimated < baseline else "",
             )
-            for done, undone, lower, upper in rows
+            for estimated, baseline, lower, upper in rows
         ]
 
 
@@ -266,10 +279,10 @@ class ScenarioCounts(Candidates[ScenarioCount]):
 
     Args:
         surrogate: A fitted linear model that draws at least seek + choose + judge sets of parameters.
-        situations: The B situations.
-        seek: Scenarios that a search sees.
-        choose: Others that choose among sets.
-        judge: Sets of parameters, others again, that say what is expected of the choice.
+        cases: The B situations.
+        search_scenarios: Scenarios that a search sees.
+        validation_scenarios: Others that choose among sets.
+        test_scenarios: Sets of parameters, others again, that say what is expected of the choice.
         seed: Decides the noise.
 
     Raises:
@@ -279,29 +292,41 @@ class ScenarioCounts(Candidates[ScenarioCount]):
     def __init__(
         self,
         surrogate: LinearSurrogate,
-        situations: Sequence[Foresight],
-        seek: int = 4000,
-        choose: int = 1800,
-        judge: int = 200,
+        cases: Sequence[RehearsalCase],
+        search_scenarios: int = 4000,
+        validation_scenarios: int = 1800,
+        test_scenarios: int = 200,
         seed: int = 0,
     ) -> None:
-        if min(seek, choose, judge) < 1:
-            raise ValueError(f"expected seek, choose and judge >= 1; got {seek}, {choose} and {judge}")
+        if min(search_scenarios, validation_scenarios, test_scenarios) < 1:
+            raise ValueError(
+                "expected positive numbers of scenarios for search, validation and test; got "
+                f"{search_scenarios}, {validation_scenarios} and "
+                f"{test_scenarios}"
+            )
         task = surrogate.task
-        contexts = surrogate.task.given(situations).to(surrogate.contexts.values.device)
+        contexts = surrogate.task.given(cases).to(surrogate.contexts.values.device)
         before, found = contexts.new_zeros(len(contexts)), []
         for names in ((), *task.candidates):
-            laws = surrogate.laws(names)
-            drawn = 0 if laws is None else len(laws.intercept)
-            if laws is None or drawn < seek + choose + judge:
+            linear_models = surrogate.linear_models(names)
+            drawn = 0 if linear_models is None else len(linear_models.intercept)
+            if linear_models is None or drawn < search_scenarios + validation_scenarios + test_scenarios:
                 raise ValueError(
-                    f"expected {seek + choose + judge} draws of the parameters; the surrogate makes {drawn}: "
+                    f"expected {search_scenarios + validation_scenarios + test_scenarios} draws of the "
+                    f"parameters; the surrogate makes {drawn}: "
                     "raise its `draws` or ask for fewer"
                 )
-            whole = laws.response(task.context, task.outcomes)
+            whole = linear_models.response(task.context, task.outcomes)
             parts = [
                 _some(whole, begin, end)
-                for begin, end in ((0, seek), (seek, seek + choose), (seek + choose, seek + choose + judge))
+                for begin, end in (
+                    (0, search_scenarios),
+                    (search_scenarios, search_scenarios + validation_scenarios),
+                    (
+                        search_scenarios + validation_scenarios,
+                        search_scenarios + validation_scenarios + test_scenarios,
+                    ),
+                )
             ]
             if not names:
                 before = success(parts[2], task.region, contexts, contexts.new_empty(len(contexts), 0)).mean(
@@ -310,10 +335,8 @@ class ScenarioCounts(Candidates[ScenarioCount]):
                 continue
             stream = spaced_generator(seed, 17)
             seen, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
-            found.append(
-                ScenarioCount(situations, names, seen, other, parts[2], contexts, task.region, before)
-            )
-        super().__init__(situations, found, surrogate)
+            found.append(ScenarioCount(cases, names, seen, other, parts[2], contexts, task.region, before))
+        super().__init__(cases, found, surrogate)
 
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.objective import Appraisal, chance
@@ -24,48 +24,48 @@ from rehearsal_torch.objectives.scenario_success import CountObjective, Scenario
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
-SEEK, CHOOSE, JUDGE, TEACH, STAGES = 0, 1, 2, 3, 8
+TRAINING, VALIDATION, TEST, INFORMATION, STAGES = 0, 1, 2, 3, 8
 
 
 class SuccessProbability(CountObjective):
     """The probability of success for one set of altered variables in B situations.
 
     Args:
-        situations: The B situations.
+        cases: The B situations.
         names: The k altered variables.
-        seek: Scenarios that a search sees.
-        choose: Others, that validate what it found.
-        judge: Others again, that say what is expected of the choice.
+        search_scenarios: Scenarios that a search sees.
+        validation_scenarios: Others, that validate what it found.
+        test_scenarios: Others again, that say what is expected of the choice.
         before: The probability of success with nothing altered, (B,).
         information: What a round would teach.
     """
 
     def __init__(
         self,
-        situations: Sequence[Foresight],
+        cases: Sequence[RehearsalCase],
         names: Sequence[str],
-        seek: Scenarios,
-        choose: Scenarios,
-        judge: Scenarios,
+        search_scenarios: Scenarios,
+        validation_scenarios: Scenarios,
+        test_scenarios: Scenarios,
         before: Tensor,
         information: Information,
     ) -> None:
-        super().__init__(situations, names, seek, choose)
-        self.judge, self.before, self.information = self.counted(judge), before, information
+        super().__init__(cases, names, search_scenarios, validation_scenarios)
+        self.test_scenarios, self.before, self.information = self.counted(test_scenarios), before, information
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
         """The share of desired scenarios in one of the situations, (m, k) -> (m,), by the validating sample
         or by that which a search sees.
         """
-        part = (self.choose if validating else self.seek).one(index)
+        part = (self.validation_scenarios if validating else self.search_scenarios).one(index)
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability, and the probability with nothing altered."""
-        shares = self.judge.share(actions - self.origin.to(actions)).tolist()
+        shares = self.test_scenarios.share(actions - self.origin.to(actions)).tolist()
         return [
-            Appraisal(chance(done), chance(undone))
-            for done, undone in zip(shares, self.before.tolist(), strict=True)
+            Appraisal(chance(estimated), chance(baseline))
+            for estimated, baseline in zip(shares, self.before.tolist(), strict=True)
         ]
 
 
@@ -74,11 +74,11 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
 
     Args:
         surrogate: A fitted posterior of rehearsal models.
-        situations: The B situations.
-        seek: Scenarios that a search sees.
-        choose: Others, that validate what it found.
-        judge: Others again, that say what is expected of the choice.
-        teach: Models from which the information is estimated.
+        cases: The B situations.
+        search_scenarios: Scenarios that a search sees.
+        validation_scenarios: Others, that validate what it found.
+        test_scenarios: Others again, that say what is expected of the choice.
+        information_models: Models from which the information is estimated.
         entropy: How.
         seed: Decides all of them.
 
@@ -89,34 +89,43 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
     def __init__(
         self,
         surrogate: ScenarioModel,
-        situations: Sequence[Foresight],
-        seek: int = 10000,
-        choose: int = 10000,
-        judge: int = 1000,
-        teach: int = 300,
+        cases: Sequence[RehearsalCase],
+        search_scenarios: int = 10000,
+        validation_scenarios: int = 10000,
+        test_scenarios: int = 1000,
+        information_models: int = 300,
         entropy: Entropy = "predictive",
         seed: int = 0,
     ) -> None:
-        if min(seek, choose, judge, teach) < 1:
+        if min(search_scenarios, validation_scenarios, test_scenarios, information_models) < 1:
             raise ValueError(
-                f"expected seek, choose, judge and teach >= 1; got {seek}, {choose}, {judge} and {teach}"
+                "expected positive numbers of scenarios for search, validation and test, and of models; got "
+                f"{search_scenarios}, "
+                f"{validation_scenarios}, {test_scenarios} and {information_models}"
             )
-        contexts = surrogate.task.given(situations)
+        contexts = surrogate.task.given(cases)
         models = [
             surrogate.sampled(count, STAGES * seed + stage)
-            for stage, count in ((SEEK, seek), (CHOOSE, choose), (JUDGE, judge), (TEACH, teach))
+            for stage, count in (
+                (TRAINING, search_scenarios),
+                (VALIDATION, validation_scenarios),
+                (TEST, test_scenarios),
+                (INFORMATION, information_models),
+            )
         ]
-        before = scenarios_of(surrogate, models[JUDGE], contexts, ()).share(
+        before = scenarios_of(surrogate, models[TEST], contexts, ()).share(
             contexts.new_empty(len(contexts), 0)
         )
         found = []
         for names in surrogate.task.candidates:
-            seen, other, last = (scenarios_of(surrogate, each, contexts, names) for each in models[:TEACH])
-            information = Information(surrogate, models[TEACH], contexts, names, entropy)
-            found.append(
-                SuccessProbability(situations, names, mixed(seen, seed), other, last, before, information)
+            seen, other, last = (
+                scenarios_of(surrogate, each, contexts, names) for each in models[:INFORMATION]
             )
-        super().__init__(situations, found, surrogate)
+            information = Information(surrogate, models[INFORMATION], contexts, names, entropy)
+            found.append(
+                SuccessProbability(cases, names, mixed(seen, seed), other, last, before, information)
+            )
+        super().__init__(cases, found, surrogate)
 
 
 def scenarios_of(
@@ -124,7 +133,7 @@ def scenarios_of(
 ) -> Scenarios:
     """Which scenarios of some models are desired: contexts (B, |X|)."""
     outcomes = models.scenarios(contexts, names).only(surrogate.task.outcomes)
-    return rowwise(outcomes.offset.movedim(0, 1), outcomes.slope, surrogate.task.region)
+    return rowwise(outcomes.offset.movedim(0, 1), outcomes.gain, surrogate.task.region)
 
 
 def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
@@ -137,13 +146,13 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
 
 
 def fresh(
-    surrogate: ScenarioModel, situations: Sequence[Foresight], names: Sequence[str], count: int, seed: int
+    surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
     """Scenarios of an alteration that nothing has seen before, for B situations.
 
     Args:
         surrogate: A fitted posterior.
-        situations: The B situations.
+        cases: The B situations.
         names: What is altered; may be empty.
         count: How many scenarios.
         seed: Decides them; it gives others than those of `SuccessProbabilities` with any seed from 0 on.
@@ -151,6 +160,6 @@ def fresh(
     return scenarios_of(
         surrogate,
         surrogate.sampled(count, STAGES * seed + STAGES - 1),
-        surrogate.task.given(situations),
+        surrogate.task.given(cases),
         names,
     )

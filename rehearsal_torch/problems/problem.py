@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import Decision, Situation
+from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -78,7 +78,7 @@ class Problem(ABC):
         """How many situations there are; a problem without end says how many it is asked for."""
 
     @abstractmethod
-    def situation(self, index: int) -> Situation:
+    def case(self, index: int) -> DecisionContext:
         """Situation number `index`, 0 ... count - 1: the same at every call and in every process.
 
         Raises:
@@ -86,7 +86,7 @@ class Problem(ABC):
         """
 
     @abstractmethod
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """What the problem's own yardstick says of a decision, name to number."""
 
     @abstractmethod
@@ -100,11 +100,11 @@ class World(Problem, ABC):
     """A problem that answers."""
 
     @abstractmethod
-    def respond(self, situation: Situation, decision: Decision) -> Table:
+    def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The row(s) that follow a decision, altered cells marked."""
 
     @abstractmethod
-    def optimum(self, situation: Situation) -> float:
+    def optimum(self, case: DecisionContext) -> float:
         """The best achievable score in a situation."""
 
     def success(self, answer: Table) -> bool | None:  # noqa: ARG002

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
-from rehearsal_torch.evaluation.rehearsal_rows import judged, row
+from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
 from rehearsal_torch.reporting import decision_table
@@ -51,7 +51,7 @@ def written(run: Recorded) -> list[Path]:
         {
             "method": name,
             "cases": one.count,
-            "declined": one.idle,
+            "declined": one.no_action_count,
             "refused": sum(each.get("status") == "refused" for each in _groups(run)[name]),
             "probability": one.auf.mean,
             "probability_low": one.auf.low,
@@ -79,7 +79,9 @@ def written(run: Recorded) -> list[Path]:
 
 def figures(run: Recorded) -> dict[str, Figure]:
     """File name to figure, where the world knows the truth; to be called within `drawing`."""
-    scored = {name: [one for one in decided if judged(one)] for name, decided in _groups(run).items()}
+    scored = {
+        name: [one for one in decided if scored_by_world(one)] for name, decided in _groups(run).items()
+    }
     scored = {name: decided for name, decided in scored.items() if decided}
     if not scored:
         return {}

@@ -25,16 +25,19 @@ WIDTH = 160
 NO_ACTION = "none"
 
 
-def cells(rows: Sequence[Row], idle: Mapping[tuple[object, object], int] | None = None) -> Cells:
+def cells(rows: Sequence[Row], no_action_count: Mapping[tuple[object, object], int] | None = None) -> Cells:
     """World to method to summary, both in order of appearance.
 
     Args:
         rows: Of all worlds and methods.
-        idle: (world, method) to the number of decisions that altered nothing; None where it does not matter.
+        no_action_count: (world, method) to the number of decisions that altered nothing; None where it does
+            not matter.
     """
     found: Cells = {}
     for (dataset, method), some in grouped(rows, "dataset", "method").items():
-        found.setdefault(str(dataset), {})[str(method)] = summed(some, (idle or {}).get((dataset, method), 0))
+        found.setdefault(str(dataset), {})[str(method)] = summed(
+            some, (no_action_count or {}).get((dataset, method), 0)
+        )
     return found
 
 
@@ -95,7 +98,7 @@ def draw(found: Cells) -> Figure:
         offset = (index - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
         known = [(place, line[name]) for place, line in enumerate(found.values()) if name in line]
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-        bars = np.nan_to_num([one.deviation for _, one in known])
+        bars = np.nan_to_num([one.std for _, one in known])
         x, y = [place + offset for place, _ in known], [one.auf.mean for _, one in known]
         axes.errorbar(
             x, y, bars, linestyle="", color=colour, marker=marker, markersize=5, capsize=2, label=name
@@ -116,7 +119,7 @@ def as_markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str
 
 def plus_minus(one: MethodSummary) -> str:
     """Mean and deviation over seeds."""
-    return figure(one.auf.mean) + ("" if math.isnan(one.deviation) else f" ± {one.deviation:.3f}")
+    return figure(one.auf.mean) + ("" if math.isnan(one.std) else f" ± {one.std:.3f}")
 
 
 def _table(found: Cells) -> tuple[list[str], list[list[str]]]:
@@ -139,5 +142,5 @@ def _shared(some: Sequence[MethodSummary], which: str) -> float:
     """A reference of a world, from the method that was tried in most contexts: methods share contexts, but
     one may have failed in some.
     """
-    most = max(some, key=lambda one: one.count)
-    return most.oracle if which == "oracle" else most.no_action
+    largest = max(some, key=lambda one: one.count)
+    return largest.oracle if which == "oracle" else largest.no_action

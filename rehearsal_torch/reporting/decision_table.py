@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
-from rehearsal_torch.evaluation.rehearsal_rows import interval_of, judged, number, row
+from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number, row, scored_by_world
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.spaces.box import setting_text
 
@@ -35,7 +35,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     """
     some, every = decisions[:shown], [_sentences(one) for one in decisions]
     shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
-    truth, notes = any(judged(one) for one in some), any(len(each) > len(shared) for each in every)
+    truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
     table = Table()
     for head in ("case", "known", "set"):
         table.add_column(head, overflow="fold")
@@ -78,7 +78,7 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
     """
     lines: list[tuple[str, Callable[[MethodSummary], str]]] = [
         ("cases", lambda one: str(one.count)),
-        ("nothing altered in", lambda one: str(one.idle)),
+        ("nothing altered in", lambda one: str(one.no_action_count)),
     ]
     if any(one.auf.count for one in found.values()):
         lines += [

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
-from rehearsal_torch.reporting import alteration_report as foresight_report
+from rehearsal_torch.reporting import alteration_report as alteration_report
 from rehearsal_torch.reporting import trial_report
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
@@ -23,7 +23,7 @@ from rehearsal_torch.reporting.figures import (
     training_curve,
     truth_errors,
 )
-from rehearsal_torch.reporting.figures import patient_trajectory as patient_course
+from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
 from rehearsal_torch.reporting.style import Wording, drawing, save, wording
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
 
@@ -48,9 +48,9 @@ def report(folder: str | Path) -> str:
     if trial_report.concerns(run):
         shown = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
         written += trial_report.written(run)
-    elif foresight_report.concerns(run):
-        shown = foresight_report.tables(run)
-        written += foresight_report.written(run)
+    elif alteration_report.concerns(run):
+        shown = alteration_report.tables(run)
+        written += alteration_report.written(run)
     else:
         rows = summary(run, words)
         if rows:
@@ -84,8 +84,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         )
     if trial_report.concerns(run):
         return found | recovery_panels.figures(run.truth) | trial_report.figures(run)
-    if foresight_report.concerns(run):
-        return found | foresight_report.figures(run)
+    if alteration_report.concerns(run):
+        return found | alteration_report.figures(run)
     groups = {
         f"{search}, k = {changes}": decided
         for (search, changes), decided in run.groups().items()
@@ -106,7 +106,7 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         for one in decided
     ):
         found["effort"] = effort.draw(groups)
-    found["patient"] = patient_course.draw(_telling(list(groups.values())[-1]), words)
+    found["patient"] = patient_trajectory.draw(_telling(list(groups.values())[-1]), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
         found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})

@@ -25,20 +25,20 @@ def concerns(run: Recorded) -> bool:
 def tables(run: Recorded) -> str:
     """The last rounds and the recommendation, for a terminal."""
     table = Table()
-    judged = all(scored(one) for one in run.decisions)
+    scored_by_world = all(scored(one) for one in run.decisions)
     heads = (
         "round",
         "tried",
         "reward",
-        *(("expected", "best so far") if judged else ()),
+        *(("expected", "best so far") if scored_by_world else ()),
         "predicted",
         "seconds",
     )
     for head in heads:
         table.add_column(head, justify="left" if head == "tried" else "right", overflow="fold")
-    rows = _rows(run) if judged else [{} for _ in run.decisions]
+    rows = _rows(run) if scored_by_world else [{} for _ in run.decisions]
     for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
-        true = (figure(row["expected"]), figure(row["best_expected"])) if judged else ()
+        true = (figure(row["expected"]), figure(row["best_expected"])) if scored_by_world else ()
         observed = "" if one.get("reward") is None else figure(one["reward"])
         table.add_row(
             str(int(one["index"]) + 1),
@@ -49,15 +49,15 @@ def tables(run: Recorded) -> str:
             _seconds(one),
         )
     last = run.decisions[-1]
-    said = f"Recommended now: {settings(kept(last))}"
+    message = f"Recommended now: {settings(kept(last))}"
     if claim(last) is not None:
-        said += f"; predicted reward {figure(claim(last))}"
+        message += f"; predicted reward {figure(claim(last))}"
     lines = [
         f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:",
         printed(table),
-        said,
+        message,
     ]
-    if judged:
+    if scored_by_world:
         found = trial_summary(rows)
         reached, start = figure(rows[-1]["recommended_expected"]), figure(found.start)
         way = f"; {100 * (1 - found.normalised):.1f}% of the way" if found.normalised <= 1 else ""

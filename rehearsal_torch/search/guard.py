@@ -40,7 +40,7 @@ def guarded(
         The decisions, in order.
     """
     return [
-        _worth_it(_linked(_within(objective, index, each), objective, declines), declines)
+        _improves(_linked(_within(objective, index, each), objective, declines), declines)
         for index, each in enumerate(decisions)
     ]
 
@@ -67,10 +67,12 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
             f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}"
         )
     if not value > outcome:
-        said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        message = (
+            f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        )
         if declines:
-            return declined(_warned(decision, found), "no_action", said)
-        found.append(said)
+            return declined(_warned(decision, found), "no_action", message)
+        found.append(message)
     return _warned(decision, found)
 
 
@@ -102,16 +104,16 @@ def no_path(objective: Candidates[AlterationObjective], names: tuple[str, ...]) 
 def _linked(decision: Decision, objective: Candidates[AlterationObjective], declines: bool) -> Decision:
     if decision.alteration is None or linked(objective, decision.alteration.names):
         return decision
-    said = no_path(objective, decision.alteration.names)
-    return declined(decision, "refused", said) if declines else _warned(decision, [f"graph: {said}"])
+    message = no_path(objective, decision.alteration.names)
+    return declined(decision, "refused", message) if declines else _warned(decision, [f"graph: {message}"])
 
 
-def _worth_it(decision: Decision, declines: bool) -> Decision:
+def _improves(decision: Decision, declines: bool) -> Decision:
     estimate, baseline = decision.estimate, decision.baseline
     if decision.alteration is None or estimate is None or baseline is None or estimate.point > baseline.point:
         return decision
-    said = f"predicted no better than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
-    return declined(decision, "no_action", said) if declines else _warned(decision, [said])
+    message = f"predicted no better than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
+    return declined(decision, "no_action", message) if declines else _warned(decision, [message])
 
 
 def _within(objective: Candidates[AlterationObjective], index: int, decision: Decision) -> Decision:
@@ -119,8 +121,8 @@ def _within(objective: Candidates[AlterationObjective], index: int, decision: De
     known = objective.surrogate
     if known is None or not known.overlap.known:
         return decision
-    task, situation = known.task, objective.situations[index]
-    contexts = task.given([situation])
+    task, case = known.task, objective.cases[index]
+    contexts = task.given([case])
     found = known.overlap.outside(task.context, contexts[0].tolist()) + known.overlap.contradictions()
     if decision.alteration is not None and set(decision.alteration.names) <= set(task.box.names):
         names, values = decision.alteration.names, decision.alteration.values

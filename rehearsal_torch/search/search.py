@@ -52,22 +52,22 @@ class Search(ABC, Generic[Sought]):
         """The best action found, and how."""
 
 
-class ManySearch(Search[Sought]):
+class BatchSearch(Search[Sought]):
     """A search over B situations.
 
     Attributes:
-        together: How many situations the loop hands over at once.
+        batch_size: How many situations the loop hands over at once.
     """
 
-    together: int = 256
+    batch_size: int = 256
 
     @abstractmethod
-    def many(self, objective: Sought) -> list[Decision]:
+    def batch_search(self, objective: Sought) -> list[Decision]:
         """A decision for each situation of the objective, in order."""
 
     def __call__(self, objective: Sought) -> Decision:
         """The decision of an objective with one situation."""
-        (decision,) = self.many(objective)
+        (decision,) = self.batch_search(objective)
         return decision
 
 
@@ -105,11 +105,11 @@ def chosen(
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     best = values.argmax(0).tolist()
-    said = [one.appraise(each) for one, each in zip(sets, actions, strict=True)]
-    seconds = budget.spent() / max(len(objective.situations), 1)
+    appraisals = [one.appraise(each) for one, each in zip(sets, actions, strict=True)]
+    seconds = budget.spent() / max(len(objective.cases), 1)
     decisions = []
     for index, which in enumerate(best):
-        value, found = float(values[which, index]), said[which][index]
+        value, found = float(values[which, index]), appraisals[which][index]
         trace = {
             "search": name,
             "altered": list(sets[which].names),
@@ -156,7 +156,7 @@ def task_actions(objective: Candidates[AlterationObjective]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for one in objective.sets for name in one.names))
 
 
-class Refrain(ManySearch[Candidates[AlterationObjective]]):
+class NoAction(BatchSearch[Candidates[AlterationObjective]]):
     """Alters nothing.
 
     Args:
@@ -169,10 +169,10 @@ class Refrain(ManySearch[Candidates[AlterationObjective]]):
     def __init__(self, budget_s: float | None = None) -> None:
         self.budget_s = checked_budget(budget_s)
 
-    def many(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
+    def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """A decision to do nothing, for each situation."""
         budget = Budget(self.budget_s)
-        count = len(objective.situations)
+        count = len(objective.cases)
         each = budget.spent() / max(count, 1)
         return [
             Decision(

@@ -157,10 +157,10 @@ def counterfactual(
     chosen, doses = _actions(model, episode, actions)
     if chosen.ndim != 1:
         raise ValueError(f"expected one sequence of actions, (T - 1,); got shape {tuple(chosen.shape)}")
-    settings, course = _settings(model, episode, fixed), model.course(episode)
-    states = [course.states[:1]]
+    settings, trajectory = _settings(model, episode, fixed), model.trajectory(episode)
+    states = [trajectory.states[:1]]
     for time in range(episode.horizon - 1):
-        states.append(_set(course.step(states[-1], time, chosen[time]), settings))
+        states.append(_set(trajectory.step(states[-1], time, chosen[time]), settings))
     values = episode.values.to(torch.float64, copy=True)
     values[1:, [episode.names.index(name) for name in model.varying]] = model.units(torch.cat(states[1:])).to(
         values
@@ -211,9 +211,9 @@ def _settings(model: TransitionModel, episode: Episode, fixed: Values | None) ->
     Raises:
         ValueError: if something is set by hand that is no varying feature.
     """
-    strange = [name for name in fixed or {} if name not in model.varying]
-    if strange:
-        raise ValueError(f"{strange} are no varying features of this model; it has {list(model.varying)}")
+    unknown = [name for name in fixed or {} if name not in model.varying]
+    if unknown:
+        raise ValueError(f"{unknown} are no varying features of this model; it has {list(model.varying)}")
     row = episode.columns(model.rescale.names)[:1].to(torch.float64, copy=True)
     for name, value in (fixed or {}).items():
         row[0, model.rescale.names.index(name)] = float(value)
@@ -255,18 +255,18 @@ def _actions(
             )
         numbers = actions.to(observed)
     else:
-        told = dict(actions or {})
-        strange = [name for name in told if name not in names and not name.startswith(_ACTION)]
-        if strange:
+        requested = dict(actions or {})
+        unknown = [name for name in requested if name not in names and not name.startswith(_ACTION)]
+        if unknown:
             raise ValueError(
-                f"{strange} are no actions: expected action[0] ... action[{steps - 1}], or {list(names)}"
+                f"{unknown} are no actions: expected action[0] ... action[{steps - 1}], or {list(names)}"
             )
         for name in names:
-            if name in told:
-                given[:, names.index(name)] = _dose(name, told[name], steps).to(given)
+            if name in requested:
+                given[:, names.index(name)] = _dose(name, requested[name], steps).to(given)
         observed = model.levels.digitise(given)
         numbers = observed.clone()
-        for name, value in told.items():
+        for name, value in requested.items():
             if name not in names:
                 step = action_step(name)
                 if not 0 <= step < steps or float(value) != int(value):

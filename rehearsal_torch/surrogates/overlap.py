@@ -38,16 +38,16 @@ class Overlap(Solved):
     Args:
         task: Who plays which part.
         graphs: The graphs that may be true.
-        most: At most so many rows are kept, evenly spread.
+        max_points: At most so many rows are kept, evenly spread.
     """
 
     # A model that was written down instead of fitted has seen no rows: it answers, and nothing is said of how
     # far they lie.
     needed = False
 
-    def __init__(self, task: RehearsalTask, graphs: Sequence[RehearsalGraph], most: int = 2000) -> None:
+    def __init__(self, task: RehearsalTask, graphs: Sequence[RehearsalGraph], max_points: int = 2000) -> None:
         super().__init__()
-        self.task, self.graphs, self.most = task, tuple(graphs), most
+        self.task, self.graphs, self.max_points = task, tuple(graphs), max_points
         self.names = (*task.context, *task.box.names)
         self.unlinked = tuple(
             name for name in task.box.names if not reaches(self.graphs, (name,), task.outcomes)
@@ -83,7 +83,7 @@ class Overlap(Solved):
         self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
         self.lowest, self.highest = values.amin(0), values.amax(0)
         every = torch.linspace(
-            0, len(values) - 1, min(self.most, len(values)), dtype=torch.float64, device=values.device
+            0, len(values) - 1, min(self.max_points, len(values)), dtype=torch.float64, device=values.device
         )
         self.rows = ((values - self.location) / self.scale)[every.round().long()]
         self._limit()

@@ -14,7 +14,7 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import Course
+from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
 class Surrogate(nn.Module, ABC):
@@ -111,7 +111,7 @@ class EpisodeSurrogate(Surrogate, ABC):
         """The D state variables of a course, in order."""
 
     @abstractmethod
-    def course(self, episode: Episode) -> Course:
+    def trajectory(self, episode: Episode) -> Trajectory:
         """The episode's counterfactual steps, in the surrogate's own coordinates."""
 
     @abstractmethod
@@ -119,7 +119,7 @@ class EpisodeSurrogate(Surrogate, ABC):
         """States from the course's coordinates to the variables' units, (..., D) -> (..., D)."""
 
     @abstractmethod
-    def slope(self) -> Tensor:
+    def state_scale(self) -> Tensor:
         """(D,), the most that a variable moves, in its unit, for one step in its coordinate; infinite where
         nothing is known.
         """

@@ -30,7 +30,7 @@ from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.mechanisms.trajectory import Course
+from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
@@ -162,7 +162,7 @@ class TransitionModel(EpisodeSurrogate):
         return self.mechanism.log_likelihood(parents, values)
 
     @torch.no_grad()
-    def course(self, episode: Episode) -> Course:
+    def trajectory(self, episode: Episode) -> Trajectory:
         """The episode's counterfactual steps; states are the scaled varying features, actions the dose
         levels.
 
@@ -190,11 +190,11 @@ class TransitionModel(EpisodeSurrogate):
                     torch.stack([torch.full_like(boxed[0], -0.5), torch.full_like(boxed[0], 0.5)])
                 )
                 low, high = ends[:, self.rescale.names.index(name)].tolist()
-                least, most, low, high = (
+                smallest, largest, low, high = (
                     setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
                 )
                 found.append(
-                    f"range: {name} lies between {least} and {most}; the observations, {low} and {high}"
+                    f"range: {name} lies between {smallest} and {largest}; the observations, {low} and {high}"
                 )
         return tuple(found)
 
@@ -204,7 +204,7 @@ class TransitionModel(EpisodeSurrogate):
         rest = states.new_zeros(*states.shape[:-1], len(self.rescale.names) - width)
         return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
 
-    def slope(self) -> Tensor:
+    def state_scale(self) -> Tensor:
         """(D,), each varying feature's training range; infinite behind a logarithm."""
         width = len(self.varying)
         return torch.where(self.rescale.logged[:width], torch.inf, self.rescale.width[:width])
@@ -214,12 +214,12 @@ class TransitionModel(EpisodeSurrogate):
         return self.levels.doses(actions)
 
     def lipschitz(self, table: Table) -> dict[str, float]:
-        """See `Steepness`.
+        """See `LipschitzReport`.
 
         Raises:
             ValueError: if the table has no row.
         """
-        return steepness(self, table).to_dict()
+        return lipschitz_report(self, table).to_dict()
 
     @property
     def selectable(self) -> Tensor:
@@ -228,7 +228,7 @@ class TransitionModel(EpisodeSurrogate):
 
 
 @dataclass(frozen=True)
-class Steepness:
+class LipschitzReport:
     """Norms over observed transitions with their abducted noise, in the surrogate's coordinates.
 
     Attributes:
@@ -254,7 +254,7 @@ class Steepness:
         return asdict(self)
 
 
-def steepness(surrogate: TransitionModel, table: Table, rows: int = 1000) -> Steepness:
+def lipschitz_report(surrogate: TransitionModel, table: Table, rows: int = 1000) -> LipschitzReport:
     """Measures a fitted transition on the first rows of a table of transitions.
 
     Args:
@@ -282,7 +282,7 @@ def steepness(surrogate: TransitionModel, table: Table, rows: int = 1000) -> Ste
     ).detach()
     norms, bounds = torch.linalg.matrix_norm(jacobians, 2), mechanism.lipschitz(noise)
     location, scale = mechanism.networks.lipschitz().tolist()
-    return Steepness(
+    return LipschitzReport(
         location,
         scale,
         float(bounds.mean()),

@@ -148,7 +148,7 @@ class CrossValidation:
         return fmean(score.clinical for score in self.folds)
 
     @property
-    def deviation(self) -> float:
+    def std(self) -> float:
         """Standard deviation of `FoldScore.scaled` over the folds."""
         return stdev(score.scaled for score in self.folds)
 

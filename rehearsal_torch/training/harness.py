@@ -126,9 +126,10 @@ def _agree(path: Path, settings: dict[str, Any]) -> None:
     before = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]["settings"]
     odd = [key for key in settings if before.get(key) != settings[key]]
     if odd:
-        told = ", ".join(f"{key}: {before.get(key)!r} there, {settings[key]!r} here" for key in odd)
+        differences = ", ".join(f"{key}: {before.get(key)!r} there, {settings[key]!r} here" for key in odd)
         raise ValueError(
-            f"{path} belongs to another training ({told}): choose another folder, or delete the file to "
+            f"{path} belongs to another training ({differences}): choose another folder, or delete the file "
+            "to "
             "begin anew"
         )
 

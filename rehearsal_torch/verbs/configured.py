@@ -19,8 +19,8 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, open_dict
 
 from rehearsal_torch.cli.batch_decisions import Method, method_of, suits
-from rehearsal_torch.cli.build import plain, settle, tasked
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.build import plain, seed_and_use_one_thread, tasked
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.cli.verbs.fitting import fitted
@@ -88,10 +88,10 @@ def configuration(
         RequestError: if a setting belongs to no such group.
         UserError: if a key does not exist, or a value is of another kind than the one that it replaces.
     """
-    strange = [key for key in settings if key.partition(".")[0] not in groups]
-    if strange:
+    unknown = [key for key in settings if key.partition(".")[0] not in groups]
+    if unknown:
         raise RequestError(
-            f"{', '.join(map(repr, strange))} cannot be set here: expected settings of {', '.join(groups)}, "
+            f"{', '.join(map(repr, unknown))} cannot be set here: expected settings of {', '.join(groups)}, "
             f"with dots, such as **{{{groups[0] + '.KEY'!r}: VALUE}}"
         )
     typed = [*overrides, *(f"{key}={_written(value, key)}" for key, value in settings.items())]
@@ -164,7 +164,7 @@ def decisions(
     from rehearsal_torch.loop import rounds
 
     suits(method, surrogate)
-    settle(seed)
-    with told("deciding"):
+    seed_and_use_one_thread(seed)
+    with as_user_error("deciding"):
         made_rounds = rounds(problem, surrogate, method.objective, method.search, seed=seed, workers=workers)
         return [each.decision for each in made_rounds]

@@ -25,7 +25,7 @@ from rehearsal_torch.verbs.configured import (
 from rehearsal_torch.verbs.methods import RequestError, check_method
 
 if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import Decision, Hindsight
+    from rehearsal_torch.data.decision import Decision, EpisodeCase
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.objectives.counterfactual_return import Reward
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -37,7 +37,7 @@ _TAKEN = {"objective.changes": "changes", "objective.reward": "reward", "objecti
 
 def look_back(
     model: "Surrogate | str | Path",
-    episode: "Episode | Hindsight",
+    episode: "Episode | EpisodeCase",
     changes: int = 3,
     method: str = "branch_and_bound",
     reward: "Reward | Mapping[str, float] | None" = None,
@@ -48,7 +48,7 @@ def look_back(
 
     Args:
         model: A fitted transition model, as `load` returns it, or the folder of a checkpoint or run.
-        episode: What was observed; a `Hindsight` also says at which time steps the action may not change.
+        episode: What was observed; a `EpisodeCase` also says at which time steps the action may not change.
         changes: k, at most how many actions may differ from the observed ones.
         method: The name of a file in ``conf/decision``, such as "branch_and_bound" (the default), "astar" or
             "greedy".
@@ -69,14 +69,14 @@ def look_back(
         ValueError: all of the above are one.
     """
     from rehearsal_torch.checkpoint import load
-    from rehearsal_torch.data.decision import Hindsight
+    from rehearsal_torch.data.decision import EpisodeCase
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
     if isinstance(changes, bool) or not isinstance(changes, int) or changes < 0:
         raise RequestError(f"changes: expected a whole number of at least 0; got {changes!r}")
-    if not isinstance(episode, Episode | Hindsight):
-        raise RequestError(f"episode: expected an Episode or a Hindsight; got a {type(episode).__name__}")
+    if not isinstance(episode, Episode | EpisodeCase):
+        raise RequestError(f"episode: expected an Episode or an EpisodeCase; got a {type(episode).__name__}")
     for key, argument in _TAKEN.items():
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
@@ -92,7 +92,7 @@ def look_back(
             )
         config = configuration([f"decision={method}", f"objective.changes={changes}"], settings, GROUPS)
         chosen = _with_reward(method_of(config), reward)
-        problem = OneEpisode(episode if isinstance(episode, Hindsight) else Hindsight(episode))
+        problem = OneEpisode(episode if isinstance(episode, EpisodeCase) else EpisodeCase(episode))
         (decision,) = decisions(problem, fitted, chosen, seed)
         return decision
 

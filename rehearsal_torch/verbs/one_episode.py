@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.data.decision import Decision, Hindsight, Situation
+from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.table import Table
@@ -14,17 +14,17 @@ class OneEpisode(Problem):
     """The question what should have been done in one episode.
 
     Args:
-        hindsight: The episode, and which of its actions are fixed.
+        episode_case: The episode, and which of its actions are fixed.
     """
 
     kind = "look_back"
 
-    def __init__(self, hindsight: Hindsight) -> None:
-        self.hindsight = hindsight
+    def __init__(self, episode_case: EpisodeCase) -> None:
+        self.episode_case = episode_case
 
     def observations(self) -> Table:
         """The episode's own transitions, (T - 1) rows."""
-        return transitions([self.hindsight.episode])
+        return transitions([self.episode_case.episode])
 
     def held_out(self) -> Table:
         """The same: there are no others."""
@@ -32,13 +32,13 @@ class OneEpisode(Problem):
 
     def question(self) -> Question:
         """The episode's columns."""
-        return Columns(self.hindsight.episode.names)
+        return Columns(self.episode_case.episode.names)
 
     def count(self) -> int:
         """1."""
         return 1
 
-    def situation(self, index: int) -> Situation:
+    def case(self, index: int) -> DecisionContext:
         """The episode.
 
         Raises:
@@ -46,13 +46,13 @@ class OneEpisode(Problem):
         """
         if index:
             raise IndexError(f"expected situation 0, the only one; got {index}")
-        return self.hindsight
+        return self.episode_case
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Nothing: nobody knows what would truly have happened."""
         return {}
 
     def card(self) -> Mapping[str, Any]:
         """The episode's identity, columns and number of time steps."""
-        episode = self.hindsight.episode
+        episode = self.episode_case.episode
         return {"episode": episode.identity, "columns": list(episode.names), "time_steps": episode.horizon}

@@ -42,16 +42,16 @@ def test_an_episode_is_a_round_of_the_world():
     for index in (0, 1, 2, 0):
         seen, info = made.reset()
         assert info == {"round": index}
-        situation = world.situation(index)
-        assert seen.tolist() == pytest.approx([float(situation.given[name]) for name in ("weather", "users")])
-        value, best = world.optimal(world.given([situation]), ("recommend",))
+        one_case = world.case(index)
+        assert seen.tolist() == pytest.approx([float(one_case.given[name]) for name in ("weather", "users")])
+        value, best = world.optimal(world.given([one_case]), ("recommend",))
         action = made.code.encode(Alteration(("recommend",), value[0])).numpy().astype(np.float32)
         _, reward, over, cut, info = made.step(action)
         assert (over, cut) == (True, False)
         assert reward in (0.0, 1.0)
         assert info["altered"] == ["recommend"]
         assert info["probability"] == pytest.approx(float(best), abs=1e-4)
-        assert info["oracle"] == pytest.approx(world.optimum(situation))
+        assert info["oracle"] == pytest.approx(world.optimum(one_case))
     with pytest.raises(RuntimeError, match="reset"):
         made.step(made.action_space.sample())
     assert made.reset(seed=5)[1] == {"round": 0}
@@ -66,7 +66,7 @@ def test_rewards_have_the_true_probability():
     for index in range(400):
         made.reset()
         rewards.append(made.step(point)[1])
-        given = world.given([world.situation(index)])
+        given = world.given([world.case(index)])
         chances.append(
             float(world.probability(given, ("recommend",), torch.tensor([[-1.0]], dtype=torch.float64)))
         )
@@ -169,7 +169,7 @@ def test_all_at_once_the_world_says_what_it_says_one_by_one(world):
     found = truths(world, environment.played)
     assert len({each.alteration.names for each in environment.played}) > 1
     for each, true in zip(environment.played, found, strict=True):
-        score = world.score(world.situation(each.round), Decision(each.alteration, 0.0))
+        score = world.score(world.case(each.round), Decision(each.alteration, 0.0))
         assert true.probability == pytest.approx(score["probability"], abs=1e-9)
         assert true.oracle == pytest.approx(score["oracle"], abs=1e-9)
     assert truths(world, []) == []

@@ -48,10 +48,10 @@ def refused(capsys, run, *words, arguments=()):
     }
     around = set(run.parent.iterdir())
     assert main(decide, [f"resume={run.name}", *arguments]) == 2
-    told = capsys.readouterr().err.strip()
-    assert len(told.splitlines()) == 1, told
+    as_user_error = capsys.readouterr().err.strip()
+    assert len(as_user_error.splitlines()) == 1, as_user_error
     for word in words:
-        assert word in told
+        assert word in as_user_error
     assert set(run.parent.iterdir()) == around, "nothing appeared beside the folder"
     assert {path: path.read_bytes() for path in before} == before, "nothing was changed"
     assert not (run / "error.txt").exists()
@@ -59,10 +59,10 @@ def refused(capsys, run, *words, arguments=()):
 
 def screened(folder, words):
     """The same for what is noticed before anything is composed."""
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as as_user_error:
         recorded(str(folder), [], "decide")
-    assert words in str(told.value)
-    assert len(str(told.value).splitlines()) == 1
+    assert words in str(as_user_error.value)
+    assert len(str(as_user_error.value).splitlines()) == 1
 
 
 @pytest.fixture
@@ -193,8 +193,8 @@ def test_overrides_that_cannot_be_read_are_a_sentence(written, override):
 
 
 def test_endless_sweeps_are_refused_at_once(written, capsys, monkeypatch):
-    many = ",".join(map(str, range(300)))
-    run = written(SWEEP, "+experiment=auf", f"seed={many}", f"limit={many}")
+    batch_search = ",".join(map(str, range(300)))
+    run = written(SWEEP, "+experiment=auf", f"seed={batch_search}", f"limit={batch_search}")
     monkeypatch.chdir(run.parent)
     refused(capsys, run, "at most 20000 jobs")
 

@@ -98,7 +98,7 @@ ROWS = {
 }
 
 
-def told(resume, *words, code=2):
+def as_user_error(resume, *words, code=2):
     began = time.perf_counter()
     found, said = resume()
     assert time.perf_counter() - began < 5
@@ -113,7 +113,7 @@ def told(resume, *words, code=2):
 def test_a_record_that_cannot_be_read(run, resume, name):
     (run / "run.json").write_bytes(NOT_JSON[name])
     decisions = (run / "decisions.jsonl").read_bytes()
-    told(resume, "run.json")
+    as_user_error(resume, "run.json")
     assert (run / "decisions.jsonl").read_bytes() == decisions
     assert (run / "run.json").read_bytes() == NOT_JSON[name]
 
@@ -123,13 +123,13 @@ def test_a_record_of_another_form(run, resume, name):
     whole = json.loads((run / "run.json").read_text())
     content = RECORDS[name] if {"script", "overrides"} & set(RECORDS[name]) else whole | RECORDS[name]
     (run / "run.json").write_text(json.dumps(content))
-    told(resume, "run")
+    as_user_error(resume, "run")
 
 
 @pytest.mark.parametrize("name", NOT_YAML)
 def test_a_configuration_that_cannot_be_read(run, resume, name):
     (run / "config.yaml").write_bytes(NOT_YAML[name])
-    told(
+    as_user_error(
         resume,
         "config.yaml" if name not in ("empty", "groups that are lists", "keys that are no texts") else "run",
     )
@@ -142,7 +142,7 @@ def test_a_corrupt_line_is_named_and_nothing_is_lost(run, resume, name):
     lines = (run / "decisions.jsonl").read_bytes().splitlines()
     damaged = b"\n".join([lines[0], LINES[name], lines[1], b""])
     (run / "decisions.jsonl").write_bytes(damaged)
-    said = told(
+    said = as_user_error(
         resume,
         "decisions.jsonl, line 2:",
         "Nothing was changed",
@@ -158,7 +158,7 @@ def test_a_corrupt_row_of_the_metrics_is_named(run, resume, name):
     rows = (run / "metrics.csv").read_bytes().splitlines()
     damaged = b"\n".join([*rows[:2], ROWS[name], *rows[2:], b""])
     (run / "metrics.csv").write_bytes(damaged)
-    told(resume, "metrics.csv, line 3:", "delete line 3")
+    as_user_error(resume, "metrics.csv, line 3:", "delete line 3")
     assert (run / "metrics.csv").read_bytes() == damaged
 
 
@@ -188,7 +188,7 @@ def test_what_is_missing_is_made_again(run, resume, name):
 @pytest.mark.parametrize("name", ["config.yaml", "run.json"])
 def test_without_its_record_a_folder_is_nobodys(run, resume, name):
     (run / name).unlink()
-    told(resume, "run")
+    as_user_error(resume, "run")
     assert (run / "decisions.jsonl").is_file()
 
 
@@ -200,7 +200,7 @@ def test_a_folder_in_the_place_of_a_file(run, resume, name):
     (run / name).unlink()
     (run / name).mkdir()
     (run / name / "mine.txt").write_text("kept")
-    told(resume, "run")
+    as_user_error(resume, "run")
     assert (run / name / "mine.txt").read_text() == "kept"
 
 
@@ -210,7 +210,7 @@ def test_a_file_in_the_place_of_a_folder(run, resume, monkeypatch, name):
         monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", FIGURES)
     shutil.rmtree(run / name)
     (run / name).write_text("mine")
-    told(resume, f"run/{name}")
+    as_user_error(resume, f"run/{name}")
     assert (run / name).read_text() == "mine"
 
 
@@ -229,7 +229,7 @@ CHECKPOINTS = {
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_damaged_checkpoint(run, resume, name):
     CHECKPOINTS[name](run / "checkpoint")
-    told(resume, "checkpoint")
+    as_user_error(resume, "checkpoint")
     assert not (run.parent / "attacked").exists()
 
 
@@ -255,10 +255,10 @@ def test_a_line_that_lacks_something_is_told_with_a_trace_for_us(run, resume, ke
 def test_lines_of_other_cases_are_refused(run, resume, order):
     lines = (run / "decisions.jsonl").read_bytes().splitlines(keepends=True)
     (run / "decisions.jsonl").write_bytes(b"".join(lines[place] for place in order))
-    told(resume, "holds other situations")
+    as_user_error(resume, "holds other situations")
 
 
 def test_other_data_under_the_same_configuration_is_told(run, resume):
     folder = RunFolder(run)
     folder.write_json("run.json", folder.read_json("run.json") | {"data_fingerprint": "0" * 64})
-    told(resume, "begun with other data (000000000000 there")
+    as_user_error(resume, "begun with other data (000000000000 there")

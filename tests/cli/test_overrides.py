@@ -73,9 +73,9 @@ def test_what_is_right_passes(override):
     ],
 )
 def test_what_is_wrong_is_said(override, words):
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as as_user_error:
         composed(CONF, [override], multirun=False)
-    assert words in str(told.value)
+    assert words in str(as_user_error.value)
 
 
 def test_weights_that_are_typed_take_the_place_of_the_default():

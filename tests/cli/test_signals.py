@@ -19,8 +19,8 @@ def test_a_command_that_is_asked_to_end_says_so(capsys, name, code):
         raise AssertionError("it went on")
 
     assert exit_code(run, "Interrupted; type the same again.") == code
-    told = capsys.readouterr().err
-    assert told == (
+    as_user_error = capsys.readouterr().err
+    assert as_user_error == (
         "Interrupted; type the same again.\n"
         if name == "SIGINT"
         else f"Interrupted by {name}; type the same again.\n"

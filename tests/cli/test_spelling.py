@@ -45,9 +45,9 @@ def test_answers_use_the_spelling_that_was_typed(tmp_path, monkeypatch, capsys, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["rehearsal"])
     assert main(train, arguments) == 2
-    told = capsys.readouterr().err
-    assert words in told
-    assert "scripts/" not in told
+    as_user_error = capsys.readouterr().err
+    assert words in as_user_error
+    assert "scripts/" not in as_user_error
 
 
 def test_a_run_records_what_was_typed(monkeypatch):

@@ -30,7 +30,7 @@ def job(sweep, number, overrides, auf=0.6, scored=True):
     return overrides
 
 
-def told(sweep, number, overrides, state="ok"):
+def as_user_error(sweep, number, overrides, state="ok"):
     return {"state": state, "folder": str(sweep / str(number)), "overrides": overrides}
 
 
@@ -84,7 +84,8 @@ def test_whatever_else_varies_names_the_method_or_the_world(tmp_path):
         ["surrogate.sharpness=3", "dataset.rows=500"],
     ]
     jobs = [
-        told(tmp_path, number, job(tmp_path, number, [*shared, *each])) for number, each in enumerate(own)
+        as_user_error(tmp_path, number, job(tmp_path, number, [*shared, *each]))
+        for number, each in enumerate(own)
     ]
     crossed(tmp_path, jobs)
     lines = (tmp_path / "table1.md").read_text().splitlines()
@@ -99,5 +100,5 @@ def test_sweeps_of_anything_else_end_as_they_did(tmp_path, capsys):
     assert finish(tmp_path, jobs, ["python", "scripts/decide.py"]) == 0
     assert not (tmp_path / "table1.csv").exists()
     assert "Written" not in capsys.readouterr().out
-    failed = [told(tmp_path, 1, job(tmp_path, 1, ["dataset=bank", "decision=cme"]), "failed")]
+    failed = [as_user_error(tmp_path, 1, job(tmp_path, 1, ["dataset=bank", "decision=cme"]), "failed")]
     assert crossed(tmp_path, failed) == ""

@@ -3,7 +3,7 @@
 import pytest
 from hydra.utils import instantiate
 
-from rehearsal_torch.cli.errors import UserError, did_you_mean, mendable, told
+from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean, mendable
 
 
 def test_an_error_is_one_paragraph():
@@ -30,7 +30,7 @@ def test_the_nearest_are_named():
     ],
 )
 def test_refusals_in_words_are_for_people(error):
-    with pytest.raises(UserError, match="dataset: "), told("dataset"):
+    with pytest.raises(UserError, match="dataset: "), as_user_error("dataset"):
         raise error
 
 
@@ -44,12 +44,12 @@ def test_refusals_in_words_are_for_people(error):
     ],
 )
 def test_faults_of_ours_stay_faults(error):
-    with pytest.raises(type(error)), told("dataset"):
+    with pytest.raises(type(error)), as_user_error("dataset"):
         raise error
 
 
 def test_what_hydra_wraps_is_unwrapped():
-    with pytest.raises(UserError) as caught, told("trainer"):
+    with pytest.raises(UserError) as caught, as_user_error("trainer"):
         instantiate({"_target_": "rehearsal_torch.training.descent.Descent", "max_epochs": 0})
     assert str(caught.value).startswith("trainer: expected numbers above zero; got max_epochs=0")
     assert "Error in call" not in str(caught.value)

@@ -12,21 +12,28 @@ import rehearsal_torch.search
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.optimism import Optimism
-from rehearsal_torch.search.search import ManySearch, Search
+from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
-from rehearsal_torch.search.trials.space_filling import SpreadActions
-from tests.toys.causal_toys import hills, situation
+from rehearsal_torch.search.trials.space_filling import SpaceFilling
+from tests.toys.causal_toys import hills, one_case
 from tests.toys.episodes import transition_episode
 from tests.toys.linear_truth import managing
 from tests.toys.rehearsal_methods import PAIRS, configuration, learnt
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
-RESTARTS = {"restarts": 8, "kept": 2, "glance": 3, "steps": 20, "judged": 32, "incumbents": 2}
+RESTARTS = {
+    "restarts": 8,
+    "kept": 2,
+    "screening_steps": 3,
+    "steps": 20,
+    "evaluation_draws": 32,
+    "incumbents": 2,
+}
 # Readings of the clock, at one second each, that a search may need when its budget is spent: at the start and
 # the end of a fallback, for a program that was about to begin, and for the seconds that the decision reports.
 AFTERWARDS = 6
@@ -39,7 +46,7 @@ def episode(search):
 def trial(kind, limits=None):
     def asked(search):
         model = hills(limits)
-        return [search(kind(model, situation(model.task)))]
+        return [search(kind(model, one_case(model.task)))]
 
     return asked
 
@@ -52,7 +59,7 @@ def model_of(surrogate):
 def rehearsal(objective, option):
     def asked(search):
         made = instantiate(configuration("objective", objective), _convert_="all")
-        return search.many(made(model_of(PAIRS[objective, option]), managing().situations(2)))
+        return search.batch_search(made(model_of(PAIRS[objective, option]), managing().cases(2)))
 
     return asked
 
@@ -83,7 +90,7 @@ SEARCHES = {
         {**RESTARTS, "stop_rule": "released"},
         trial(Optimism),
     ),
-    "spread_actions": (SpreadActions, {}, trial(PosteriorMean)),
+    "spread_actions": (SpaceFilling, {}, trial(PosteriorMean)),
 }
 
 
@@ -128,7 +135,7 @@ def clock(monkeypatch):
 def classes():
     for found in walk_packages(rehearsal_torch.search.__path__, "rehearsal_torch.search."):
         import_module(found.name)
-    waiting, seen = [Search, ManySearch], set()
+    waiting, seen = [Search, BatchSearch], set()
     while waiting:
         each = waiting.pop()
         waiting += each.__subclasses__()
@@ -191,7 +198,7 @@ def test_a_search_ends_with_its_budget_and_says_what_is_known(name, budget, cloc
 
 # What is found here in one step: with one set of variables there is one quadratic program, and the root of
 # the tree proves its optimum.
-AT_ONCE = {"top_k", "random_changes", "refrain", "cheapest_alteration", "branch_and_bound"}
+AT_ONCE = {"top_k", "random_changes", "no_action", "cheapest_alteration", "branch_and_bound"}
 
 
 @pytest.mark.parametrize("name", sorted(SEARCHES.keys() - AT_ONCE))

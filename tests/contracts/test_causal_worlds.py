@@ -189,22 +189,22 @@ def test_each_node_follows_from_its_inputs_alone(worlds, name):
 @every
 def test_answers_and_scores(worlds, name):
     world = worlds(name)
-    situation, action = world.situation(3), world.task.box.sobol(1, seed=2)[0]
+    one_case, action = world.case(3), world.task.box.sobol(1, seed=2)[0]
     decision = chosen(world, action, world.optimal_action)
-    row = world.respond(situation, decision)
-    assert torch.equal(row.values, made(name).respond(situation, decision).values)
+    row = world.respond(one_case, decision)
+    assert torch.equal(row.values, made(name).respond(one_case, decision).values)
     torch.testing.assert_close(row.columns(world.task.actions)[0], action)
-    score = world.score(situation, decision)
+    score = world.score(one_case, decision)
     assert score["expected"] == pytest.approx(float(world.expected(action)))
     assert score["recommended"] == pytest.approx(world.optimal_value)
     assert score["regret"] == pytest.approx(0.0, abs=1e-6 * max(1.0, abs(world.optimal_value)))
-    assert score["optimum"] == world.optimum(situation) == world.optimal_value
-    batch = world.respond(situation, chosen(world, tried(world)))
+    assert score["optimum"] == world.optimum(one_case) == world.optimal_value
+    batch = world.respond(one_case, chosen(world, tried(world)))
     assert len(batch) == 7
     with pytest.raises(ValueError, match="may be set within"):
-        world.respond(situation, chosen(world, world.task.box.upper + 1))
+        world.respond(one_case, chosen(world, world.task.box.upper + 1))
     with pytest.raises(IndexError, match="round"):
-        world.situation(world.rounds)
+        world.case(world.rounds)
 
 
 @every

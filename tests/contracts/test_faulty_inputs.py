@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.certificate import PacBound
-from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.bidirection import Background
 from rehearsal_torch.graphs.learning import learn
@@ -30,10 +30,15 @@ def changed(name, values):
     return Table(TABLE.names, columns, TABLE.altered)
 
 
-def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, situation=None, search=None):
+def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, case=None, search=None):
     model = fit(StructuralPosterior(STORES.task, hypotheses, regression=regression), table)
     objective = SuccessProbabilities(
-        model, [situation or STORES.situation(0)], seek=300, choose=300, judge=200, teach=40
+        model,
+        [case or STORES.case(0)],
+        search_scenarios=300,
+        validation_scenarios=300,
+        test_scenarios=200,
+        information_models=40,
     )
     decision = (search or Informative(0.3, iterations=1))(objective)
     return decision, PacBound(200)(model, objective, decision)
@@ -81,7 +86,7 @@ def test_singular_rows_still_give_a_decision_or_a_refusal(table, regression):
         assert "nothing found reaches tau=0.3" in decision.reason
         assert all(share < 0.3 for share in decision.trace["most_probable"].values())
     else:
-        STORES.situation(0).check(decision.alteration)
+        STORES.case(0).check(decision.alteration)
 
 
 def test_rows_that_copy_each_other_are_told_before_a_graph_is_learnt():
@@ -136,14 +141,16 @@ def setting(name, value):
 )
 def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
     name, (lower, upper) = next(iter(world.task.box.bounds().items()))
-    situation, outcome = world.situation(1), world.task.outcomes[0]
+    case, outcome = world.case(1), world.task.outcomes[0]
     model = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
-    objective = SuccessProbabilities(model, [situation], seek=20, choose=20, judge=20, teach=5)
+    objective = SuccessProbabilities(
+        model, [case], search_scenarios=20, validation_scenarios=20, test_scenarios=20, information_models=5
+    )
 
     def asked():
         return (
-            lambda d: world.respond(situation, d),
-            lambda d: world.score(situation, d),
+            lambda d: world.respond(case, d),
+            lambda d: world.score(case, d),
             lambda d: PacBound(20)(model, objective, d),
         )
 
@@ -167,10 +174,10 @@ def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
 
 
 def test_a_search_stays_within_what_the_situation_allows():
-    ahead = STORES.situation(0)
-    narrow = Foresight("narrow", ahead.given, {"price": (1.9, 2.0), "advert": (0.0, 0.0)})
+    ahead = STORES.case(0)
+    narrow = RehearsalCase("narrow", ahead.given, {"price": (1.9, 2.0), "advert": (0.0, 0.0)})
     for fallback in ("drop", "most_probable"):
-        decision, _ = decided(TABLE, situation=narrow, search=Informative(0.99, fallback, iterations=1))
+        decision, _ = decided(TABLE, case=narrow, search=Informative(0.99, fallback, iterations=1))
         narrow.check(decision.alteration)
         assert "nothing found reaches tau=0.99" in decision.trace["dropped"]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.search.guard import guarded_sequence
@@ -22,7 +22,7 @@ WORLD = chain()
 CUT = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}))
 # m leads nowhere, a still does; in the table y depends on m, whatever a is.
 HALF = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["a", "x"]}))
-ACTING = {pair: surrogate for pair, surrogate in PAIRS.items() if pair[1] != "refrain"}
+ACTING = {pair: surrogate for pair, surrogate in PAIRS.items() if pair[1] != "no_action"}
 PUBLISHED = {pair for pair in ACTING if configuration("search", pair[1]).get("declines", True) is False}
 every = pytest.mark.parametrize("pair", ACTING, ids="-".join)
 
@@ -47,7 +47,7 @@ def decide(model, pair, cases, declines=None):
     )
     if declines is not None:
         search.declines = declines
-    return search.many(objective(model, cases))
+    return search.batch_search(objective(model, cases))
 
 
 def test_presets_that_reproduce_a_publication_warn_and_no_others():
@@ -61,7 +61,7 @@ def test_presets_that_reproduce_a_publication_warn_and_no_others():
 @every
 def test_what_leads_to_no_outcome_is_refused_and_the_contradiction_is_named(pair, models):
     model = models(ACTING[pair], CUT)
-    for decision in decide(model, pair, WORLD.situations(3), declines=True):
+    for decision in decide(model, pair, WORLD.cases(3), declines=True):
         assert decision.status == "refused"
         assert decision.alteration is None
         assert "by the graph nothing leads from a, m to y" in decision.reason
@@ -71,7 +71,7 @@ def test_what_leads_to_no_outcome_is_refused_and_the_contradiction_is_named(pair
 @pytest.mark.slow
 @every
 def test_a_set_that_leads_nowhere_is_not_chosen_where_another_one_does(pair, models):
-    for decision in decide(models(ACTING[pair], HALF), pair, WORLD.situations(3), declines=True):
+    for decision in decide(models(ACTING[pair], HALF), pair, WORLD.cases(3), declines=True):
         assert decision.alteration is None or decision.alteration.names != ("m",)
         assert any("setting m cannot change y" in text for text in decision.warnings)
 
@@ -79,7 +79,7 @@ def test_a_set_that_leads_nowhere_is_not_chosen_where_another_one_does(pair, mod
 @pytest.mark.slow
 @every
 def test_rounds_that_learn_and_published_presets_are_only_warned(pair, models):
-    cases = WORLD.situations(3)
+    cases = WORLD.cases(3)
     for decision in decide(models(ACTING[pair], CUT), pair, cases, declines=False):
         if decision.alteration is not None:
             assert any("by the graph nothing leads" in text for text in decision.warnings)
@@ -90,8 +90,8 @@ def test_rounds_that_learn_and_published_presets_are_only_warned(pair, models):
 def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
     # Whatever is set lies at one end of its range, where success is rarer than with nothing altered.
     stuck = [
-        Foresight(each.identity, each.given, {"a": (-0.999, -0.99), "m": (-0.999, -0.99)})
-        for each in WORLD.situations(4)
+        RehearsalCase(each.identity, each.given, {"a": (-0.999, -0.99), "m": (-0.999, -0.99)})
+        for each in WORLD.cases(4)
     ]
     for decision in decide(models(ACTING[pair], WORLD.task), pair, stuck, declines=True):
         assert decision.status in ("no_action", "refused")
@@ -105,7 +105,7 @@ def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
 @every
 def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
     far = [
-        Foresight(
+        RehearsalCase(
             "far", {"x": torch.tensor(40.0, dtype=torch.float64)}, {"a": (30.0, 31.0), "m": (30.0, 31.0)}
         )
     ]
@@ -126,7 +126,9 @@ def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
 def test_a_decision_among_the_observations_bears_no_warning_of_leaving_them(models):
     pair = ("gaussian_success", "projection_newton")
     near = [
-        Foresight("near", {"x": torch.tensor(0.0, dtype=torch.float64)}, {"a": (-0.1, 0.1), "m": (-0.1, 0.1)})
+        RehearsalCase(
+            "near", {"x": torch.tensor(0.0, dtype=torch.float64)}, {"a": (-0.1, 0.1), "m": (-0.1, 0.1)}
+        )
     ]
     (decision,) = decide(models(ACTING[pair], WORLD.task), pair, near, declines=False)
     assert not [text for text in decision.warnings if text.startswith(("range:", "support:", "graph:"))]
@@ -150,18 +152,18 @@ class World:
     def count(self):
         return 1
 
-    def situation(self, index):
-        return WORLD.situations(1)[0]
+    def case(self, index):
+        return WORLD.cases(1)[0]
 
-    def score(self, situation, decision):
+    def score(self, one_case, decision):
         return {}
 
 
 def test_the_loop_asks_for_searches_that_do_not(models):
     objective = instantiate(configuration("objective", "gaussian_success"), _convert_="all")
 
-    def of_one(model, situation):
-        return objective(model, [situation])
+    def of_one(model, one_case):
+        return objective(model, [one_case])
 
     (each,) = rounds(World(), models("linear_structural", CUT), of_one, Stubborn())
     assert each.decision.status == "refused"
@@ -194,11 +196,11 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     kept = guarded_sequence(objective, good, declines)
     assert kept.alteration == good.alteration
     assert any("replayed by the model" in text for text in kept.warnings)
-    many = Alteration(
+    batch_search = Alteration(
         tuple(f"action[{step}]" for step in range(3)), (objective.observed[:3] + 1) % objective.actions
     )
     with pytest.raises(ValueError, match="expected at most 2 changed actions; got 3"):
-        guarded_sequence(objective, Decision(many, 0.0), declines)
+        guarded_sequence(objective, Decision(batch_search, 0.0), declines)
     with pytest.raises(ValueError, match="whole numbers"):
         guarded_sequence(objective, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0), declines)
 
@@ -206,7 +208,7 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
 def singles(objective):
     """Every sequence with one change."""
     for step in objective.open.tolist():
-        for action in objective.alternatives(step).tolist():
+        for action in objective.candidate_actions(step).tolist():
             sequence = objective.observed.clone()
             sequence[step] = action
             yield sequence

@@ -131,10 +131,10 @@ def test_leading_dimensions_are_kept_and_broadcast(name: str):
     made = seeded(name, 0)
     p, d = widths(made)
     parents, noise = arguments(made, 2, 3)
-    together = made.forward(parents, noise)
-    assert together.shape == (2, 3, d)
-    assert torch.allclose(made.forward(parents[1, 2], noise[1, 2]), together[1, 2])
-    assert torch.allclose(made.abduct(parents[0], together[0]), made.abduct(parents, together)[0], atol=1e-10)
+    joined = made.forward(parents, noise)
+    assert joined.shape == (2, 3, d)
+    assert torch.allclose(made.forward(parents[1, 2], noise[1, 2]), joined[1, 2])
+    assert torch.allclose(made.abduct(parents[0], joined[0]), made.abduct(parents, joined)[0], atol=1e-10)
     assert made.forward(parents[:, :0], noise[:, :0]).shape == (2, 0, d)
     for both in (made.forward, made.abduct):
         crossed = both(parents[:, :1], noise[0])
@@ -199,9 +199,9 @@ def test_a_transition_mechanism_unrolls_to_the_episode_it_saw(name: str):
     made = seeded(name, 0)
     assert isinstance(made, TransitionMechanism)
     states, observed = rows(4, 6, 2), torch.tensor([0, 2, 1, 1, 0, 2])
-    course = made.unroll(states, rows(5, 5, 3, PARENTS - 2), observed)
-    assert (course.horizon, course.actions) == (6, 3)
-    assert torch.allclose(replay(course, observed[None])[0], states, atol=1e-10)
+    trajectory = made.unroll(states, rows(5, 5, 3, PARENTS - 2), observed)
+    assert (trajectory.horizon, trajectory.actions) == (6, 3)
+    assert torch.allclose(replay(trajectory, observed[None])[0], states, atol=1e-10)
 
 
 def test_an_affine_mechanism_runs_over_sets_of_parameters():

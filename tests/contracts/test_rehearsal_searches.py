@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import rehearsal_torch.search
-from rehearsal_torch.search.search import ManySearch
+from rehearsal_torch.search.search import BatchSearch
 from tests.toys.linear_truth import chain, managing
 from tests.toys.rehearsal_methods import PAIRS, configuration, decided, learnt
 
@@ -28,7 +28,7 @@ def decisions():
         if key not in models:
             models[key] = learnt(PAIRS[pair], WORLDS[world].task, WORLDS[world].table(60))
         if (pair, world, count) not in made:
-            made[pair, world, count] = decided(models[key], pair, WORLDS[world].situations(COUNT)[:count])
+            made[pair, world, count] = decided(models[key], pair, WORLDS[world].cases(COUNT)[:count])
         return made[pair, world, count]
 
     return of
@@ -43,7 +43,7 @@ def test_every_search_for_many_of_the_package_stands_under_this_contract():
         value
         for module in modules
         for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, ManySearch)
+        if inspect.isclass(value) and issubclass(value, BatchSearch)
     }
     concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
     assert concrete == {configuration("search", search)["_target_"].rpartition(".")[2] for _, search in PAIRS}
@@ -67,7 +67,7 @@ def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, w
             assert decision.alteration.values.dtype == torch.float64
             assert decision.alteration.values.shape == (len(decision.alteration.names),)
             assert truth.task.box.only(decision.alteration.names).contains(decision.alteration.values)
-        if pair[1] == "refrain":
+        if pair[1] == "no_action":
             assert decision.alteration is None
             continue
         assert 0 <= decision.estimate.point <= 1
@@ -85,12 +85,12 @@ def test_every_decision_lies_in_the_box_and_says_how_probable_success_is(pair, w
 @worlds
 @every
 def test_a_decision_does_not_depend_on_what_else_is_decided(pair, world, decisions):
-    for alone, together in zip(decisions(pair, world, 2), decisions(pair, world), strict=False):
-        assert (alone.alteration is None) == (together.alteration is None)
-        assert alone.value == pytest.approx(together.value, abs=1e-3)
+    for alone, joined in zip(decisions(pair, world, 2), decisions(pair, world), strict=False):
+        assert (alone.alteration is None) == (joined.alteration is None)
+        assert alone.value == pytest.approx(joined.value, abs=1e-3)
         if alone.alteration is not None:
-            assert alone.alteration.names == together.alteration.names
-            assert torch.allclose(alone.alteration.values, together.alteration.values, atol=2e-2)
+            assert alone.alteration.names == joined.alteration.names
+            assert torch.allclose(alone.alteration.values, joined.alteration.values, atol=2e-2)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_the_same_question_has_the_same_answer_and_the_global_stream_is_left_alo
     torch.manual_seed(5)
     expected = torch.rand(2)
     torch.manual_seed(5)
-    first = [each.to_dict() for each in decided(model, pair, world.situations(COUNT))]
+    first = [each.to_dict() for each in decided(model, pair, world.cases(COUNT))]
     assert torch.equal(torch.rand(2), expected)
-    assert first == [each.to_dict() for each in decided(model, pair, world.situations(COUNT))]
+    assert first == [each.to_dict() for each in decided(model, pair, world.cases(COUNT))]
     assert first == [each.to_dict() for each in decisions(pair, "one outcome, three sets")]

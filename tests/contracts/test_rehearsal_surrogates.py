@@ -12,7 +12,7 @@ import torch
 
 import rehearsal_torch.surrogates
 from rehearsal_torch.checkpoint import CheckpointError, load, save
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -26,7 +26,7 @@ from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
 
 WORLD = chain()
-TABLE, CASES = WORLD.table(60), WORLD.situations(3)
+TABLE, CASES = WORLD.table(60), WORLD.cases(3)
 every = pytest.mark.parametrize("name", SURROGATES)
 
 
@@ -165,8 +165,8 @@ def test_a_task_that_is_none_is_refused(name):
 @every
 def test_a_task_without_a_context_is_a_task(name):
     task = RehearsalTask(WORLD.task.graph, (), WORLD.task.box, WORLD.task.region, WORLD.task.candidates)
-    situations = [Foresight(str(index), {}, task.box.bounds()) for index in range(2)]
-    one, other = decided(learnt(name, task, TABLE), JUDGES[name], situations)
+    some_cases = [RehearsalCase(str(index), {}, task.box.bounds()) for index in range(2)]
+    one, other = decided(learnt(name, task, TABLE), JUDGES[name], some_cases)
     assert 0 <= one.estimate.point <= 1
     assert one.to_dict() == other.to_dict(), "there is nothing by which situations could differ"
 
@@ -212,11 +212,11 @@ def test_a_checkpoint_answers_another_task_as_a_fresh_fit_would_or_refuses_it(na
         task = replace(TASK, box=NARROW)
     else:
         task = replace(TASK, box=NARROW, region=ELSEWHERE, candidates=TASK.candidates[:1])
-    situations = [Foresight(each.identity, each.given, NARROW.bounds()) for each in CASES]
+    some_cases = [RehearsalCase(each.identity, each.given, NARROW.bounds()) for each in CASES]
     loaded = load(folders(name), task=task.to_plain())
     assert loaded.task.to_plain() == task.to_plain()
-    expected = [each.to_dict() for each in decided(learnt(name, task, TABLE), JUDGES[name], situations)]
-    assert [each.to_dict() for each in decided(loaded, JUDGES[name], situations)] == expected
+    expected = [each.to_dict() for each in decided(learnt(name, task, TABLE), JUDGES[name], some_cases)]
+    assert [each.to_dict() for each in decided(loaded, JUDGES[name], some_cases)] == expected
 
 
 @every

@@ -13,7 +13,7 @@ import torch
 from hydra.utils import instantiate
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import Foresight, Hindsight
+from rehearsal_torch.data.decision import EpisodeCase, RehearsalCase
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -69,10 +69,10 @@ def rehearsed(decision, world, moved):
     )
     task, rows = RehearsalTask(plain.graph, plain.context, box, region, plain.candidates), truth.table(40)
     cases = [
-        Foresight(
+        RehearsalCase(
             each.identity, {name: offset + scale * value for name, value in each.given.items()}, box.bounds()
         )
-        for each in truth.situations(2)
+        for each in truth.cases(2)
     ]
     surrogate, objective, search = choices(decision)
     made = learnt(surrogate, task, Table(rows.names, offset + scale * rows.values, rows.altered))
@@ -134,7 +134,7 @@ def test_rehearsal_decisions_on_two_actions_do_not_depend_on_units(decision):
 TRIALS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if choices(path.stem)[0] in CAUSAL)
 SMALL = {
     "acquisition": {"raw": 64, "starts": 8, "incumbents": 2},
-    "optimistic_networks": {"restarts": 8, "kept": 4, "glance": 10, "steps": 30, "incumbents": 2},
+    "optimistic_networks": {"restarts": 8, "kept": 4, "screening_steps": 10, "steps": 30, "incumbents": 2},
 }
 SMALL["optimistic_networks_released"] = {"restarts": 8, "steps": 30, "incumbents": 2}
 
@@ -166,7 +166,7 @@ def tried(decision, rewarded, moved):
     made = instantiate({**configuration("surrogate", surrogate), "task": task.to_plain()}, _convert_="all")
     fit(made, Table.observed(("a", "b", "x", "y"), mapped(torch.stack([a, b, x, y], -1))))
     objective = instantiate(configuration("objective", objective), _convert_="all")(
-        made, Foresight("0", {}, task.box.bounds())
+        made, RehearsalCase("0", {}, task.box.bounds())
     )
     found = instantiate({**configuration("search", search), **SMALL.get(search, {})}, _convert_="all")(
         objective
@@ -242,7 +242,7 @@ def replayed(search, index, moved):
     """The chosen actions, the improvement in the plain unit, and whether it is proven."""
     episode = changed(patients(3, 6, 5)[index], moved)
     objective = CounterfactualReturn(
-        transition_model(moved), Hindsight(episode), LinearReward({"x": -1.0, "y": 0.5}), 2
+        transition_model(moved), EpisodeCase(episode), LinearReward({"x": -1.0, "y": 0.5}), 2
     )
     found = SEQUENCES[search]()(objective)
     return found.actions(), (found.value - objective.outcome()) / moved[1], found.trace["proven"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
@@ -82,7 +82,7 @@ TRAJECTORY = {
 def test_every_search_answers_alike(name: str, episode: str) -> None:
     objective, search = EPISODES[episode](), SEARCHES[name]()
     decision = search(objective)
-    trace, trajectory = decision.trace, objective.trajectory(decision)
+    trace, trajectory = decision.trace, objective.trajectory_record(decision)
     sequence, observed = objective.sequence(decision), objective.observed
     changed = (sequence != observed).nonzero()[:, 0]
 
@@ -93,7 +93,7 @@ def test_every_search_answers_alike(name: str, episode: str) -> None:
     assert len(sequence) == len(observed)
     assert len(changed) <= objective.changes
     assert set(changed.tolist()) <= set(objective.open.tolist())
-    assert all(int(sequence[time]) in objective.alternatives(time).tolist() for time in changed.tolist())
+    assert all(int(sequence[time]) in objective.candidate_actions(time).tolist() for time in changed.tolist())
     assert 0 <= int(sequence.min()) <= int(sequence.max()) < objective.actions
 
     assert decision.value == pytest.approx(float(objective(sequence)), abs=1e-9)
@@ -137,7 +137,7 @@ def test_a_change_without_effect_is_not_recommended(name: str) -> None:
     states = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     episode = model.episode("idle", states, torch.tensor([0, 1, 2, 0, 1]))
     decision = SEARCHES[name]()(
-        CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": -1.0}), 2)
+        CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": -1.0}), 2)
     )
     assert decision.alteration is None
     assert decision.improvement == 0
@@ -163,9 +163,9 @@ def test_no_search_selects_a_level_without_a_row_or_a_change_that_gives_the_same
             decision = SEARCHES[name]()(objective)
             given = objective.surrogate.doses(objective.observed)
             for time, action in decision.actions().items():
-                assert action in objective.alternatives(time).tolist()
+                assert action in objective.candidate_actions(time).tolist()
                 assert decision.doses[f"action[{time}]"] != tuple(given[time].tolist())
             if name in EXACT:
                 assert decision.value == pytest.approx(
-                    float(value(objective, objective.course.states[:1], 0, 0)), abs=1e-9
+                    float(value(objective, objective.trajectory.states[:1], 0, 0)), abs=1e-9
                 )

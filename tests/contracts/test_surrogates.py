@@ -84,9 +84,11 @@ def test_the_state_says_everything(name: str):
     one, other = fitted(name), CASES[name](1)
     other.load_state_dict(one.state_dict())
     (episode,) = patients(1, 5, seed=7)
-    actions = torch.randint(one.course(episode).actions, (10, 4), generator=torch.Generator().manual_seed(0))
-    assert torch.equal(replay(one.course(episode), actions), replay(other.course(episode), actions))
-    assert torch.equal(one.slope(), other.slope())
+    actions = torch.randint(
+        one.trajectory(episode).actions, (10, 4), generator=torch.Generator().manual_seed(0)
+    )
+    assert torch.equal(replay(one.trajectory(episode), actions), replay(other.trajectory(episode), actions))
+    assert torch.equal(one.state_scale(), other.state_scale())
     assert torch.equal(one.doses(actions), other.doses(actions))
 
 
@@ -94,9 +96,9 @@ def test_the_state_says_everything(name: str):
 def test_nothing_changed_gives_the_observed_episode_in_its_units(name: str):
     made = fitted(name)
     for episode in patients(5, 7, seed=3):
-        course = made.course(episode)
-        again = replay(course, course.observed[None])[0]
-        assert torch.allclose(again, course.states, atol=1e-10)
+        trajectory = made.trajectory(episode)
+        again = replay(trajectory, trajectory.observed[None])[0]
+        assert torch.allclose(again, trajectory.states, atol=1e-10)
         assert torch.allclose(made.units(again), episode.columns(made.names), atol=1e-8)
 
 
@@ -107,11 +109,11 @@ def test_courses_are_double_precision_without_gradients_and_leave_the_random_sta
     torch.manual_seed(0)
     expected = torch.rand(2)
     torch.manual_seed(0)
-    course = made.course(episode)
+    trajectory = made.trajectory(episode)
     assert torch.equal(torch.rand(2), expected)
-    assert course.states.dtype == torch.float64
-    assert not course.branch(course.states[:2], 0).requires_grad
-    assert course.states.shape == (5, len(made.names))
+    assert trajectory.states.dtype == torch.float64
+    assert not trajectory.branch(trajectory.states[:2], 0).requires_grad
+    assert trajectory.states.shape == (5, len(made.names))
     assert set(made.names) <= set(NAMES)
 
 
@@ -122,14 +124,14 @@ def test_the_slope_bounds_what_a_step_in_coordinates_is_worth(name: str):
         2, 50, len(made.names), dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     )
     moved = (made.units(here) - made.units(there)).abs()
-    assert (moved <= made.slope() * (here - there).abs() * (1 + 1e-12) + 1e-12).all()
+    assert (moved <= made.state_scale() * (here - there).abs() * (1 + 1e-12) + 1e-12).all()
 
 
 @every
 def test_the_observed_doses_level_is_the_observed_action(name: str):
     made = fitted(name)
     (episode,) = patients(1, 6, seed=3)
-    course = made.course(episode)
+    trajectory = made.trajectory(episode)
     given = episode.columns(("vaso", "fluid")) > 0
-    assert torch.equal(made.doses(course.observed) > 0, given)
-    assert made.doses(torch.arange(course.actions)).unique(dim=0).shape == (course.actions, 2)
+    assert torch.equal(made.doses(trajectory.observed) > 0, given)
+    assert made.doses(torch.arange(trajectory.actions)).unique(dim=0).shape == (trajectory.actions, 2)

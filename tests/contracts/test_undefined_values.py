@@ -8,7 +8,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from rehearsal_torch.data.decision import Foresight, Hindsight
+from rehearsal_torch.data.decision import EpisodeCase, RehearsalCase
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
@@ -28,8 +28,8 @@ from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
-from rehearsal_torch.search.trials.space_filling import SpreadActions
-from tests.toys.causal_toys import WrittenLaw, WrittenModel, plain, situation
+from rehearsal_torch.search.trials.space_filling import SpaceFilling
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, one_case, plain
 from tests.toys.episodes import KnownTruth
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import PAIRS, configuration, learnt
@@ -54,15 +54,15 @@ def lost(method):
 
 # What of an objective a search compares: broken, every value of the set is NaN.
 COMPARED = {
-    "kernel_value": ("judged",),
-    "gaussian_success": ("forward", "worth"),
+    "kernel_value": ("comparison_value",),
+    "gaussian_success": ("forward", "compared_value"),
     "chance_cost": ("cost",),
     "chance_cost_fixed": ("cost",),
     "centre_distance": ("_outcomes",),
     "scenario_count": ("share",),
     "success_probability": ("share",),
 }
-SEARCHES = [pair for pair in PAIRS if pair[1] != "refrain"]
+SEARCHES = [pair for pair in PAIRS if pair[1] != "no_action"]
 
 
 @cache
@@ -76,14 +76,14 @@ def broken(pair, monkeypatch, which):
         instantiate(configuration(group, option), _convert_="all")
         for group, option in zip(("objective", "search"), pair, strict=True)
     )
-    objective = made(fitted(PAIRS[pair]), WORLD.situations(2))
+    objective = made(fitted(PAIRS[pair]), WORLD.cases(2))
     for one in list(objective.sets)[which]:
         for name in COMPARED[pair[0]]:
             monkeypatch.setattr(one, name, lost(getattr(one, name)))
         if isinstance(one, SuccessProbability):
             monkeypatch.setattr(one.information, "at", lost(one.information.at))
         if isinstance(one, ChanceCost):
-            monkeypatch.setattr(one.success, "worth", lost(one.success.worth))
+            monkeypatch.setattr(one.success, "compared_value", lost(one.success.compared_value))
     return objective, search
 
 
@@ -91,7 +91,7 @@ def broken(pair, monkeypatch, which):
 @pytest.mark.parametrize("pair", SEARCHES, ids="-".join)
 def test_a_set_without_a_defined_value_is_not_chosen(pair, monkeypatch):
     objective, search = broken(pair, monkeypatch, slice(0, 1))
-    for each in search.many(objective):
+    for each in search.batch_search(objective):
         assert each.value < math.inf
         assert each.alteration is None or (
             each.alteration.names != ("a",) and bool(each.alteration.values.isfinite().all())
@@ -102,7 +102,7 @@ def test_a_set_without_a_defined_value_is_not_chosen(pair, monkeypatch):
 @pytest.mark.parametrize("pair", SEARCHES, ids="-".join)
 def test_where_every_value_is_undefined_nothing_is_altered(pair, monkeypatch):
     objective, search = broken(pair, monkeypatch, slice(None))
-    for each in search.many(objective):
+    for each in search.batch_search(objective):
         assert each.alteration is None
         assert each.reason
 
@@ -116,7 +116,7 @@ class Ridge(AlterationObjective):
 
     def starts(self, count):
         return torch.linspace(-0.9, 0.9, count, dtype=torch.float64)[:, None, None].expand(
-            -1, len(self.situations), 1
+            -1, len(self.cases), 1
         )
 
     def appraise(self, actions):
@@ -125,8 +125,8 @@ class Ridge(AlterationObjective):
 
 @pytest.mark.parametrize("rate", [None, 0.05])
 def test_an_ascent_stops_at_a_cliff(rate):
-    cases = [Foresight("0", {}, {"a": (-1.0, 1.0)})]
-    (found,) = ProjectedAscent(starts=5, rate=rate).many(Candidates(cases, [Ridge(cases, ("a",))]))
+    cases = [RehearsalCase("0", {}, {"a": (-1.0, 1.0)})]
+    (found,) = ProjectedAscent(starts=5, rate=rate).batch_search(Candidates(cases, [Ridge(cases, ("a",))]))
     assert -1 <= found.value < 0
     assert float(found.alteration.values) == pytest.approx(found.value, abs=1e-6)
     if rate is None:
@@ -149,12 +149,12 @@ class Counted(CountObjective):
 
 @pytest.mark.parametrize("search", [IntervalSweep, MixedInteger])
 def test_an_undefined_scenario_is_never_desired_and_without_a_defined_one_nothing_is_altered(search):
-    cases = [Foresight("0", {}, {"a": (-1.0, 1.0)})]
+    cases = [RehearsalCase("0", {}, {"a": (-1.0, 1.0)})]
     some, none = scenarios(NAN, 0.5, 0.25, math.inf), scenarios(NAN, NAN)
-    (found,) = search().many(Candidates(cases, [Counted(cases, ("a",), some, some)]))
+    (found,) = search().batch_search(Candidates(cases, [Counted(cases, ("a",), some, some)]))
     assert found.value == 0.5
     assert float(found.alteration.values) <= 0.25
-    (found,) = search().many(Candidates(cases, [Counted(cases, ("a",), none, none)]))
+    (found,) = search().batch_search(Candidates(cases, [Counted(cases, ("a",), none, none)]))
     assert found.alteration is None
     assert found.reason
 
@@ -172,13 +172,15 @@ def world(edge):
 TRIALS = {
     "acquisition": (
         AcquisitionSearch(raw=32, starts=8, incumbents=2),
-        lambda model: ConfidenceBound(model, situation(model.task), propagate="mean"),
+        lambda model: ConfidenceBound(model, one_case(model.task), propagate="mean"),
     ),
-    "uniform_actions": (SpreadActions("uniform"), lambda model: PosteriorMean(model, situation(model.task))),
-    "sobol_actions": (SpreadActions("sobol"), lambda model: PosteriorMean(model, situation(model.task))),
+    "uniform_actions": (SpaceFilling("uniform"), lambda model: PosteriorMean(model, one_case(model.task))),
+    "sobol_actions": (SpaceFilling("sobol"), lambda model: PosteriorMean(model, one_case(model.task))),
     "optimistic_networks": (
-        OptimisticNetworks(restarts=8, kept=3, glance=5, steps=20, judged=64, incumbents=2),
-        lambda model: Optimism(model, situation(model.task)),
+        OptimisticNetworks(
+            restarts=8, kept=3, screening_steps=5, steps=20, evaluation_draws=64, incumbents=2
+        ),
+        lambda model: Optimism(model, one_case(model.task)),
     ),
 }
 
@@ -190,7 +192,7 @@ def test_trials_never_recommend_an_undefined_action(name):
     decision = search(objective(model))
     assert float(decision.recommendation.values) < 0.5
     assert math.isfinite(decision.estimate.point)
-    if not isinstance(search, SpreadActions):
+    if not isinstance(search, SpaceFilling):
         assert float(decision.alteration.values) < 0.5
         assert math.isfinite(decision.value)
     with pytest.raises(NoFiniteValueError, match="expected a finite value"):
@@ -229,13 +231,13 @@ def test_sequences_never_lead_where_nothing_is_defined(search):
     # Action i adds i: two changes reach 4, which is undefined, 3 at once and then 1 more is best.
     model = KnownTruth(1, 4, lambda x, a: x + a.unsqueeze(-1).to(x), 1.0)
     episode = model.episode("0", torch.zeros(5, 1, dtype=torch.float64), torch.zeros(5, dtype=torch.long))
-    found = search()(CounterfactualReturn(model, Hindsight(episode), Cliff(3.5), 2))
+    found = search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(3.5), 2))
     assert math.isfinite(found.value)
     assert found.value >= 0 or search is RandomChanges
     if search in (AStar, AStar.published, Exhaustive, GreedyChanges, BranchAndBound):
         assert found.value == 12
-    nowhere = search()(CounterfactualReturn(model, Hindsight(episode), Cliff(0.5), 2))
+    nowhere = search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(0.5), 2))
     assert nowhere.alteration is None
     assert nowhere.value == 0
     with pytest.raises(NoFiniteValueError, match="expected a finite return of what was observed"):
-        search()(CounterfactualReturn(model, Hindsight(episode), Cliff(-0.5), 2))
+        search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(-0.5), 2))

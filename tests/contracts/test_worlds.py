@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.data.decision import Decision, Foresight, Hindsight
+from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.spaces.box import Alteration
 from tests.places import CONF
@@ -60,7 +60,7 @@ def worlds():
 
 
 def contexts(world):
-    return world.given([world.situation(index) for index in range(world.count())])
+    return world.given([world.case(index) for index in range(world.count())])
 
 
 def scattered(world, names, count, seed=0):
@@ -99,7 +99,7 @@ def test_a_seed_says_everything(worlds, name):
     assert torch.equal(contexts(world), contexts(world))
     assert not torch.equal(contexts(world), contexts(other))
     # The last situation is the same whether or not the others were asked for.
-    assert torch.equal(contexts(world)[-1:], again.given([again.situation(world.count() - 1)]))
+    assert torch.equal(contexts(world)[-1:], again.given([again.case(world.count() - 1)]))
 
 
 @every
@@ -112,8 +112,8 @@ def test_the_table_has_every_variable_and_can_be_learnt_from(worlds, name):
     assert not table.altered.any()
     for index in (-1, world.count()):
         with pytest.raises(IndexError):
-            world.situation(index)
-    assert world.situation(0).feasible == world.task.box.bounds()
+            world.case(index)
+    assert world.case(0).feasible == world.task.box.bounds()
 
 
 @every
@@ -195,26 +195,26 @@ def test_nothing_beats_the_oracle(worlds, name):
 def test_scores(worlds, name):
     world = worlds(name)
     for index in (0, 3):
-        situation = world.situation(index)
-        given = world.given([situation])
+        one_case = world.case(index)
+        given = world.given([one_case])
         best = max(world.task.candidates, key=lambda names: float(world.optimal(given, names)[1]))
         values, reached = world.optimal(given, best)
-        score = world.score(situation, Decision(Alteration(best, values[0]), 0.5))
+        score = world.score(one_case, Decision(Alteration(best, values[0]), 0.5))
         assert set(score) == {"probability", "no_action", "oracle", "share"}
-        assert score["oracle"] == world.optimum(situation) >= score["no_action"]
+        assert score["oracle"] == world.optimum(one_case) >= score["no_action"]
         assert score["probability"] == pytest.approx(float(reached), abs=1e-9)
         assert score["no_action"] == pytest.approx(
             float(world.probability(given, (), nothing(given))), abs=1e-9
         )
         if score["oracle"] > score["no_action"] + 1e-3:
             assert score["share"] == pytest.approx(1.0, abs=1e-6)
-        refused = world.score(situation, Decision(None, 0.0, status="refused", reason="no support"))
+        refused = world.score(one_case, Decision(None, 0.0, status="refused", reason="no support"))
         assert refused["probability"] == score["no_action"]
-        row = world.respond(situation, Decision(Alteration(best, values[0]), 0.5))
+        row = world.respond(one_case, Decision(Alteration(best, values[0]), 0.5))
         assert len(row) == 1
         assert row.altered.sum() == len(best)
-    with pytest.raises(TypeError, match="Foresight"):
-        world.optimum(Hindsight(None))
+    with pytest.raises(TypeError, match="RehearsalCase"):
+        world.optimum(EpisodeCase(None))
 
 
 @every
@@ -224,4 +224,4 @@ def test_the_card_is_plain(worlds, name):
     assert json.loads(json.dumps(card)) == card
     assert card["source"]
     assert 0 < card["desired"] < 1
-    assert Foresight(**vars(world.situation(0))) is not None
+    assert RehearsalCase(**vars(world.case(0))) is not None

@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -124,7 +124,7 @@ def test_a_table_that_nothing_can_be_learnt_from_is_refused(bad, message):
 def test_contexts_are_read_in_the_tasks_order():
     task = RehearsalTask.of(changed(context=["x", "u"], box={"a": [-1, 1]}))
     cases = [
-        Foresight(
+        RehearsalCase(
             str(x), {"u": torch.tensor(2.0 * x), "x": torch.tensor(float(x)), "more": torch.tensor(9.0)}, {}
         )
         for x in range(3)
@@ -132,4 +132,4 @@ def test_contexts_are_read_in_the_tasks_order():
     assert task.given(cases).tolist() == [[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]]
     assert RehearsalTask.of(changed(context=[])).given(cases).shape == (3, 0)
     with pytest.raises(ValueError, match=r"1: expected the context \['x', 'u'\]; \['u'\] is not given"):
-        task.given([cases[0], Foresight("1", {"x": torch.tensor(0.0)}, {})])
+        task.given([cases[0], RehearsalCase("1", {"x": torch.tensor(0.0)}, {})])

@@ -18,9 +18,9 @@ def test_columns_by_name_in_the_order_asked_for():
 
 
 def test_untouched_rows_are_those_in_which_no_named_cell_was_set():
-    assert table().untouched(("a",)).values.tolist() == [[1, 2], [5, 6]]
-    assert len(table().untouched(("b",))) == 3
-    assert not table().untouched(("a",)).altered.any()
+    assert table().unaltered(("a",)).values.tolist() == [[1, 2], [5, 6]]
+    assert len(table().unaltered(("b",))) == 3
+    assert not table().unaltered(("a",)).altered.any()
 
 
 def test_adding_joins_rows_and_what_was_altered():

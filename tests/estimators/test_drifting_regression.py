@@ -13,8 +13,8 @@ def stream(rounds, slope, seed=0, noise=0.3):
     """Rows (p1, p2, v) with v = 0.5 + slope(t) p1 - p2 + noise."""
     draw = np.random.default_rng(seed)
     parents = draw.normal(size=(rounds, 2)) * [2.0, 0.5] + [1.0, -3.0]
-    slopes = np.array([slope(t) for t in range(rounds)])
-    values = 0.5 + slopes * parents[:, 0] - parents[:, 1] + noise * draw.normal(size=rounds)
+    gains = np.array([slope(t) for t in range(rounds)])
+    values = 0.5 + gains * parents[:, 0] - parents[:, 1] + noise * draw.normal(size=rounds)
     return torch.from_numpy(np.column_stack([parents, values]))
 
 
@@ -38,8 +38,8 @@ def run(made, rows, touched=None, first=10, start=(0.0, 0.0, 0.0)):
 @pytest.mark.slow
 def test_a_stationary_stream_is_learnt_from_a_wrong_start():
     made = run(one(), stream(6000, lambda t: 2.0))
-    intercept, slopes = made.coefficients()
-    assert torch.allclose(slopes[0], torch.tensor([2.0, -1.0], dtype=torch.float64), atol=0.2)
+    intercept, gains = made.coefficients()
+    assert torch.allclose(gains[0], torch.tensor([2.0, -1.0], dtype=torch.float64), atol=0.2)
     assert float(intercept[0]) == pytest.approx(0.5, abs=0.4)
 
 
@@ -52,8 +52,8 @@ def test_a_drifting_stream_is_followed_where_fixed_coefficients_fall_behind():
     made = one(horizon=100)
     run(made, rows[:10], start=(0.5, 2.0, -1.0))
     for t in range(10, 900):
-        _, slopes = made.coefficients()
-        errors.append(abs(float(slopes[0, 0]) - slope(t)))
+        _, gains = made.coefficients()
+        errors.append(abs(float(gains[0, 0]) - slope(t)))
         fixed.append(abs(2.0 - slope(t)))
         run(made, rows[: t + 1], start=(0.5, 2.0, -1.0))
     assert np.mean(errors) < 0.4 * np.mean(fixed)

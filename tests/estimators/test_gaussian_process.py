@@ -89,11 +89,11 @@ def test_the_fitted_noise_gives_the_targets_back():
     part.solve(inputs, targets, kept)
     residual, _, unknown = part.seen_noise()
     for place, posterior in enumerate(part.posteriors()):
-        mean, deviation = posterior.belief(inputs[:, place, : part.widths[place]])
+        mean, std = posterior.belief(inputs[:, place, : part.widths[place]])
         rows = kept[:, place]
         assert torch.allclose((mean + residual[place])[rows], targets[:, place][rows], atol=1e-9)
         if part.widths[place]:
-            assert torch.allclose(deviation[rows], unknown[place][rows], atol=1e-6)
+            assert torch.allclose(std[rows], unknown[place][rows], atol=1e-6)
 
 
 def test_given_noise_keeps_its_lengths_unless_told_to_fit():

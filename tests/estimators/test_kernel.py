@@ -20,11 +20,11 @@ from rehearsal_torch.estimators.kernel import (
     Rows,
     blended,
     correlation,
+    evidence_gradient,
     factors,
     lower_root,
     places,
-    slopes,
-    steepness,
+    squared_distance_derivative,
 )
 from rehearsal_torch.training.descent import Descent
 
@@ -105,19 +105,19 @@ def test_slopes_are_those_of_automatic_differentiation():
     noises = torch.tensor([-2.0, -1.0], dtype=DOUBLE, requires_grad=True)
     (-factors(rows, lengths, noises).log_evidence(rows)).sum().backward()
     with torch.no_grad():
-        own = slopes(rows, factors(rows, lengths, noises), lengths, noises)
+        own = evidence_gradient(rows, factors(rows, lengths, noises), lengths, noises)
     assert torch.allclose(own[0] * rows.used, lengths.grad * rows.used, atol=1e-9)
     assert torch.allclose(own[1], noises.grad, atol=1e-9)
 
 
 def test_rows_left_out_and_inputs_not_used_change_nothing():
     one, other = data(30, 1), data(18, 2, seed=3)
-    alone, together = rows_of(one), rows_of(one, other)
+    alone, joined = rows_of(one), rows_of(one, other)
     at = maximise(alone, starts(alone))
-    both = maximise(together, starts(together))
+    both = maximise(joined, starts(joined))
     assert torch.allclose(both.log_lengths[0, :1], at.log_lengths[0], atol=1e-3)
     assert torch.allclose(
-        factors(together, both.log_lengths, both.log_noises).log_evidence(together)[0],
+        factors(joined, both.log_lengths, both.log_noises).log_evidence(joined)[0],
         factors(alone, at.log_lengths, at.log_noises).log_evidence(alone)[0],
         atol=1e-3,
     )
@@ -153,9 +153,9 @@ def test_the_posterior_is_gpytorchs():
     where = torch.rand(5, 7, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
     with torch.no_grad():
         told = made.eval().posterior(where.reshape(-1, 2))
-    mean, deviation = posterior.belief(where)
+    mean, std = posterior.belief(where)
     assert torch.allclose(mean.flatten(), told.mean.flatten(), atol=1e-8)
-    assert torch.allclose(deviation.flatten() ** 2, told.variance.flatten(), atol=1e-8)
+    assert torch.allclose(std.flatten() ** 2, told.variance.flatten(), atol=1e-8)
     assert torch.equal(mean, posterior.posterior_mean(where))
 
 
@@ -170,10 +170,10 @@ def test_a_regression_without_inputs_is_a_mean_and_a_variance():
     )
     at = maximise(rows, starts(rows))
     found = factors(rows, at.log_lengths, at.log_noises)
-    mean, deviation = Posterior.of(rows, found, at, 0, 0).belief(torch.zeros(4, 0, dtype=DOUBLE))
+    mean, std = Posterior.of(rows, found, at, 0, 0).belief(torch.zeros(4, 0, dtype=DOUBLE))
     assert float(at.log_noises) == 0
     assert torch.allclose(mean, targets.mean().expand(4), atol=1e-12)
-    assert torch.allclose(deviation, torch.full((4,), 30**-0.5, dtype=DOUBLE))
+    assert torch.allclose(std, torch.full((4,), 30**-0.5, dtype=DOUBLE))
 
 
 def test_jitter_helps_a_singular_matrix_and_a_hopeless_one_is_refused():
@@ -204,8 +204,10 @@ def test_kernels_are_those_of_gpytorch(kind):
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_the_steepness_is_minus_twice_the_slope(kind):
     squares = draws(20).mul(5).add(1e-3).requires_grad_()
-    (slope,) = torch.autograd.grad(correlation(squares, kind).sum(), squares)
-    torch.testing.assert_close(-2 * slope, steepness(squares.detach(), kind), rtol=1e-8, atol=1e-10)
+    (gradient,) = torch.autograd.grad(correlation(squares, kind).sum(), squares)
+    torch.testing.assert_close(
+        -2 * gradient, squared_distance_derivative(squares.detach(), kind), rtol=1e-8, atol=1e-10
+    )
 
 
 def test_each_regression_has_its_own():
@@ -226,7 +228,7 @@ def test_slopes_of_the_evidence_are_those_of_differences(kind):
         torch.tensor([[math.log(0.4), math.log(0.9)]], dtype=DOUBLE_STATIONARY),
         torch.tensor([math.log(0.05)], dtype=DOUBLE_STATIONARY),
     )
-    own = slopes(rows, factors(rows, *at), *at)
+    own = evidence_gradient(rows, factors(rows, *at), *at)
     lengths, noises = (each.clone().requires_grad_() for each in at)
     told = torch.autograd.grad(-factors(rows, lengths, noises).log_evidence(rows).sum(), (lengths, noises))
     for one, other in zip(own, told, strict=True):

@@ -53,10 +53,10 @@ def test_recovered_noise_has_mean_zero_and_variance_one_and_the_rows_come_back()
     _, made = error("mixture", table)
     assert abs(float(made.recovered().mean())) < 0.1
     assert 0.9 < float(made.recovered().std()) < 1.1
-    (law,) = made.network().mechanisms
-    inputs, values = law.scaled(table.columns(["a"])), table.columns(["X"])
-    noise = law.abduct(inputs, values)
-    assert torch.allclose(law.forward(inputs, noise), values, atol=1e-10)
+    (components,) = made.network().mechanisms
+    inputs, values = components.scaled(table.columns(["a"])), table.columns(["X"])
+    noise = components.abduct(inputs, values)
+    assert torch.allclose(components.forward(inputs, noise), values, atol=1e-10)
     assert torch.allclose(noise.squeeze(-1), made.abducted()[0], atol=1e-8)
     made.condition(table)
     assert torch.allclose(made.network().mechanisms[0].forward(inputs, noise), values, atol=0.05)

@@ -35,12 +35,14 @@ def test_the_noise_of_the_first_node_is_recovered(rows, part):
 def test_points_are_those_of_the_rows(rows):
     world = Dropwave(initial=200, seed=3)
     _, noise = world.explained()
-    law = world.noise["X"]
+    noise_draws = world.noise["X"]
     true = torch.tensor(
         [row.true for row in rows if (row.node, row.part, row.quantity) == ("X", "fitted", POINT)],
         dtype=torch.float64,
     )
-    torch.testing.assert_close(true, (noise[:, 0] - law.mean) / law.variance**0.5, rtol=0.02, atol=0.02)
+    torch.testing.assert_close(
+        true, (noise[:, 0] - noise_draws.mean) / noise_draws.variance**0.5, rtol=0.02, atol=0.02
+    )
 
 
 def test_a_model_without_the_graph_recovers_nothing():

@@ -8,9 +8,9 @@ from rehearsal_torch.evaluation.rehearsal_rows import (
     COLUMNS,
     NUMBERS,
     interval_of,
-    judged,
     number,
     row,
+    scored_by_world,
     typed,
     written,
 )
@@ -47,9 +47,9 @@ def test_a_certificate_bounds_where_the_estimate_does_not():
 
 
 def test_only_what_a_world_scores_beside_its_best_is_judged():
-    assert judged(DECIDED)
-    assert not judged({"score": {"probability": 0.5}})
-    assert not judged({"score": None})
+    assert scored_by_world(DECIDED)
+    assert not scored_by_world({"score": {"probability": 0.5}})
+    assert not scored_by_world({"score": None})
 
 
 @pytest.mark.parametrize(

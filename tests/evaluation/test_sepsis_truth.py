@@ -24,21 +24,19 @@ def doing(changed: dict[int, int]) -> Decision:
     st.integers(0, PROBLEM.count() - 1), st.dictionaries(st.integers(0, 8), st.integers(0, 24), max_size=3)
 )
 def test_parts_sum_to_the_gain_in_either_order(index: int, changed: dict[int, int]) -> None:
-    situation, decision = PROBLEM.situation(index), doing(changed)
-    parts, score = gain_parts(PROBLEM, situation.episode, decision), PROBLEM.score(situation, decision)
+    one_case, decision = PROBLEM.case(index), doing(changed)
+    parts, score = gain_parts(PROBLEM, one_case.episode, decision), PROBLEM.score(one_case, decision)
     assert parts.total == pytest.approx(score["true_value"] - score["true_observed"])
     assert parts.total == pytest.approx(parts.states_last + parts.scoring_first)
 
 
 def test_fluids_alone_are_not_scored() -> None:
     for index in range(PROBLEM.count()):
-        observed = PROBLEM.levels.digitise(
-            PROBLEM.situation(index).episode.columns(PROBLEM.levels.names)
-        ).tolist()
+        observed = PROBLEM.levels.digitise(PROBLEM.case(index).episode.columns(PROBLEM.levels.names)).tolist()
         same_vasopressor = {2: observed[2] // 5 * 5 + (observed[2] + 1) % 5}
-        doses = PROBLEM.courses_of_doses(PROBLEM.situation(index).episode, doing(same_vasopressor))
+        doses = PROBLEM.trajectories_of_doses(PROBLEM.case(index).episode, doing(same_vasopressor))
         if torch.equal(doses[0][:, 0], doses[1][:, 0]):
-            parts = gain_parts(PROBLEM, PROBLEM.situation(index).episode, doing(same_vasopressor))
+            parts = gain_parts(PROBLEM, PROBLEM.case(index).episode, doing(same_vasopressor))
             assert parts.scoring == parts.scoring_first == 0
             break
     else:
@@ -48,7 +46,7 @@ def test_fluids_alone_are_not_scored() -> None:
 def test_a_vasopressor_given_to_the_untreated_costs_points_by_scoring() -> None:
     counted = 0
     for index in range(PROBLEM.count()):
-        episode = PROBLEM.situation(index).episode
+        episode = PROBLEM.case(index).episode
         if (
             float(episode.columns(["max_dose_vaso"])[3, 0]) == 0
             and float(episode.columns(["MeanBP"])[3, 0]) >= 70

@@ -15,13 +15,13 @@ def test_sums_are_over_repeats():
     true = [np.mean([row["p_true"] for row in rows() if row["repeat"] == repeat]) for repeat in range(3)]
     assert (one.repeats, one.rounds, one.successes) == (3, 30, 15)
     assert one.probability.mean == pytest.approx(np.mean(true))
-    assert one.deviation == pytest.approx(0.01)
+    assert one.std == pytest.approx(0.01)
     late = [row["p_true"] for row in rows() if row["round"] > 10]
     assert (one.late, one.left) == (pytest.approx(np.mean(late)), pytest.approx(0.8 - np.mean(late)))
     assert one.targets == {"a": pytest.approx(29 / 30), "-": pytest.approx(1 / 30)}
     assert (one.covered, one.width) == (1.0, pytest.approx(0.1))
     assert online_summary(rows(bound=-0.01)).covered == 0.0
-    assert math.isnan(online_summary(rows(1)).deviation)
+    assert math.isnan(online_summary(rows(1)).std)
 
 
 def test_regret_is_a_share_of_what_the_start_left():
@@ -43,15 +43,15 @@ def judged(seed, auf, estimate, lower=math.nan, upper=math.nan, seconds=1.0):
 def test_a_method_is_summed_up_over_seeds():
     rows = [judged(0, 0.4, 0.5, 0.3, 0.6), judged(0, 0.6, 0.5, 0.4, 0.55, 3.0), judged(1, 0.8, math.nan)]
     one = summed(rows, 1)
-    assert (one.count, one.idle, one.seeds, one.intervals) == (3, 1, 2, 2)
+    assert (one.count, one.no_action_count, one.seeds, one.intervals) == (3, 1, 2, 2)
     assert one.auf.mean == pytest.approx(0.6)
     # Means of the seeds are .5 and .8.
-    assert one.deviation == pytest.approx(0.3 / math.sqrt(2))
+    assert one.std == pytest.approx(0.3 / math.sqrt(2))
     assert (one.claimed, one.excess) == (pytest.approx(0.5), pytest.approx(0.0))
     assert (one.covered, one.width, one.seconds) == (0.5, pytest.approx(0.225), 1.0)
     assert one.share == pytest.approx(0.5 / 0.8)
     assert math.isnan(summed([judged(0, math.nan, 0.5)], 0).auf.mean)
-    assert math.isnan(summed(rows[:2], 0).deviation)
+    assert math.isnan(summed(rows[:2], 0).std)
 
 
 def test_means_and_medians_leave_out_what_is_no_number():

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision, Hindsight, action_name
+from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.evaluation.truth_panel import FEATURES, TruthRow, random_change, step_errors, truth_rows
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
@@ -35,13 +35,13 @@ def model(problem: SepsisSimulated) -> TransitionModel:
 
 @pytest.fixture(scope="module")
 def rows(problem: SepsisSimulated, model: TransitionModel) -> list[TruthRow]:
-    decided: list[tuple[Hindsight, Decision]] = []
+    decided: list[tuple[EpisodeCase, Decision]] = []
     for index in range(problem.count()):
-        situation = problem.situation(index)
+        one_case = problem.case(index)
         decided.append(
             (
-                situation,
-                GreedyChanges()(CounterfactualReturn(model, situation, LinearReward({"SOFA": -1.0}), 1)),
+                one_case,
+                GreedyChanges()(CounterfactualReturn(model, one_case, LinearReward({"SOFA": -1.0}), 1)),
             )
         )
     return list(truth_rows(model, problem, decided, 1))
@@ -82,7 +82,7 @@ def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
 def test_errors_by_step_average_to_the_panels(
     problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]
 ) -> None:
-    episode = problem.situation(2).episode
+    episode = problem.case(2).episode
     decision = random_change(model, problem, episode)
     (first,) = decision.actions()
     errors = list(step_errors(model, problem, episode, decision, "random change"))
@@ -117,25 +117,25 @@ def test_regret_is_measured_over_the_models_own_doses(
     other.levels.fix(torch.tensor([[0.0, 0.01, 0.02, 0.05, 0.09], [0.0, 500.0, 1000.0, 2000.0, 4000.0]]))
     differ = 0
     for index in range(problem.count()):
-        situation = problem.situation(index)
-        observed = other.levels.digitise(situation.episode.columns(DOSES))[:-1]
+        one_case = problem.case(index)
+        observed = other.levels.digitise(one_case.episode.columns(DOSES))[:-1]
         sequences = observed.repeat(9 * 25, 1)
         sequences[torch.arange(9 * 25), torch.arange(9 * 25) // 25] = torch.arange(9 * 25) % 25
         tried = [changed(other, observed, chosen) for chosen in sequences]
-        best = max(tried, key=lambda decision: problem.score(situation, decision)["true_value"])
+        best = max(tried, key=lambda decision: problem.score(one_case, decision)["true_value"])
         regret = [
             row.value
-            for row in truth_rows(other, problem, [(situation, best)], 1)
+            for row in truth_rows(other, problem, [(one_case, best)], 1)
             if (row.quantity, row.estimator) == ("regret", "true")
         ]
         assert regret == pytest.approx([0.0])
-        differ += problem.optimum(situation) != problem.score(situation, best)["true_value"]
+        differ += problem.optimum(one_case) != problem.score(one_case, best)["true_value"]
     assert differ
 
 
 def test_random_changes_are_single_and_repeatable(problem: SepsisSimulated, model: TransitionModel) -> None:
     for index in range(problem.count()):
-        episode = problem.situation(index).episode
+        episode = problem.case(index).episode
         first, again = (random_change(model, problem, episode) for _ in range(2))
         assert first.actions() == again.actions()
         assert first.doses == again.doses

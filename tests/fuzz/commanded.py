@@ -24,7 +24,7 @@ SMALL = {
         "search.starts=6",
         "search.steps=5",
         "objective.draws=8",
-        "objective.judged=16",
+        "objective.evaluation_draws=16",
         "workers=1",
     ],
 }

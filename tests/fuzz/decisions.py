@@ -77,8 +77,8 @@ ridge = partial(
     estimator=partial(SpectralEnsemble, members=1, features=40, directed_by=40, chosen_by=40, iterations=4),
 )
 quick = partial(ExogenousModel, phi="homoskedastic", components=1, kernel="rbf")
-search = AcquisitionSearch(raw=16, starts=3, incumbents=1, kept=1, steps=5, glance=2)
-bound = partial(ConfidenceBound, draws=8, judged=16, plausible=4)
+search = AcquisitionSearch(raw=16, starts=3, incumbents=1, kept=1, steps=5, screening_steps=2)
+bound = partial(ConfidenceBound, draws=8, evaluation_draws=16, epistemic_draws=4)
 
 
 def experiments(count=9):
@@ -107,7 +107,7 @@ def rehearse(problem, method, cases=2):
     )
     fit(made, problem.observations())
     for each in rounds(problem, made, objective, searched, range(min(cases, problem.count()))):
-        sound(each.decision, each.situation)
+        sound(each.decision, each.case)
         each.line()
 
 

@@ -11,7 +11,7 @@ import yaml
 from hydra.utils import instantiate
 
 from rehearsal_torch.checkpoint import card, load, save
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -164,20 +164,20 @@ def spoilt(rng, folder):
 def used(kind, surrogate, episode):
     """Decides with what was loaded."""
     if kind in REHEARSED:
-        situation = Foresight(
+        one_case = RehearsalCase(
             "1", {"x": torch.tensor(0.3, dtype=torch.float64)}, Box.of({"a": (-1.5, 1.5)}).bounds()
         )
-        (decision,) = decided(surrogate, REHEARSED[kind], [situation])
-        sound(decision, situation)
+        (decision,) = decided(surrogate, REHEARSED[kind], [one_case])
+        sound(decision, one_case)
     elif kind == "transition":
-        objective = CounterfactualReturn(surrogate, episode.situation, episode.reward, 2)
+        objective = CounterfactualReturn(surrogate, episode.case, episode.reward, 2)
         decision = GreedyChanges()(objective)
         sound(decision)
-        objective.trajectory(decision)
+        objective.trajectory_record(decision)
     else:
-        situation = Foresight("1", {}, {"a": (0.0, 1.0), "b": (0.0, 2.0)})
-        decision = search(bound(surrogate, situation))
-        sound(decision, situation)
+        one_case = RehearsalCase("1", {}, {"a": (0.0, 1.0), "b": (0.0, 2.0)})
+        decision = search(bound(surrogate, one_case))
+        sound(decision, one_case)
 
 
 def test_checkpoints(number, judged, fitted, tmp_path):
@@ -189,7 +189,7 @@ def test_checkpoints(number, judged, fitted, tmp_path):
     task = (
         None
         if rng.random() < 0.3
-        else list(episode.situation.episode.names)
+        else list(episode.case.episode.names)
         if kind == "transition"
         else TASK
         if kind in REHEARSED

@@ -20,10 +20,16 @@ from tests.fuzz.mutations import changed, damaged, source
 from tests.places import ROOT
 from tests.toys.resuming import Finished
 
-SEARCH = ["search.raw=16", "search.starts=6", "search.steps=5", "objective.draws=8", "objective.judged=16"]
+SEARCH = [
+    "search.raw=16",
+    "search.starts=6",
+    "search.steps=5",
+    "objective.draws=8",
+    "objective.evaluation_draws=16",
+]
 WARD = [
     "dataset.patients=60",
-    "dataset.least=4",
+    "dataset.min_length=4",
     "dataset.horizon=5",
     "trainer.max_epochs=1",
     "trainer.progress=false",

@@ -49,7 +49,7 @@ def test_tables(number, judged, tmp_path):
         elif kind == "graph":
             frame = table_file(name, "data")
             names = [str(each) for each in frame.columns]
-            values = number_columns(frame, names, name, least=5, varying=True)
+            values = number_columns(frame, names, name, min_rows=5, varying=True)
             learn(values, names)
             bootstrap(values, names, 2, 0)
         else:

@@ -108,7 +108,7 @@ def outcome(work, busy=BUSY, clock=CLOCK):
     return answer or "accepted"
 
 
-def sound(decision, situation=None):
+def sound(decision, case=None):
     """Whether a decision can be carried out and believed, as far as its form goes."""
     if (decision.alteration is not None) != (decision.status == "recommended"):
         raise FaultError(f"status and alteration contradict each other: {decision}")
@@ -116,8 +116,8 @@ def sound(decision, situation=None):
         raise FaultError(f"nothing is recommended, and nothing says why: {decision}")
     if decision.status == "recommended" and not math.isfinite(decision.value):
         raise FaultError(f"the value is no number: {decision}")
-    if situation is not None:
-        situation.check(decision.alteration)
+    if case is not None:
+        case.check(decision.alteration)
     lines = [
         str(each)
         for each in (

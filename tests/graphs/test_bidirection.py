@@ -84,9 +84,9 @@ def test_bidirectional_edges_need_both_directions():
     assert [graph.bidirected for graph in standing_for(chain, tiers)] == [(), (("b", "c"),)]
     assert len(standing_for(chain, Background(required=(("a", "c"),)))) == 3, "not all three in one clique"
     with pytest.raises(TooManyError, match="stands for 4 rehearsal graphs, more than 3"):
-        standing_for(chain, most=3)
+        standing_for(chain, max_graphs=3)
     with pytest.raises(TooManyError, match="more than 5 rehearsal graphs"):
-        all_standing_for(members(pattern_of(chain)), most=5)
+        all_standing_for(members(pattern_of(chain)), max_graphs=5)
 
 
 def test_roles_are_tiers():

@@ -71,14 +71,14 @@ def test_resamples_of_no_use_are_counted():
     values = drawn(GRAPH, 0, 12)
     values[1:, 0] = 1.0
     done = []
-    found = bootstrap(values, GRAPH.names, 40, told=done.append)
+    found = bootstrap(values, GRAPH.names, 40, progress=done.append)
     assert done == list(range(1, 41))
     assert found.failures["a constant column"] > 5
     assert math.isclose(sum(found.votes), 40 - sum(found.failures.values()))
-    whole = bootstrap(torch.cat([values[:2], drawn(GRAPH, 1, 30)]), GRAPH.names, 20, most=3)
+    whole = bootstrap(torch.cat([values[:2], drawn(GRAPH, 1, 30)]), GRAPH.names, 20, max_graphs=3)
     assert set(whole.failures) == {"more than 3 graphs"}
     with pytest.raises(ValueError, match="none of 3 resamples is of use"):
-        bootstrap(drawn(RehearsalGraph((tuple("abcd"),), ()), 0, 400), "abcd", 3, most=2)
+        bootstrap(drawn(RehearsalGraph((tuple("abcd"),), ()), 0, 400), "abcd", 3, max_graphs=2)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def by_listing(edges):
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_the_members_are_all_orientations_with_the_same_v_structures(seed):
-    graph = random_graph(seed, most=5)
+    graph = random_graph(seed, max_graphs=5)
     pattern = pattern_of(graph)
     edges = tuple(ordered(graph).edges)
     expected = by_listing(edges)
@@ -95,13 +95,13 @@ def test_a_pattern_without_members_is_told_and_gets_some():
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_directions_that_are_told_are_kept_whatever_it_costs(seed):
-    graph = random_graph(seed, most=6)
+    graph = random_graph(seed, size=6)
     skeleton = sorted(tuple(sorted(edge)) for edge in ordered(graph).edges)
-    told = tuple(skeleton[::2])
-    pattern = PartiallyDirected(tuple(sorted(graph.names)), told, tuple(skeleton[1::2]))
-    found = pattern if has_member(pattern) else relaxed(pattern, told)[0]
+    required = tuple(skeleton[::2])
+    pattern = PartiallyDirected(tuple(sorted(graph.names)), required, tuple(skeleton[1::2]))
+    found = pattern if has_member(pattern) else relaxed(pattern, required)[0]
     for dag in members(found):
-        assert set(told) <= set(dag.edges)
+        assert set(required) <= set(dag.edges)
         assert {frozenset(edge) for edge in dag.edges} == {frozenset(edge) for edge in skeleton}
 
 
@@ -109,7 +109,7 @@ def test_too_many_members_and_bad_edges_are_refused():
     whole = PartiallyDirected(tuple("abcde"), (), tuple(combinations("abcde", 2)))
     assert len(members(whole)) == 120
     with pytest.raises(TooManyError, match="more than 119"):
-        members(whole, most=119)
+        members(whole, max_graphs=119)
     with pytest.raises(ValueError, match="unknown variables"):
         PartiallyDirected(("a",), (("a", "b"),), ())
     with pytest.raises(ValueError, match="at most one edge"):

@@ -21,7 +21,7 @@ EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_graph(seed):
-    graph = random_graph(seed, most=7, density=0.4)
+    graph = random_graph(seed, max_graphs=7, density=0.4)
     names = sorted(graph.names)
     pattern, notes = pattern_from(oracle(graph, names), names)
     assert pattern == pattern_of(graph, names)
@@ -38,7 +38,7 @@ def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_grap
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
-    graph = random_graph(seed, most=5, joining=0.25)
+    graph = random_graph(seed, max_graphs=5, joining=0.25)
     names, cliques = sorted(graph.names), graph.cliques
     first, last = cliques[0], cliques[-1] if len(cliques) > 1 else ()
     absent = [
@@ -62,7 +62,7 @@ def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
 def test_large_tables_give_the_true_class_and_as_often_as_the_library_does():
     ours = theirs = 0
     for seed in range(40):
-        graph = random_graph(seed, most=6, density=0.35, joining=0.2)
+        graph = random_graph(seed, max_graphs=6, density=0.35, joining=0.2)
         names, values = graph.names, drawn(graph, seed, 5000)
         wanted = signature_of(pattern_of(graph))
         ours += signature_of(learn(values, names, level=0.01, bidirected=False).pattern) == wanted
@@ -166,7 +166,7 @@ def test_arguments_that_cannot_be_used_are_refused(arguments, message):
 def test_more_graphs_than_asked_for_and_circles_in_what_is_known_are_told():
     names = tuple("abcd")
     with pytest.raises(TooManyError, match="more than 5"):
-        learn(drawn(RehearsalGraph((names,), ()), 0, 500), names, most=5)
+        learn(drawn(RehearsalGraph((names,), ()), 0, 500), names, max_graphs=5)
     circle = Background(forbidden=(("a", "c"), ("b", "a"), ("c", "b")))
     with pytest.raises(NoMemberError, match="in a circle: check tiers"):
         pattern_from(lambda one, other, between: 0.0, "abc", background=circle)

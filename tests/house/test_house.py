@@ -237,7 +237,7 @@ def guesses(tree, names):
 def test_the_kind_of_a_job_is_not_guessed():
     # `Problem.kind` says it; what else differs from one problem or surrogate to another, they say themselves.
     names = classes("problems", "surrogates", "mechanisms/trajectory.py") - {"Problem", "World", "Surrogate"}
-    assert {"Loan", "CausalProblem", "SepsisSimulated", "TransitionModel", "Course"} <= names
+    assert {"Loan", "CausalProblem", "SepsisSimulated", "TransitionModel", "Trajectory"} <= names
 
     def rule(path, text, tree):
         return guesses(tree, names) if layer(path) in ("loop", "cli", "reporting") else []
@@ -246,8 +246,8 @@ def test_the_kind_of_a_job_is_not_guessed():
 
 
 def test_a_guess_is_seen():
-    source = "isinstance(a, worlds.Loan | World) or issubclass(b, (Course, int))"
-    assert guesses(ast.parse(source), {"Loan", "Course"}) == ["Course", "Loan"]
+    source = "isinstance(a, worlds.Loan | World) or issubclass(b, (Trajectory, int))"
+    assert guesses(ast.parse(source), {"Loan", "Trajectory"}) == ["Loan", "Trajectory"]
 
 
 def test_every_module_has_a_test_beside_it():

@@ -29,8 +29,8 @@ def test_every_marker_has_a_target_that_runs_it():
     lines = re.findall(r"^\t\$\(PYTEST\) (-m .*)$", MAKEFILE, re.MULTILINE)
     found = [marker for line in lines for marker in chosen(shlex.split(line)).split(" or ")]
     assert sorted(found) == sorted(MARKERS)
-    together = re.search(r"^test-all: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
-    assert together == ["test", "test-slow", "fuzz", "pages"]
+    joined = re.search(r"^test-all: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+    assert joined == ["test", "test-slow", "fuzz", "pages"]
 
 
 @pytest.mark.parametrize(("folder", "marker"), LANES.items())

@@ -22,8 +22,19 @@ EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.mechanism.hidden=8", *EPISODES]
 ESTIMATOR = ("members=1", "features=100", "directed_by=150", "chosen_by=150")
 KERNEL = [f"surrogate.estimator.{setting}" for setting in ESTIMATOR]
-SCENARIOS = ["limit=2", "objective.seek=200", "objective.choose=200", "objective.judge=100"]
-TRIALS = ["search.raw=32", "search.starts=6", "search.steps=5", "objective.draws=8", "objective.judged=16"]
+SCENARIOS = [
+    "limit=2",
+    "objective.search_scenarios=200",
+    "objective.validation_scenarios=200",
+    "objective.test_scenarios=100",
+]
+TRIALS = [
+    "search.raw=32",
+    "search.starts=6",
+    "search.steps=5",
+    "objective.draws=8",
+    "objective.evaluation_draws=16",
+]
 CHECKPOINT = "decide +experiment=sepsis checkpoint=checkpoints/sepsis"
 SHARDS = "decide -m +experiment=sepsis checkpoint=checkpoints/sepsis shards=4 'shard=range(4)'"
 CONFOUNDED = "train -m +experiment=sepsis dataset.confounding=0,0.5,1 limit=200 dataset.horizon=12"

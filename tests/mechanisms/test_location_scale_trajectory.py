@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 
 HORIZON, ACTIONS, WIDTH, REST = 6, 4, 3, 3
 
@@ -30,9 +30,9 @@ def instance(
 @settings(max_examples=30, deadline=None, derandomize=True)
 def test_nothing_changed_gives_the_observed_episode(seed: int, factor: float):
     made, states, fixed, observed = instance(seed, factor)
-    course = made.unroll(states, fixed, observed)
+    trajectory = made.unroll(states, fixed, observed)
     for time in range(HORIZON - 1):
-        again = course.step(states[time : time + 1], time, observed[time])
+        again = trajectory.step(states[time : time + 1], time, observed[time])
         assert torch.allclose(again[0], states[time + 1], atol=1e-12)
 
 
@@ -41,36 +41,44 @@ def test_nothing_changed_gives_the_observed_episode(seed: int, factor: float):
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_course_is_the_mechanism_with_abducted_noise(seed: int):
     made, states, fixed, observed = instance(seed)
-    course = made.unroll(states, fixed, observed)
+    trajectory = made.unroll(states, fixed, observed)
     elsewhere = torch.randn(7, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     for time in range(HORIZON - 1):
         noise = made.abduct(torch.cat([states[time], fixed[time, observed[time]]]), states[time + 1])
-        every = course.branch(elsewhere, time)
+        every = trajectory.branch(elsewhere, time)
         assert every.shape == (7, ACTIONS, WIDTH)
         for action in range(ACTIONS):
             parents = torch.cat([elsewhere, fixed[time, action].expand(7, -1)], -1)
             expected = made(parents, noise.expand(7, -1))
-            assert torch.allclose(course.step(elsewhere, time, torch.tensor(action)), expected, atol=1e-10)
+            assert torch.allclose(
+                trajectory.step(elsewhere, time, torch.tensor(action)), expected, atol=1e-10
+            )
             assert torch.allclose(every[:, action], expected, atol=1e-10)
 
 
 def test_steps_row_by_row_and_branches_by_name():
     made, states, fixed, observed = instance(3)
-    course = made.unroll(states, fixed, observed)
+    trajectory = made.unroll(states, fixed, observed)
     rows, actions = (
         torch.randn(5, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
         torch.tensor([3, 0, 1, 1, 2]),
     )
-    together = course.step(rows, 2, actions)
-    assert all(torch.allclose(together[i], course.step(rows[i : i + 1], 2, actions[i])[0]) for i in range(5))
-    assert torch.allclose(course.branch(rows, 2, torch.tensor([2, 0])), course.branch(rows, 2)[:, [2, 0]])
+    joined = trajectory.step(rows, 2, actions)
+    assert all(
+        torch.allclose(joined[i], trajectory.step(rows[i : i + 1], 2, actions[i])[0]) for i in range(5)
+    )
+    assert torch.allclose(
+        trajectory.branch(rows, 2, torch.tensor([2, 0])), trajectory.branch(rows, 2)[:, [2, 0]]
+    )
 
 
 def test_a_float32_mechanism_has_a_float64_course_that_reproduces_the_episode():
     made, states, fixed, observed = instance(4, dtype=torch.float32)
-    course = made.unroll(states.float(), fixed.float(), observed)
-    assert course.states.dtype == torch.float64
-    steps = torch.cat([course.step(course.states[t : t + 1], t, observed[t]) for t in range(HORIZON - 1)])
+    trajectory = made.unroll(states.float(), fixed.float(), observed)
+    assert trajectory.states.dtype == torch.float64
+    steps = torch.cat(
+        [trajectory.step(trajectory.states[t : t + 1], t, observed[t]) for t in range(HORIZON - 1)]
+    )
     assert torch.allclose(steps, states[1:].float().double(), atol=1e-12)
 
 
@@ -79,53 +87,58 @@ def test_a_float32_mechanism_has_a_float64_course_that_reproduces_the_episode():
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_jacobians_are_the_derivatives_and_stay_below_the_constants(seed: int, factor: float):
     made, states, fixed, observed = instance(seed, factor)
-    course = made.unroll(states, fixed, observed)
-    assert isinstance(course, LocationScaleCourse)
-    constants = course.lipschitz()
+    trajectory = made.unroll(states, fixed, observed)
+    assert isinstance(trajectory, LocationScaleTrajectory)
+    constants = trajectory.lipschitz()
     rows = torch.randn(5, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     for time in range(HORIZON - 1):
-        found = course.jacobians(rows, time)
+        found = trajectory.jacobians(rows, time)
         for action in range(ACTIONS):
             derivative = torch.func.vmap(
-                torch.func.jacrev(lambda row, t=time, a=action: smooth_step(course, row, t, a))
+                torch.func.jacrev(lambda row, t=time, a=action: smooth_step(trajectory, row, t, a))
             )(rows)
             assert torch.allclose(found[:, action], derivative, atol=1e-10)
         assert (torch.linalg.matrix_norm(found, 2) <= constants[time]).all()
     # The course's constants see the state's columns only, so they are no larger than the mechanism's.
-    assert (constants <= made.lipschitz(course.noise) * (1 + 1e-8)).all()
+    assert (constants <= made.lipschitz(trajectory.noise) * (1 + 1e-8)).all()
 
 
-def smooth_step(course: LocationScaleCourse, row: torch.Tensor, time: int, action: int) -> torch.Tensor:
+def smooth_step(
+    trajectory: LocationScaleTrajectory, row: torch.Tensor, time: int, action: int
+) -> torch.Tensor:
     """F_t written out without in-place operations, which derivatives of the course itself would trip over."""
-    half = course.inner.shape[0] // 2
-    hidden = torch.tanh(course.inner @ row + course.offsets[time, action])
-    location = course.location[0] @ hidden[:half] + course.location[1]
-    scale = torch.nn.functional.softplus(course.scale[0] @ hidden[half:] + course.scale[1]) + course.floor
-    return location + scale * course.noise[time]
+    half = trajectory.inner.shape[0] // 2
+    hidden = torch.tanh(trajectory.inner @ row + trajectory.offsets[time, action])
+    location = trajectory.location[0] @ hidden[:half] + trajectory.location[1]
+    scale = (
+        torch.nn.functional.softplus(trajectory.scale[0] @ hidden[half:] + trajectory.scale[1])
+        + trajectory.floor
+    )
+    return location + scale * trajectory.noise[time]
 
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(1e-3, 5.0))
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_constants_hold_between_any_two_states(seed: int, spread: float):
     made, states, fixed, observed = instance(seed)
-    course = made.unroll(states, fixed, observed)
-    constants = course.lipschitz()
+    trajectory = made.unroll(states, fixed, observed)
+    constants = trajectory.lipschitz()
     assert constants is not None
     stream = torch.Generator().manual_seed(seed)
     here, there = (spread * torch.randn(32, WIDTH, dtype=torch.float64, generator=stream) for _ in range(2))
     for time in range(HORIZON - 1):
-        apart = (course.branch(here, time) - course.branch(there, time)).norm(dim=-1)
+        apart = (trajectory.branch(here, time) - trajectory.branch(there, time)).norm(dim=-1)
         assert (apart <= constants[time] * (here - there).norm(dim=-1, keepdim=True) * (1 + 1e-10)).all()
 
 
 def test_single_precision_stays_close():
     made, states, fixed, observed = instance(5)
-    course = made.unroll(states, fixed, observed)
-    assert isinstance(course, LocationScaleCourse)
-    single = course.to(torch.float32)
+    trajectory = made.unroll(states, fixed, observed)
+    assert isinstance(trajectory, LocationScaleTrajectory)
+    single = trajectory.to(torch.float32)
     assert single.step(single.states[:1], 0, observed[0]).dtype == torch.float32
     assert torch.allclose(
-        single.branch(single.states[:2], 1).double(), course.branch(states[:2], 1), atol=1e-4
+        single.branch(single.states[:2], 1).double(), trajectory.branch(states[:2], 1), atol=1e-4
     )
     assert single.states.dtype == torch.float32
 
@@ -138,9 +151,9 @@ def test_unconstrained_networks_have_courses_too(constants: tuple[float | None, 
             4, 2, WIDTH, hidden=16, location_constant=constants[0], scale_constant=constants[1]
         )
     _, states, fixed, observed = instance(6)
-    course = made.unroll(states, fixed, observed)
-    again = torch.cat([course.step(states[t : t + 1], t, observed[t]) for t in range(HORIZON - 1)])
+    trajectory = made.unroll(states, fixed, observed)
+    again = torch.cat([trajectory.step(states[t : t + 1], t, observed[t]) for t in range(HORIZON - 1)])
     assert torch.allclose(again, states[1:], atol=1e-12)
-    bound = course.lipschitz()
+    bound = trajectory.lipschitz()
     assert bound is not None
     assert torch.isfinite(bound).all()

@@ -3,17 +3,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.trajectory import CurvedCourse, CurvedEquationCourse, spectral_bound
+from rehearsal_torch.mechanisms.trajectory import CurvedEquationTrajectory, CurvedTrajectory, spectral_bound
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import transition_episode
 
 
-def course_of(seed: int, learnt: bool, width: int = 3) -> CurvedCourse:
-    course = (
+def course_of(seed: int, learnt: bool, width: int = 3) -> CurvedTrajectory:
+    trajectory = (
         transition_episode(seed, 4, 1, width, 3) if learnt else curved_episode(seed, 4, 1, width, 3)
-    ).course
-    assert isinstance(course, CurvedCourse)
-    return course
+    ).trajectory
+    assert isinstance(trajectory, CurvedTrajectory)
+    return trajectory
 
 
 def unit(generator: torch.Generator, width: int) -> torch.Tensor:
@@ -25,22 +25,22 @@ def unit(generator: torch.Generator, width: int) -> torch.Tensor:
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), learnt=st.booleans(), width=st.integers(1, 4), radius=st.floats(0, 3))
 def test_bounds_hold_on_the_ball(seed, learnt, width, radius):
-    course, generator = course_of(seed, learnt, width), torch.Generator().manual_seed(seed)
+    trajectory, generator = course_of(seed, learnt, width), torch.Generator().manual_seed(seed)
     time, state = seed % 3, torch.randn(1, width, generator=generator, dtype=torch.float64)
     covector = 3 * torch.randn(1, width, generator=generator, dtype=torch.float64)
-    bounds = course.curvature(state, time, covector, torch.tensor([radius], dtype=torch.float64))
-    torch.testing.assert_close(bounds.jacobian, course.jacobians(state, time))
+    bounds = trajectory.curvature(state, time, covector, torch.tensor([radius], dtype=torch.float64))
+    torch.testing.assert_close(bounds.jacobian, trajectory.jacobians(state, time))
     for _ in range(8):
         away = radius * float(torch.rand((), generator=generator)) ** 0.3
         other = state + away * unit(generator, width)
-        there = course.curvature(other, time, covector, torch.zeros(1, dtype=torch.float64))
-        assert (torch.linalg.matrix_norm(there.jacobian, 2) <= bounds.slope + 1e-9).all()
+        there = trajectory.curvature(other, time, covector, torch.zeros(1, dtype=torch.float64))
+        assert (torch.linalg.matrix_norm(there.jacobian, 2) <= bounds.jacobian_norm + 1e-9).all()
         assert (
             torch.linalg.matrix_norm(there.hessian - bounds.hessian, 2) <= bounds.twist * away + 1e-9
         ).all()
         # Second derivatives along any covector are those of the bilinear map, and a chord's slope changes by
         # no more.
-        direction = course.curvature(
+        direction = trajectory.curvature(
             other, time, unit(generator, width).unsqueeze(0), torch.zeros(1, dtype=torch.float64)
         )
         assert (torch.linalg.matrix_norm(direction.hessian, 2) <= bounds.bend + 1e-9).all()
@@ -52,18 +52,18 @@ def test_bounds_hold_on_the_ball(seed, learnt, width, radius):
 @pytest.mark.parametrize("learnt", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_derivatives_are_those_of_the_step(seed, learnt):
-    course, generator = course_of(seed, learnt), torch.Generator().manual_seed(seed)
+    trajectory, generator = course_of(seed, learnt), torch.Generator().manual_seed(seed)
     state, covector = (
         torch.randn(3, generator=generator, dtype=torch.float64),
         torch.randn(3, generator=generator, dtype=torch.float64),
     )
-    found = course.curvature(
+    found = trajectory.curvature(
         state.unsqueeze(0), 1, covector.unsqueeze(0), torch.zeros(1, dtype=torch.float64)
     )
     for action in range(3):
 
         def forward(x, action=action):
-            return course.step(x.unsqueeze(0), 1, torch.tensor(action))[0]
+            return trajectory.step(x.unsqueeze(0), 1, torch.tensor(action))[0]
 
         step = 1e-4 * torch.eye(3, dtype=torch.float64)
         jacobian = torch.stack([(forward(state + e) - forward(state - e)) / 2e-4 for e in step], -1)
@@ -90,23 +90,25 @@ def test_derivatives_are_those_of_the_step(seed, learnt):
 
 
 def test_batches_are_row_by_row():
-    course, generator = course_of(2, True), torch.Generator().manual_seed(2)
+    trajectory, generator = course_of(2, True), torch.Generator().manual_seed(2)
     states, covectors = (
         torch.randn(4, 3, generator=generator, dtype=torch.float64),
         torch.randn(4, 3, generator=generator, dtype=torch.float64),
     )
     radii = torch.rand(4, generator=generator, dtype=torch.float64)
-    together = course.curvature(states, 0, covectors, radii)
+    joined = trajectory.curvature(states, 0, covectors, radii)
     for row in range(4):
-        alone = course.curvature(states[row : row + 1], 0, covectors[row : row + 1], radii[row : row + 1])
-        for name in ("jacobian", "hessian", "slope", "bend", "twist"):
-            torch.testing.assert_close(getattr(together, name)[row : row + 1], getattr(alone, name))
+        alone = trajectory.curvature(states[row : row + 1], 0, covectors[row : row + 1], radii[row : row + 1])
+        for name in ("jacobian", "hessian", "jacobian_norm", "bend", "twist"):
+            torch.testing.assert_close(getattr(joined, name)[row : row + 1], getattr(alone, name))
 
 
 def test_nothing_is_certified_where_softplus_jumps():
-    course = transition_episode(0, 4, 1, 3, 3).course
-    course.scale = (course.scale[0], course.scale[1] + 30)
-    bounds = course.curvature(course.states[:1], 0, course.states[:1], torch.ones(1, dtype=torch.float64))
+    trajectory = transition_episode(0, 4, 1, 3, 3).trajectory
+    trajectory.scale = (trajectory.scale[0], trajectory.scale[1] + 30)
+    bounds = trajectory.curvature(
+        trajectory.states[:1], 0, trajectory.states[:1], torch.ones(1, dtype=torch.float64)
+    )
     assert torch.isinf(bounds.bend).all()
 
 
@@ -128,6 +130,8 @@ def test_spectral_bound_is_above_and_close(seed, rows, columns, size):
 
 
 def test_constants_of_another_shape_are_refused():
-    course = curved_episode(0, 4, 1, 2, 3).course
+    trajectory = curved_episode(0, 4, 1, 2, 3).trajectory
     with pytest.raises(ValueError, match="constants of shape"):
-        CurvedEquationCourse(course.states, course.observed, 3, course.equation, torch.ones(3))
+        CurvedEquationTrajectory(
+            trajectory.states, trajectory.observed, 3, trajectory.equation, torch.ones(3)
+        )

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost, ChanceCosts
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
@@ -10,7 +10,7 @@ from rehearsal_torch.objectives.scenario_success import ScenarioCount, ScenarioC
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import managing
-from tests.toys.rehearsal_toys import confounded, confounded_table, fitted, situations
+from tests.toys.rehearsal_toys import confounded, confounded_table, fitted, some_cases
 
 WORLD = managing()
 
@@ -25,22 +25,26 @@ def linear():
     [
         (GaussianSuccess, SuccessObjective, {}),
         (ChanceCosts, ChanceCost, {"level": 0.8}),
-        (ScenarioCounts, ScenarioCount, {"seek": 40, "choose": 10, "judge": 10}),
+        (
+            ScenarioCounts,
+            ScenarioCount,
+            {"search_scenarios": 40, "validation_scenarios": 10, "test_scenarios": 10},
+        ),
     ],
 )
 def test_there_is_an_objective_for_each_candidate_set_of_the_task(linear, make, one, options):
-    cases = WORLD.situations(3)
+    cases = WORLD.cases(3)
     made = make(linear, cases, **options)
     assert isinstance(made, Candidates)
     assert made.surrogate is linear
-    assert made.situations == tuple(cases)
+    assert made.cases == tuple(cases)
     assert [each.names for each in made.sets] == list(WORLD.task.candidates)
-    assert all(type(each) is one and each.situations == tuple(cases) for each in made.sets)
+    assert all(type(each) is one and each.cases == tuple(cases) for each in made.sets)
 
 
 def test_those_of_a_kernel_surrogate_too():
     surrogate = fitted(confounded(candidates=[["a"], ["a", "c"]]), confounded_table(60))
-    made = KernelValue(surrogate, situations(surrogate.task, 2))
+    made = KernelValue(surrogate, some_cases(surrogate.task, 2))
     assert [type(each) for each in made.sets] == [AlteredValue, AlteredValue]
     assert [each.names for each in made.sets] == [("a",), ("a", "c")]
     values = made.sets[0](torch.zeros(2, len(made.sets[0].names), dtype=torch.float64))
@@ -54,6 +58,6 @@ def test_settings_are_refused_by_the_methods_that_have_a_say(linear):
 
 
 def test_sets_without_a_surrogate_are_kept_as_given():
-    case = Foresight("0", {}, {"a": (0.0, 1.0)})
+    case = RehearsalCase("0", {}, {"a": (0.0, 1.0)})
     made = Candidates([case], [])
-    assert (made.situations, made.sets, made.surrogate) == ((case,), (), None)
+    assert (made.cases, made.sets, made.surrogate) == ((case,), (), None)

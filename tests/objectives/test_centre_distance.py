@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.objectives.centre_distance import JUDGE, Aim, CentreDistances
+from rehearsal_torch.objectives.centre_distance import TEST, Aim, CentreDistances
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.descent import Descent
@@ -37,9 +37,9 @@ def test_its_slope_is_that_of_finite_differences(loss):
     made = fit(
         FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)
     ).double()
-    (one,) = CentreDistances(made, world.situations(3), loss, draws=40, fresh=10, precision=64).sets
+    (one,) = CentreDistances(made, world.cases(3), loss, draws=40, evaluation_draws=10, precision=64).sets
     at = torch.tensor([[[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]]], dtype=torch.float64)
-    value, slope = one.value_and_slope(at)
+    value, slope = one.value_and_gradient(at)
     step = 1e-6 * torch.eye(2, dtype=torch.float64)
     differences = torch.stack([(one(at + each) - one(at - each)) / 2e-6 for each in step], -1)
     assert value.shape == (1, 3)
@@ -49,15 +49,15 @@ def test_its_slope_is_that_of_finite_differences(loss):
 def test_what_it_says_is_what_happens_and_was_not_chosen_by():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(2000))
-    situations = world.situations(4)
-    sets = CentreDistances(made, situations).sets
+    some_cases = world.cases(4)
+    sets = CentreDistances(made, some_cases).sets
     actions = torch.full((4, 1), 0.7, dtype=torch.float64)
     said = sets[0].appraise(actions)
-    for situation, fact in zip(situations, said, strict=True):
-        assert fact.estimate.point == pytest.approx(world.success(situation, {"a": 0.7}), abs=0.05)
-        assert fact.baseline.point == pytest.approx(world.success(situation, {}), abs=0.05)
-    assert [fact.estimate.point for fact in said] == pytest.approx(sets[0].share(actions, JUDGE).tolist())
-    assert sets[0].looked_at(actions)[1].tolist() != pytest.approx(
+    for one_case, fact in zip(some_cases, said, strict=True):
+        assert fact.estimate.point == pytest.approx(world.success(one_case, {"a": 0.7}), abs=0.05)
+        assert fact.baseline.point == pytest.approx(world.success(one_case, {}), abs=0.05)
+    assert [fact.estimate.point for fact in said] == pytest.approx(sets[0].share(actions, TEST).tolist())
+    assert sets[0].values_and_shares(actions)[1].tolist() != pytest.approx(
         [fact.estimate.point for fact in said], abs=1e-6
     )
 
@@ -65,7 +65,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
 def test_starts_lie_in_the_box_and_begin_in_its_middle():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(100))
-    starts = CentreDistances(made, world.situations(2), draws=5, fresh=5).sets[2].starts(9)
+    starts = CentreDistances(made, world.cases(2), draws=5, evaluation_draws=5).sets[2].starts(9)
     assert starts.shape == (9, 2, 2)
     assert starts[0].abs().max() == 0
     assert starts.abs().max() <= 1
@@ -75,4 +75,4 @@ def test_numbers_out_of_range_are_refused():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(100))
     with pytest.raises(ValueError, match="expected a loss among"):
-        CentreDistances(made, world.situations(1), "median")
+        CentreDistances(made, world.cases(1), "median")

@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.chance_cost import ChanceCosts, best_level
 from rehearsal_torch.objectives.gaussian_success import success_objectives
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
@@ -19,11 +19,11 @@ SINGLE_OR_BOTH = (("raw_cost",), ("self_pricing",), ("raw_cost", "self_pricing")
 
 
 def costs(world, count=12, rows=300, **more):
-    return ChanceCosts(fit(LinearStructural(world.task), world.table(rows)), world.situations(count), **more)
+    return ChanceCosts(fit(LinearStructural(world.task), world.table(rows)), world.cases(count), **more)
 
 
-def searched(made, otherwise=True):
-    return CheapestAlteration(ProjectionNewton() if otherwise else None).many(made)
+def searched(made, fallback=True):
+    return CheapestAlteration(ProjectionNewton() if fallback else None).batch_search(made)
 
 
 @pytest.mark.parametrize("level", [0.3, 0.7, 0.9])
@@ -96,20 +96,23 @@ def test_where_nothing_qualifies_the_most_probable_is_taken_and_said():
     for index, decision in enumerate(searched(made)):
         assert decision.trace["qualifies"] is False
         assert "cannot be met" in decision.warnings[0]
-        best = max(float(one.success.worth(ProjectionNewton().best(one.success))[index]) for one in made.sets)
+        best = max(
+            float(one.success.compared_value(ProjectionNewton().best(one.success))[index])
+            for one in made.sets
+        )
         assert np.log(decision.estimate.point) == pytest.approx(best)
     assert all(
         each.alteration is None and "no candidate" in each.reason
-        for each in searched(made, otherwise=False)
+        for each in searched(made, fallback=False)
         if "helps" not in each.reason
     )
 
 
 def test_answers_do_not_depend_on_their_company():
     world = chain()
-    surrogate, situations = fit(LinearStructural(world.task), world.table(300)), world.situations(20)
-    whole = searched(ChanceCosts(surrogate, situations))
-    (alone,) = searched(ChanceCosts(surrogate, situations[3:4]))
+    surrogate, some_cases = fit(LinearStructural(world.task), world.table(300)), world.cases(20)
+    whole = searched(ChanceCosts(surrogate, some_cases))
+    (alone,) = searched(ChanceCosts(surrogate, some_cases[3:4]))
     assert whole[3].trace["altered"] == alone.trace["altered"]
     assert torch.allclose(whole[3].alteration.values, alone.alteration.values, atol=1e-6)
 
@@ -120,10 +123,10 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
     made = costs(world)
     surrogate = fit(LinearStructural(world.task, draws=0), world.table(300))
     contexts = surrogate.contexts.values
-    seen = [Foresight(str(i), {"x": row[0]}, world.task.box.bounds()) for i, row in enumerate(contexts)]
+    seen = [RehearsalCase(str(i), {"x": row[0]}, world.task.box.bounds()) for i, row in enumerate(contexts)]
 
     def mean(level):
-        decisions = CheapestAlteration(None).many(ChanceCosts(surrogate, seen, level=level))
+        decisions = CheapestAlteration(None).batch_search(ChanceCosts(surrogate, seen, level=level))
         return np.mean(
             [
                 each.trace["plug_in"] if each.trace["qualifies"] else _before(surrogate, seen)[i]
@@ -136,8 +139,8 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
     assert len({one.level for one in made.sets}) == 1
 
 
-def _before(surrogate, situations):
-    return success_objectives(surrogate, situations)[0].nothing.tolist()
+def _before(surrogate, some_cases):
+    return success_objectives(surrogate, some_cases)[0].nothing.tolist()
 
 
 def test_wrong_costs_are_refused():

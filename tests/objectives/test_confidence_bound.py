@@ -7,21 +7,21 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.propagation import PROPAGATE
-from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=torch.float64)
 
 
 def bound(propagate, beta=2.0, model=None, **rest):
     model = linear_chain() if model is None else model
-    return ConfidenceBound(model, situation(model.task), beta=beta, propagate=propagate, **rest)
+    return ConfidenceBound(model, one_case(model.task), beta=beta, propagate=propagate, **rest)
 
 
 def expected(points):
     return 3 * points[:, 0] - points[:, 1]
 
 
-def deviations(points):
+def stds(points):
     return 1.5 * 0.3 * (1 + points[:, 0]), 0.2 * (1 + points[:, 1])
 
 
@@ -34,14 +34,14 @@ def luck(objective):
 def test_the_mean_bound_of_a_linear_chain_is_exact():
     objective = bound("mean")
     torch.testing.assert_close(
-        objective(POINTS), expected(POINTS) + luck(objective) + 2 * deviations(POINTS)[1], rtol=0, atol=1e-12
+        objective(POINTS), expected(POINTS) + luck(objective) + 2 * stds(POINTS)[1], rtol=0, atol=1e-12
     )
 
 
 @pytest.mark.parametrize("propagate", ["linear", "reached"])
 def test_the_linear_bound_adds_what_every_node_contributes(propagate):
     objective = bound(propagate)
-    upstream, own = deviations(POINTS)
+    upstream, own = stds(POINTS)
     torch.testing.assert_close(
         objective(POINTS),
         expected(POINTS) + luck(objective) + 2 * (upstream**2 + own**2).sqrt(),
@@ -60,7 +60,7 @@ def test_what_can_be_reached_is_never_above_what_rewards_can_be():
         reached, linear, middle = (
             bound("reached", model=model)(points),
             bound("linear", model=model)(points),
-            PosteriorMean(model, situation(task))(points),
+            PosteriorMean(model, one_case(task))(points),
         )
     assert bool((reached <= 0).all())
     assert bool((reached >= middle - 1e-12).all())
@@ -68,8 +68,8 @@ def test_what_can_be_reached_is_never_above_what_rewards_can_be():
 
 
 def test_the_sampled_bound_comes_near_the_exact_one():
-    objective = bound("sample", plausible=256)
-    upstream, own = deviations(POINTS)
+    objective = bound("sample", epistemic_draws=256)
+    upstream, own = stds(POINTS)
     torch.testing.assert_close(
         objective(POINTS), expected(POINTS) + 2 * (upstream**2 + own**2).sqrt(), rtol=0.03, atol=0.06
     )
@@ -78,12 +78,12 @@ def test_the_sampled_bound_comes_near_the_exact_one():
 def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
     objective = bound("optimistic")
     assert objective.further == 1  # Y is pushed as far as it goes
-    upstream, own = deviations(POINTS)
-    for push in (-1.0, 0.0, 0.5, 1.0):
-        points = torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)
+    upstream, own = stds(POINTS)
+    for perturbation in (-1.0, 0.0, 0.5, 1.0):
+        points = torch.cat([POINTS, torch.full((3, 1), perturbation, dtype=torch.float64)], -1)
         torch.testing.assert_close(
             objective(points),
-            expected(POINTS) + luck(objective) + 2 * (push * upstream + own),
+            expected(POINTS) + luck(objective) + 2 * (perturbation * upstream + own),
             rtol=0,
             atol=1e-12,
         )
@@ -92,11 +92,11 @@ def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
 def test_the_separate_bound_of_a_linear_chain_adds_what_every_node_contributes():
     objective = bound("separate")
     assert objective.further == 1
-    upstream, own = deviations(POINTS)
+    upstream, own = stds(POINTS)
     middle = expected(POINTS) + luck(objective)
-    for push, worth in ((1.0, (upstream**2 + own**2).sqrt()), (0.0, own), (-1.0, own)):
-        points = torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1)
-        torch.testing.assert_close(objective(points), middle + 2 * worth, rtol=0, atol=1e-12)
+    for perturbation, value_with in ((1.0, (upstream**2 + own**2).sqrt()), (0.0, own), (-1.0, own)):
+        points = torch.cat([POINTS, torch.full((3, 1), perturbation, dtype=torch.float64)], -1)
+        torch.testing.assert_close(objective(points), middle + 2 * value_with, rtol=0, atol=1e-12)
 
 
 def test_separate_pushes_see_over_a_crest_where_slopes_see_nothing():
@@ -133,12 +133,12 @@ def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
     mean, optimistic, plain_mean = (
         bound("mean", model=model),
         bound("optimistic", model=model),
-        PosteriorMean(model, situation(model.task)),
+        PosteriorMean(model, one_case(model.task)),
     )
     best = torch.stack(
         [
-            optimistic(torch.cat([POINTS, torch.full((3, 1), push, dtype=torch.float64)], -1))
-            for push in (-1.0, 0.0, 1.0)
+            optimistic(torch.cat([POINTS, torch.full((3, 1), perturbation, dtype=torch.float64)], -1))
+            for perturbation in (-1.0, 0.0, 1.0)
         ]
     ).amax(0)
     assert bool((best > mean(POINTS)).all())
@@ -175,14 +175,14 @@ def test_leading_dimensions_are_kept(propagate):
 def test_screening_uses_some_of_the_draws():
     objective = bound("mean")
     u = objective.noise[:16].mean(0)
-    few = expected(POINTS) + 0.15 * u[0] + 0.1 * u[1] + 2 * deviations(POINTS)[1]
+    few = expected(POINTS) + 0.15 * u[0] + 0.1 * u[1] + 2 * stds(POINTS)[1]
     torch.testing.assert_close(objective.screened(POINTS), few, rtol=0, atol=1e-12)
 
 
 def test_rounds_draw_differently_and_the_same_round_the_same():
     model = linear_chain()
     made = [
-        ConfidenceBound(model, situation(model.task, identity), seed=seed).noise
+        ConfidenceBound(model, one_case(model.task, identity), seed=seed).noise
         for identity, seed in (("0", 0), ("0", 0), ("1", 0), ("0", 1))
     ]
     assert torch.equal(made[0], made[1])
@@ -191,9 +191,10 @@ def test_rounds_draw_differently_and_the_same_round_the_same():
 
 
 def test_beta_grows_with_the_experiments():
-    few, many = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
+    few, batch_search = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
     betas = [
-        ConfidenceBound(model, situation(model.task), beta=1.0, growing=True).beta for model in (few, many)
+        ConfidenceBound(model, one_case(model.task), beta=1.0, growing=True).beta
+        for model in (few, batch_search)
     ]
     assert betas == pytest.approx([math.sqrt(0.4 * math.log(10)), math.sqrt(0.4 * math.log(100))])
 
@@ -215,7 +216,7 @@ def test_a_weighted_sum_adds_variances():
 
 def test_a_distance_to_a_target_is_unsure_by_its_draws():
     model = two_nodes({"targets": {"X": 0.5, "Y": 0.5}})
-    objective = bound("mean", model=model, plausible=2048)
+    objective = bound("mean", model=model, epistemic_draws=2048)
     at = torch.tensor([[0.5]], dtype=torch.float64)
     # -mean of (s e)^2: variance (2 s_x^4 + 2 s_y^4) / 4.
     assert objective(at).item() == pytest.approx(2 * math.sqrt((2 * 0.3**4 + 2 * 0.4**4) / 4), rel=0.03)
@@ -223,16 +224,17 @@ def test_a_distance_to_a_target_is_unsure_by_its_draws():
 
 
 @pytest.mark.parametrize(
-    "given", [{"beta": -1.0}, {"propagate": "median"}, {"draws": 0}, {"plausible": 3}, {"beta": math.inf}]
+    "given",
+    [{"beta": -1.0}, {"propagate": "median"}, {"draws": 0}, {"epistemic_draws": 3}, {"beta": math.inf}],
 )
 def test_bad_settings_are_refused(given):
     model = linear_chain()
     with pytest.raises(ValueError, match="expected"):
-        ConfidenceBound(model, situation(model.task), **given)
+        ConfidenceBound(model, one_case(model.task), **given)
 
 
 def test_a_round_that_leaves_out_an_action_is_refused():
-    from rehearsal_torch.data.decision import Foresight
+    from rehearsal_torch.data.decision import RehearsalCase
 
     with pytest.raises(ValueError, match="may not be set"):
-        ConfidenceBound(linear_chain(), Foresight("0", {}, {"a": (0.0, 1.0)}))
+        ConfidenceBound(linear_chain(), RehearsalCase("0", {}, {"a": (0.0, 1.0)}))

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.mechanisms.trajectory import Course, EquationCourse
+from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward, Reward
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
@@ -26,8 +26,8 @@ class Costly(Reward):
     def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
         return states[..., :1] - torch.arange(9, dtype=states.dtype)
 
-    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
-        return float(slope[0])
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
+        return float(state_scale[0])
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +39,20 @@ def objective(
     surrogate: TransitionModel, changes: int = 2, reward: Reward | None = None, fixed: Tensor | None = None
 ) -> CounterfactualReturn:
     (episode,) = patients(1, 5, seed=8)
-    situation = Hindsight(episode) if fixed is None else Hindsight(episode, fixed)
-    return CounterfactualReturn(surrogate, situation, reward or LinearReward({"x": -1.0, "y": 0.5}), changes)
+    one_case = EpisodeCase(episode) if fixed is None else EpisodeCase(episode, fixed)
+    return CounterfactualReturn(surrogate, one_case, reward or LinearReward({"x": -1.0, "y": 0.5}), changes)
 
 
 def by_hand(wanted: CounterfactualReturn, sequence: Sequence[int]) -> float:
     """The return of one sequence, one step at a time."""
-    course: Course = wanted.course
-    state, total = course.states[:1], 0.0
-    for time in range(course.horizon):
-        action = sequence[time] if time < len(sequence) else int(course.observed[time])
+    trajectory: Trajectory = wanted.trajectory
+    state, total = trajectory.states[:1], 0.0
+    for time in range(trajectory.horizon):
+        action = sequence[time] if time < len(sequence) else int(trajectory.observed[time])
         rewards = wanted.reward(wanted.surrogate.units(state), wanted.surrogate.names)[0]
         total += float(rewards[action] if wanted.reward.acts else rewards[0])
-        if time + 1 < course.horizon:
-            state = course.step(state, time, torch.tensor(action))
+        if time + 1 < trajectory.horizon:
+            state = trajectory.step(state, time, torch.tensor(action))
     return total
 
 
@@ -80,7 +80,7 @@ def test_the_observed_actions_have_the_observed_return(surrogate: TransitionMode
 def test_alternatives_are_all_actions_but_the_observed_one(surrogate: TransitionModel):
     wanted = objective(surrogate)
     for time in range(4):
-        assert sorted([*wanted.alternatives(time).tolist(), int(wanted.observed[time])]) == list(
+        assert sorted([*wanted.candidate_actions(time).tolist(), int(wanted.observed[time])]) == list(
             range(wanted.actions)
         )
 
@@ -89,8 +89,8 @@ def test_fixed_steps_are_closed(surrogate: TransitionModel):
     fixed = torch.tensor([True, False, False, True, False])
     wanted = objective(surrogate, fixed=fixed)
     assert wanted.open.tolist() == [1, 2]
-    assert len(wanted.alternatives(0)) == 0
-    assert len(wanted.alternatives(1)) == 8
+    assert len(wanted.candidate_actions(0)) == 0
+    assert len(wanted.candidate_actions(1)) == 8
     assert objective(surrogate, fixed=fixed, reward=Costly()).open.tolist() == [1, 2, 4]
     assert objective(surrogate).open.tolist() == [0, 1, 2, 3]
 
@@ -106,9 +106,9 @@ def test_a_known_truth_gives_returns_by_hand():
     """s' = s + a - 1, reward -s, from 2 with actions (1, 1): every sequence by hand."""
 
     class Walk(TransitionModel):
-        def course(self, episode: Episode) -> Course:
+        def trajectory(self, episode: Episode) -> Trajectory:
             states = torch.full((3, 1), 2.0, dtype=torch.float64)
-            return EquationCourse(
+            return EquationTrajectory(
                 states, torch.tensor([1, 1, 1]), 3, lambda s, t, a: s + a[:, None].to(s) - 1
             )
 
@@ -122,7 +122,7 @@ def test_a_known_truth_gives_returns_by_hand():
     walk = Walk.__new__(Walk)
     torch.nn.Module.__init__(walk)
     (episode,) = patients(1, 3, seed=0)
-    wanted = CounterfactualReturn(walk, Hindsight(episode), LinearReward({"x": -1.0}), 2)
+    wanted = CounterfactualReturn(walk, EpisodeCase(episode), LinearReward({"x": -1.0}), 2)
     for first, second in itertools.product(range(3), repeat=2):
         expected = -(2 + (2 + first - 1) + (2 + first + second - 2))
         assert wanted(torch.tensor([first, second])).item() == expected
@@ -140,7 +140,7 @@ def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_altern
     doubled = doubled_episode(0)
     for time, observed in enumerate(doubled.observed.tolist()):
         given = (0, 1, 1, 2)
-        assert doubled.alternatives(time).tolist() == [
+        assert doubled.candidate_actions(time).tolist() == [
             action for action in range(4) if given[action] != given[observed]
         ]
     twin = torch.where(
@@ -148,5 +148,5 @@ def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_altern
     )
     assert torch.equal(doubled.settled(twin), doubled.observed)
     coded = coded_episode(0)
-    assert all(3 not in coded.alternatives(time).tolist() for time in range(4))
+    assert all(3 not in coded.candidate_actions(time).tolist() for time in range(4))
     assert coded.open.tolist() == [0, 1, 2, 3]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -14,7 +14,7 @@ from tests.toys.linear_truth import chain, managing
 
 def objective(world, rows=300, count=6, seed=0, **more):
     return GaussianSuccess(
-        fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.situations(count)
+        fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.cases(count)
     )
 
 
@@ -25,15 +25,15 @@ def test_values_are_log_probabilities_of_the_fitted_law(world):
     noise = torch.randn(
         200000, len(world.names), generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
-    law = model.law(made.names)
+    linear = model.linear_model(made.names)
     # Zero noise of altered variables has no Cholesky factor: a square root by eigenvalues.
-    values, vectors = torch.linalg.eigh(law.covariance)
+    values, vectors = torch.linalg.eigh(linear.covariance)
     noise = noise @ (vectors * values.clamp_min(0).sqrt() @ vectors.mT)
     actions = made.lower + 0.7 * (made.upper - made.lower)
-    given = model.task.given(made.situations)
-    rows = law.rehearse(noise, actions[0], world.task.context, given[0])
+    given = model.task.given(made.cases)
+    rows = linear.rehearse(noise, actions[0], world.task.context, given[0])
     share = (
-        world.task.region.contains(rows[:, [law.names.index(name) for name in world.task.outcomes]])
+        world.task.region.contains(rows[:, [linear.names.index(name) for name in world.task.outcomes]])
         .double()
         .mean()
     )
@@ -48,15 +48,15 @@ def test_batches_of_actions_and_slopes():
     values = made(actions)
     assert values.shape == (5, 6)
     at = actions.clone().requires_grad_(True)
-    (slope,) = torch.autograd.grad(made(at).sum(), at)
-    found, mine = made.value_and_slope(actions)
+    (gradients,) = torch.autograd.grad(made(at).sum(), at)
+    found, mine = made.value_and_gradient(actions)
     assert torch.equal(found, values)
-    assert torch.allclose(mine, slope, rtol=1e-6, atol=1e-8)
+    assert torch.allclose(mine, gradients, rtol=1e-6, atol=1e-8)
 
 
 def test_evidence_is_predictive_and_has_an_interval():
     made = objective(chain(), rows=40)
-    for decision in ProjectionNewton().many(made):
+    for decision in ProjectionNewton().batch_search(made):
         assert 0 <= decision.estimate.lower <= decision.estimate.point <= decision.estimate.upper <= 1
         assert decision.estimate.point < decision.trace["plug_in"]
         assert decision.value == pytest.approx(np.log(decision.estimate.point))
@@ -71,16 +71,16 @@ def test_intervals_cover_the_truth():
     # Over data sets and contexts: 95% intervals of the chosen action's true probability, dependent within a
     # data set.
     world, hits, bias = chain(), [], []
-    situations = world.situations(5)
+    some_cases = world.cases(5)
     for seed in range(40):
         model = fit(LinearStructural(world.task), world.table(60, seed))
-        for situation, decision in zip(
-            situations, ProjectionNewton().many(GaussianSuccess(model, situations)), strict=True
+        for one_case, decision in zip(
+            some_cases, ProjectionNewton().batch_search(GaussianSuccess(model, some_cases)), strict=True
         ):
             if decision.alteration is None:
                 continue
             set_ = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-            true = world.success(situation, set_, 4000)
+            true = world.success(one_case, set_, 4000)
             hits.append(decision.estimate.lower <= true <= decision.estimate.upper)
             bias.append(decision.estimate.point - true)
     assert 0.88 <= np.mean(hits) <= 0.99
@@ -91,8 +91,8 @@ def test_nothing_is_recommended_where_nothing_helps():
     # A box around a harmful value: setting can only hurt.
     world = chain(lower=-3.0, upper=3.0)
     model = fit(LinearStructural(world.task), world.table(300))
-    situation = Foresight("0", {"x": torch.tensor(0.0)}, {"a": (9.0, 10.0), "m": (9.0, 10.0)})
-    (decision,) = ProjectionNewton().many(GaussianSuccess(model, [situation]))
+    one_case = RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (9.0, 10.0), "m": (9.0, 10.0)})
+    (decision,) = ProjectionNewton().batch_search(GaussianSuccess(model, [one_case]))
     assert decision.alteration is None
     assert "no alteration helps" in decision.reason
     assert set(decision.trace["would_set"]) <= {"a", "m"}
@@ -102,4 +102,4 @@ def test_closed_variables_are_refused():
     world = chain()
     model = fit(LinearStructural(world.task), world.table(100))
     with pytest.raises(ValueError, match="may not be set"):
-        GaussianSuccess(model, [Foresight("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])
+        GaussianSuccess(model, [RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])

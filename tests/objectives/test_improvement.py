@@ -4,47 +4,46 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.improvement import Improvement
-from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain, situation
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 
-def one_node(deviation=0.5, scale=0.0):
+def one_node(std=0.5, scale=0.0):
     task = plain({"Y": ["a"]}, {"a": [0, 1]}, "Y")
     return WrittenModel(
         task,
-        {"Y": WrittenLaw(lambda w: w[..., 0], lambda w: deviation + 0 * w[..., 0], scale)},
+        {"Y": WrittenLaw(lambda w: w[..., 0], lambda w: std + 0 * w[..., 0], scale)},
         [[0.1], [0.4]],
     )
 
 
-def closed_form(mean, deviation, best):
-    z = (mean - best) / deviation
-    return deviation * (
-        math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * 0.5 * math.erfc(-z / math.sqrt(2))
-    )
+def closed_form(mean, std, best):
+    z = (mean - best) / std
+    return std * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * 0.5 * math.erfc(-z / math.sqrt(2)))
 
 
 @pytest.mark.parametrize("at", [0.0, 0.3, 0.9])
 def test_one_node_has_the_closed_form(at):
     model = one_node()
-    objective = Improvement(model, situation(model.task), plausible=1024)
+    objective = Improvement(model, one_case(model.task), epistemic_draws=1024)
     assert objective.best.item() == pytest.approx(0.4, abs=1e-9)
     found = objective(torch.tensor([[at]], dtype=torch.float64)).exp().item() * objective.scale.item()
     assert found == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
 
 
 def test_there_is_a_slope_where_improvement_is_unlikely():
-    model = one_node(deviation=1e-3)
-    objective = Improvement(model, situation(model.task))
+    model = one_node(std=1e-3)
+    objective = Improvement(model, one_case(model.task))
     at = torch.tensor([[0.0]], dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(objective(at).sum(), at)
     assert slope.item() > 1e-3
 
 
 def test_luck_is_averaged_out_unless_asked_for():
-    noisy = one_node(deviation=0.1, scale=1.0)
+    noisy = one_node(std=0.1, scale=1.0)
     at = torch.tensor([[0.4]], dtype=torch.float64)
     sure, lucky = (
-        Improvement(noisy, situation(noisy.task), plausible=256, averaged=averaged) for averaged in (64, 1)
+        Improvement(noisy, one_case(noisy.task), epistemic_draws=256, noise_draws=noise_draws)
+        for noise_draws in (64, 1)
     )
     assert sure(at).exp().item() * sure.scale.item() < 0.1
     assert lucky(at).exp().item() * lucky.scale.item() > 0.3
@@ -52,23 +51,23 @@ def test_luck_is_averaged_out_unless_asked_for():
 
 def test_the_graph_carries_the_ignorance_of_the_nodes_before():
     model = linear_chain()
-    objective = Improvement(model, situation(model.task), plausible=1024, averaged=16)
+    objective = Improvement(model, one_case(model.task), epistemic_draws=1024, noise_draws=16)
     at = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
-    deviation = math.hypot(1.5 * 0.3 * 1.5, 0.2 * 1.5)
+    std = math.hypot(1.5 * 0.3 * 1.5, 0.2 * 1.5)
     mean = objective.rewards(at, 1024).mean().item()
     assert mean == pytest.approx(1.0, abs=0.02)
     assert objective(at).exp().item() * objective.scale.item() == pytest.approx(
-        closed_form(mean, deviation, objective.best.item()), rel=0.05
+        closed_form(mean, std, objective.best.item()), rel=0.05
     )
 
 
 def test_nothing_visited_is_refused():
     model = linear_chain(visited=())
     with pytest.raises(ValueError, match="at least one visited action"):
-        Improvement(model, situation(model.task))
+        Improvement(model, one_case(model.task))
 
 
 def test_an_odd_number_of_draws_is_refused():
     model = linear_chain()
     with pytest.raises(ValueError, match="even number"):
-        Improvement(model, situation(model.task), plausible=5)
+        Improvement(model, one_case(model.task), epistemic_draws=5)

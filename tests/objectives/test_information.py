@@ -59,7 +59,7 @@ def posterior():
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
 def test_closed_forms_nested_samples_and_neighbours_agree(posterior, names):
     world, made = posterior
-    contexts, models = made.task.given(world.situations(2)), made.sampled(1200, 3)
+    contexts, models = made.task.given(world.cases(2)), made.sampled(1200, 3)
     actions = torch.linspace(-1, 1, 5, dtype=torch.float64).reshape(5, 1, 1).expand(5, 2, len(names))
     predictive, sampled, neighbours = (
         Information(made, models, contexts, names, entropy)(actions)
@@ -77,7 +77,7 @@ def test_closed_forms_nested_samples_and_neighbours_agree(posterior, names):
 
 def test_a_situation_does_not_depend_on_the_others(posterior):
     world, made = posterior
-    contexts, models = made.task.given(world.situations(3)), made.sampled(100, 3)
+    contexts, models = made.task.given(world.cases(3)), made.sampled(100, 3)
     whole, alone = (Information(made, models, some, ("a",)) for some in (contexts, contexts[1:2]))
     actions = torch.tensor([[0.3], [0.7]], dtype=torch.float64)
     assert torch.allclose(whole.at(1, actions), alone.at(0, actions))
@@ -86,12 +86,12 @@ def test_a_situation_does_not_depend_on_the_others(posterior):
 def test_more_rows_leave_less_to_learn(posterior):
     world, made = posterior
     later = fit(StructuralPosterior(world.task), world.table(400))
-    point, contexts = torch.ones(1, 1, dtype=torch.float64), made.task.given(world.situations(1))
-    few, many = (
+    point, contexts = torch.ones(1, 1, dtype=torch.float64), made.task.given(world.cases(1))
+    few, batch_search = (
         float(Information(each, each.sampled(500, 3), contexts, ("a",)).at(0, point))
         for each in (made, later)
     )
-    assert 0 < many < 0.3 * few
+    assert 0 < batch_search < 0.3 * few
 
 
 def test_an_estimate_that_does_not_exist_is_refused():

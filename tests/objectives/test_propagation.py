@@ -12,7 +12,7 @@ from rehearsal_torch.objectives.propagation import (
     Linear,
     Optimistic,
     Propagation,
-    pushed_as_far_as_it_goes,
+    monotone_perturbations,
 )
 from tests.places import ROOT
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain
@@ -51,26 +51,28 @@ def test_a_larger_beta_makes_a_larger_bound(name):
 def test_the_gradient_is_what_a_push_changes():
     strategy = made(Linear)
     draws = strategy.few(noise())
-    slopes = strategy.gradient(POINTS, noise())
+    gradients = strategy.gradient(POINTS, noise())
     for node in range(2):
-        push = torch.zeros(2, 2, dtype=torch.float64)
-        push[:, node] = 1e-3
-        change = strategy.pushed(POINTS, draws, push) - mean_reward(strategy.network, POINTS, draws)
-        torch.testing.assert_close(change / 1e-3, slopes[:, node], rtol=1e-9, atol=1e-9)
+        perturbation = torch.zeros(2, 2, dtype=torch.float64)
+        perturbation[:, node] = 1e-3
+        change = strategy.perturbed(POINTS, draws, perturbation) - mean_reward(
+            strategy.network, POINTS, draws
+        )
+        torch.testing.assert_close(change / 1e-3, gradients[:, node], rtol=1e-9, atol=1e-9)
 
 
 def test_pushes_that_are_open_follow_the_action_and_others_are_fixed():
     strategy = made(Optimistic, beta=3.0)
-    actions, pushes = strategy.split(torch.cat([POINTS, torch.tensor([[0.5], [-1.0]]).double()], -1))
+    actions, perturbations = strategy.split(torch.cat([POINTS, torch.tensor([[0.5], [-1.0]]).double()], -1))
     assert torch.equal(actions, POINTS)
-    assert pushes.tolist() == [[1.5, 3.0], [-3.0, 3.0]]
+    assert perturbations.tolist() == [[1.5, 3.0], [-3.0, 3.0]]
 
 
 def test_only_nodes_of_a_weighted_sum_that_cause_nothing_are_pushed_as_far_as_they_go():
     def signs(parents, reward):
         task = plain(parents, {"a": [0, 1]}, reward)
         law = WrittenLaw(lambda w: w[..., 0], lambda w: 0.3 + 0 * w[..., 0])
-        return pushed_as_far_as_it_goes(WrittenModel(task, dict.fromkeys(task.nodes, law)).network())
+        return monotone_perturbations(WrittenModel(task, dict.fromkeys(task.nodes, law)).network())
 
     apart = {"X": ["a"], "Y": ["a"]}
     assert signs(apart, {"weights": {"X": 2.0, "Y": -1.0}}) == (1.0, -1.0)

@@ -5,13 +5,13 @@ from rehearsal_torch.objectives.success_probability import SuccessProbabilities,
 from rehearsal_torch.spaces.polytope import Polytope
 from tests.toys.linear_truth import chain, managing
 from tests.toys.rehearsal_methods import learnt
-from tests.toys.toy_posteriors import Toy, toy_situations
+from tests.toys.toy_posteriors import Toy, toy_cases
 
 TOY = Toy((0.6, 0.4), (1.0, 0.2), (0.3, 0.5))
 
 
 def test_each_sample_says_the_probability_of_the_closed_form():
-    (one,) = SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 6000, 10, "sampled").sets
+    (one,) = SuccessProbabilities(TOY, toy_cases(2), 6000, 6000, 6000, 10, "sampled").sets
     for z in (-2.0, 0.0, 1.5, 3.0):
         actions = torch.full((2, 1), z, dtype=torch.float64)
         said = [
@@ -26,26 +26,31 @@ def test_each_sample_says_the_probability_of_the_closed_form():
 
 def test_samples_are_independent_and_repeatable():
     once, again, other = (
-        SuccessProbabilities(TOY, toy_situations(1), 50, 50, 50, 10, "sampled", seed).sets[0]
-        for seed in (0, 0, 1)
+        SuccessProbabilities(TOY, toy_cases(1), 50, 50, 50, 10, "sampled", seed).sets[0] for seed in (0, 0, 1)
     )
-    rooms = [once.seek.room, once.choose.room, once.judge.room, other.seek.room, other.choose.room]
-    assert torch.equal(once.seek.room, again.seek.room)
+    rooms = [
+        once.search_scenarios.slack,
+        once.validation_scenarios.slack,
+        once.test_scenarios.slack,
+        other.search_scenarios.slack,
+        other.validation_scenarios.slack,
+    ]
+    assert torch.equal(once.search_scenarios.slack, again.search_scenarios.slack)
     values = [tuple(sorted(each.flatten().tolist())) for each in rooms]
     assert len(set(values)) == len(values)
-    late = tuple(sorted(fresh(TOY, toy_situations(1), ("a",), 50, 0).room.flatten().tolist()))
+    late = tuple(sorted(fresh(TOY, toy_cases(1), ("a",), 50, 0).slack.flatten().tolist()))
     assert late not in values
 
 
 def test_the_first_of_the_scenarios_that_a_search_sees_are_a_sample_of_the_graphs():
     # Models come sorted by graph: the slopes of the first graph alone would be 1.
     sure = Toy((0.5, 0.5), (1.0, 0.0), (0.0, 0.0))
-    (one,) = SuccessProbabilities(sure, toy_situations(1), 1000, 10, 10, 10, "sampled").sets
-    assert float(one.seek.first(200).gains.abs().amax(1).mean()) == pytest.approx(0.5, abs=0.1)
+    (one,) = SuccessProbabilities(sure, toy_cases(1), 1000, 10, 10, 10, "sampled").sets
+    assert float(one.search_scenarios.first(200).gains.abs().amax(1).mean()) == pytest.approx(0.5, abs=0.1)
 
 
 def test_doing_nothing_is_the_same_beside_every_alteration():
-    (one,) = SuccessProbabilities(TOY, toy_situations(1), 10, 10, 4000, 10, "sampled").sets
+    (one,) = SuccessProbabilities(TOY, toy_cases(1), 10, 10, 4000, 10, "sampled").sets
     (worse,), (better,) = (one.appraise(torch.tensor([[z]], dtype=torch.float64)) for z in (-3.0, 1.5))
     assert worse.estimate.point < worse.baseline.point < better.estimate.point
     assert worse.baseline == better.baseline
@@ -66,20 +71,20 @@ def test_doing_nothing_is_the_same_beside_every_alteration():
 )
 def test_any_polytope_and_several_outcomes_come_near_the_truth(world):
     made = learnt("structural_posterior", world.task, world.table(600))
-    (situation,) = world.situations(1)
-    (one,) = SuccessProbabilities(made, [situation], 3000, 10, 10, 10).sets
+    (one_case,) = world.cases(1)
+    (one,) = SuccessProbabilities(made, [one_case], 3000, 10, 10, 10).sets
     for action in ([4.2, 6.0], [3.5, 5.0]):
-        true = world.success(situation, dict(zip(one.names, action, strict=True)))
+        true = world.success(one_case, dict(zip(one.names, action, strict=True)))
         assert float(one(torch.tensor([action], dtype=torch.float64))) == pytest.approx(true, abs=0.07)
 
 
 def test_numbers_that_are_not_positive_and_missing_contexts_are_refused():
-    with pytest.raises(ValueError, match="expected seek"):
-        SuccessProbabilities(TOY, toy_situations(1), 0)
+    with pytest.raises(ValueError, match="expected positive"):
+        SuccessProbabilities(TOY, toy_cases(1), 0)
     world = chain()
-    situation = world.situations(1)[0]
-    situation.given.clear()
+    one_case = world.cases(1)[0]
+    one_case.given.clear()
     with pytest.raises(ValueError, match="is not given"):
         SuccessProbabilities(
-            learnt("structural_posterior", world.task, world.table(30)), [situation], 10, 10, 10, 10
+            learnt("structural_posterior", world.task, world.table(30)), [one_case], 10, 10, 10, 10
         )

@@ -44,7 +44,10 @@ def objectives(draw: st.DrawFn, horizon: int = 7, changes: int = 3, actions: int
 
 def strategies(objective: CounterfactualReturn) -> list[Anchors]:
     pool = torch.randn(
-        60, objective.course.states.shape[1], generator=torch.Generator().manual_seed(0), dtype=torch.float64
+        60,
+        objective.trajectory.states.shape[1],
+        generator=torch.Generator().manual_seed(0),
+        dtype=torch.float64,
     )
     return [MonteCarlo(8), MonteCarlo(None, 30, "uniform"), FacilityLocation(pool, 15)]
 
@@ -85,7 +88,7 @@ def test_lemma_5_values_are_lipschitz(objective: CounterfactualReturn, seed: int
     generator = torch.Generator().manual_seed(seed)
     lipschitz = value_constants(objective)
     for time in range(objective.horizon):
-        centre = objective.course.states[time]
+        centre = objective.trajectory.states[time]
         first, second = centre + torch.randn(
             2, 20, len(centre), generator=generator, dtype=torch.float64
         ) * torch.logspace(-3, 0, 20).to(centre).unsqueeze(-1)
@@ -114,8 +117,8 @@ def test_both_heuristics_are_admissible_anywhere(
 ) -> None:
     bound, generator = bounds(objective, strategy, exact), torch.Generator().manual_seed(seed)
     for time in range(objective.horizon):
-        states = objective.course.states[time] + torch.randn(
-            15, objective.course.states.shape[1], generator=generator, dtype=torch.float64
+        states = objective.trajectory.states[time] + torch.randn(
+            15, objective.trajectory.states.shape[1], generator=generator, dtype=torch.float64
         )
         every = list(range(objective.changes + 1))
         truth = torch.stack([value(objective, states, time, spent) for spent in every], -1)
@@ -137,8 +140,8 @@ def test_theorem_7_the_heuristic_is_consistent(
     )
     process = bound.process
     for time in range(objective.horizon - 1):
-        states = objective.course.states[time] + torch.randn(
-            10, objective.course.states.shape[1], generator=generator, dtype=torch.float64
+        states = objective.trajectory.states[time] + torch.randn(
+            10, objective.trajectory.states.shape[1], generator=generator, dtype=torch.float64
         )
         rewards = process.rewards(states)
         for spent in range(objective.changes + 1):

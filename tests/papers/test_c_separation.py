@@ -62,7 +62,7 @@ def test_theorem_15_separation_is_independence_and_theorem_17_nothing_else_is(se
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_larger_graphs_agree_with_one_compatible_directed_graph(seed):
-    graph = random_graph(seed, most=25, density=0.15)
+    graph = random_graph(seed, size=25, density=0.15)
     dag = ordered(graph)
     for x, y, known in questions(graph, seed, 3):
         assert c_separated(graph, x, y, known) == nx.is_d_separator(dag, x, y, known)

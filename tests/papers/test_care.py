@@ -47,7 +47,7 @@ def reached(region, objective, search):
     world, rates = managing(region), []
     for seed in range(SEEDS):
         surrogate = fit(LinearStructural(world.task, draws=0), world.table(100, seed))
-        (decision,) = search.many(objective(surrogate, world.situations(1, 1000 + seed)))
+        (decision,) = search.batch_search(objective(surrogate, world.cases(1, 1000 + seed)))
         rates.append(in_circle(world, decision.alteration.values.tolist()))
     return np.array(rates)
 

@@ -14,13 +14,13 @@ import pytest
 import torch
 from scipy.special import ndtr
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.centre_distance import CentreDistances
 from rehearsal_torch.objectives.scenario_success import ScenarioCounts
-from rehearsal_torch.search.alterations.adam_in_box import TanhDescent
+from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -72,10 +72,10 @@ def test_the_centre_misleads_and_the_probability_does_not():
         ("x", "a", "b", "along", "across"),
         torch.stack([noise[:, 4], a, b, a + ALONG * noise[:, 2], b + ACROSS * noise[:, 3]], -1),
     )
-    situation = [Foresight("0", {"x": torch.tensor(0.0)}, task.box.bounds())]
-    (near,) = TanhDescent().many(CentreDistances(fit(FlowStructural(task), table), situation, "mse"))
-    (right,) = MixedInteger().many(
-        ScenarioCounts(fit(LinearStructural(task, 5000), table), situation, 4000, 900, 100)
+    one_case = [RehearsalCase("0", {"x": torch.tensor(0.0)}, task.box.bounds())]
+    (near,) = AdamInBox().batch_search(CentreDistances(fit(FlowStructural(task), table), one_case, "mse"))
+    (right,) = MixedInteger().batch_search(
+        ScenarioCounts(fit(LinearStructural(task, 5000), table), one_case, 4000, 900, 100)
     )
     # Of the steps towards the centre the search keeps the one with most draws in the triangle, hence a little
     # more than .577.

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.chance_cost import ChanceCosts
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
@@ -47,27 +47,27 @@ def played(make, seed):
     for t in range(ROUNDS):
         now = market(t)
         surrogate = fit(make(now.task) if surrogate is None else surrogate, table)
-        (situation,) = now.situations(1, 1000 * seed + t)
-        situation = Foresight(
-            situation.identity, situation.given, {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)}
+        (one_case,) = now.cases(1, 1000 * seed + t)
+        one_case = RehearsalCase(
+            one_case.identity, one_case.given, {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)}
         )
         made = ChanceCosts(
             surrogate,
-            [situation],
+            [one_case],
             level=0.7,
             weights={"raw_cost": 2.0, "self_pricing": 1.0},
             reference={"raw_cost": 0.75, "self_pricing": 0.0},
         )
-        (decision,) = CheapestAlteration(ProjectionNewton()).many(made)
+        (decision,) = CheapestAlteration(ProjectionNewton()).batch_search(made)
         names = () if decision.alteration is None else decision.alteration.names
         altered = (
             {}
             if decision.alteration is None
             else dict(zip(names, decision.alteration.values.tolist(), strict=True))
         )
-        rates.append(now.success(situation, altered, 1000, seed=t))
+        rates.append(now.success(one_case, altered, 1000, seed=t))
         costs.append(decision.trace.get("cost", 0.0))
-        given = {name: float(value) for name, value in situation.given.items()}
+        given = {name: float(value) for name, value in one_case.given.items()}
         row = torch.from_numpy(now.draw(1, 7_000_000 + 1000 * seed + t, given, altered))
         table = table + Table(now.names, row, torch.tensor([[name in names for name in now.names]]))
     return np.array(rates), np.array(costs)

@@ -18,7 +18,14 @@ COUNT = 24
 
 def run(world, search, seed=0):
     model = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
-    objective = partial(SuccessProbabilities, seek=800, choose=800, judge=400, teach=80, seed=seed)
+    objective = partial(
+        SuccessProbabilities,
+        search_scenarios=800,
+        validation_scenarios=800,
+        test_scenarios=400,
+        information_models=80,
+        seed=seed,
+    )
     return list(
         rounds(world, model, objective, search, learn=True, certify=PacBound(n=400, seed=seed), seed=seed)
     )

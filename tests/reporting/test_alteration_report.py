@@ -141,9 +141,9 @@ def test_the_deviation_is_that_of_the_means_of_seeds():
     ]
     found = summed(rows, 0)
     assert found.auf.mean == pytest.approx(0.45)
-    assert found.deviation == pytest.approx(0.3 / math.sqrt(2))
+    assert found.std == pytest.approx(0.3 / math.sqrt(2))
     assert found.seeds == 2
-    assert math.isnan(summed(rows[:2], 0).deviation)
+    assert math.isnan(summed(rows[:2], 0).std)
 
 
 def test_long_lists_are_cut_and_say_so():

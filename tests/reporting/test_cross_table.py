@@ -47,6 +47,6 @@ def test_the_figure_names_every_method(tmp_path):
 
 def test_counts_of_the_idle_reach_their_cells():
     found = cells(rows(), {("bank", "cme"): 1})
-    assert found["bank"]["cme"].idle == 1
-    assert found["reef"]["cme"].idle == 0
+    assert found["bank"]["cme"].no_action_count == 1
+    assert found["reef"]["cme"].no_action_count == 0
     assert found["bank"]["cme"].share == pytest.approx(0.31 / 0.6)

@@ -59,8 +59,8 @@ def test_a_note_says_why_and_what_would_have_been_set():
     assert decision_table.note(REFUSED) == "too far from the rows; else: a=2"
     assert decision_table.interval(REFUSED) == "-"
     assert decision_table.change({"status": "no_action"}) == "no action"
-    many = {"given": {name: 1.0 for name in "abcdefg"}}
-    assert decision_table.known(many) == "a=1, b=1, c=1, d=1, +3 more"
+    batch_search = {"given": {name: 1.0 for name in "abcdefg"}}
+    assert decision_table.known(batch_search) == "a=1, b=1, c=1, d=1, +3 more"
 
 
 def test_methods_stand_side_by_side():

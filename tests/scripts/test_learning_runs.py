@@ -13,7 +13,12 @@ from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.run import learning
 from tests.scripts.typing_in import lines, typed
 
-SMALL = ("+experiment=ride_hailing", "limit=6", "objective.seek=200", "objective.choose=200")
+SMALL = (
+    "+experiment=ride_hailing",
+    "limit=6",
+    "objective.search_scenarios=200",
+    "objective.validation_scenarios=200",
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import time
 
 import torch
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.problems.problem import Problem
 
@@ -37,11 +37,11 @@ class ToyWard(Problem):
     def count(self):
         return len(self.chosen)
 
-    def situation(self, index):
+    def case(self, index):
         time.sleep(self.pause)
-        return Hindsight(self.chosen[index])
+        return EpisodeCase(self.chosen[index])
 
-    def score(self, situation, decision):
+    def score(self, one_case, decision):
         return {"value": decision.value, "unknown": float("nan")}
 
     def card(self):

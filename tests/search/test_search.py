@@ -7,7 +7,7 @@ import torch
 
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import ManySearch, chosen
+from rehearsal_torch.search.search import BatchSearch, chosen
 from tests.search.alterations.test_projected_ascent import Function, Functions, bowl, cases
 
 INFINITE = float("inf")
@@ -19,21 +19,21 @@ BOTH = (Appraisal(chance(0.5), chance(0.1)), Appraisal(chance(0.6), chance(0.1))
 class Said(Function):
     """Appraised as given."""
 
-    def __init__(self, situations, names, said):
-        super().__init__(situations, names, bowl)
-        self.said = said
+    def __init__(self, some_cases, names, appraisals):
+        super().__init__(some_cases, names, bowl)
+        self.appraisals = appraisals
 
     def appraise(self, actions):
-        return [self.said for _ in actions]
+        return [self.appraisals for _ in actions]
 
 
-def decided(values, said=BOTH, facts=None, **more):
-    situations = cases(*[0.0] * len(values[0]))
+def decided(values, appraisals=BOTH, facts=None, **more):
+    some_cases = cases(*[0.0] * len(values[0]))
     objective = Functions(
-        situations, [Said(situations, (name,), one) for name, one in zip("ab", said, strict=False)]
+        some_cases, [Said(some_cases, (name,), one) for name, one in zip("ab", appraisals, strict=False)]
     )
     actions = [
-        torch.full((len(situations), 1), float(index), dtype=torch.float64) for index in range(len(values))
+        torch.full((len(some_cases), 1), float(index), dtype=torch.float64) for index in range(len(values))
     ]
     return chosen(
         objective,
@@ -89,8 +89,8 @@ def test_warnings_stand_beside_the_recommendation():
 def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(declines):
     (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))], declines=declines)
     assert decision.status == ("no_action" if declines else "recommended")
-    said = decision.reason if declines else decision.warnings[0]
-    assert said == "predicted no better than doing nothing (0.300 against 0.300)"
+    appraisals = decision.reason if declines else decision.warnings[0]
+    assert appraisals == "predicted no better than doing nothing (0.300 against 0.300)"
 
 
 def test_a_value_that_is_no_number_never_wins():
@@ -101,8 +101,8 @@ def test_a_value_that_is_no_number_never_wins():
 
 
 def test_an_action_that_is_no_number_is_refused():
-    situations = cases(0.0)
-    objective = Functions(situations, [Said(situations, ("a",), BOTH[0])])
+    some_cases = cases(0.0)
+    objective = Functions(some_cases, [Said(some_cases, ("a",), BOTH[0])])
     (decision,) = chosen(
         objective,
         [torch.full((1, 1), math.nan, dtype=torch.float64)],
@@ -115,9 +115,9 @@ def test_an_action_that_is_no_number_is_refused():
 
 
 def test_one_situation_gives_one_decision_and_several_are_too_many():
-    class First(ManySearch):
-        def many(self, objective):
-            return decided([[1.0] * len(objective.situations)], [BOTH[0]])
+    class First(BatchSearch):
+        def batch_search(self, objective):
+            return decided([[1.0] * len(objective.cases)], [BOTH[0]])
 
     assert First()(Functions(cases(0.0), [])).alteration.names == ("a",)
     with pytest.raises(ValueError, match="too many values"):
@@ -125,6 +125,6 @@ def test_one_situation_gives_one_decision_and_several_are_too_many():
 
 
 def test_objectives_are_given_back_typed():
-    situations = cases(0.0)
-    objective = Functions(situations, [Function(situations, ("a",), bowl)])
+    some_cases = cases(0.0)
+    objective = Functions(some_cases, [Function(some_cases, ("a",), bowl)])
     assert all(isinstance(one, AlterationObjective) for one in objective.sets)

@@ -23,8 +23,13 @@ def episode() -> rt.Episode:
 
 
 def test_the_observed_actions_reproduce_the_episode(fitted, episode):
-    course = fitted.course(episode)
-    for same in (None, {}, course.observed[:-1], {f"action[{t}]": int(course.observed[t]) for t in range(6)}):
+    trajectory = fitted.trajectory(episode)
+    for same in (
+        None,
+        {},
+        trajectory.observed[:-1],
+        {f"action[{t}]": int(trajectory.observed[t]) for t in range(6)},
+    ):
         found = rt.counterfactual(fitted, episode, same)
         assert found.names == episode.names
         assert found.identity == episode.identity
@@ -34,12 +39,12 @@ def test_the_observed_actions_reproduce_the_episode(fitted, episode):
 
 
 def test_other_actions_are_replayed_as_searches_replay_them(fitted, episode):
-    course = fitted.course(episode)
-    actions = (course.observed[:-1] + torch.tensor([0, 1, 0, 4, 2, 0])) % course.actions
-    told = fitted.units(replay(course, actions.unsqueeze(0))[0])
+    trajectory = fitted.trajectory(episode)
+    actions = (trajectory.observed[:-1] + torch.tensor([0, 1, 0, 4, 2, 0])) % trajectory.actions
+    requested = fitted.units(replay(trajectory, actions.unsqueeze(0))[0])
     found = rt.counterfactual(fitted, episode, actions)
-    assert torch.allclose(found.columns(fitted.varying), told, atol=1e-12)
-    changed = (actions != course.observed[:-1]).nonzero()[:, 0].tolist()
+    assert torch.allclose(found.columns(fitted.varying), requested, atol=1e-12)
+    changed = (actions != trajectory.observed[:-1]).nonzero()[:, 0].tolist()
     assert changed == [1, 3, 4]
     for step in range(6):
         doses = found.columns(fitted.levels.names)[step]
@@ -84,7 +89,7 @@ def test_features_that_are_set_by_hand_stay_and_change_what_follows(fitted, epis
 def test_recovered_noise_is_that_of_the_course_and_of_the_mechanism(fitted, episode):
     noise = rt.recover(fitted, episode)
     assert noise.shape == (6, 2)
-    assert torch.allclose(noise, fitted.course(episode).noise, atol=1e-8)
+    assert torch.allclose(noise, fitted.trajectory(episode).noise, atol=1e-8)
     single = fitted.mechanism.abduct(*fitted.examples(transitions([episode])))
     assert torch.allclose(noise, single.detach().double(), atol=1e-3)
 
@@ -106,7 +111,7 @@ def test_trajectories_start_at_the_episode_and_have_the_models_noise(fitted, epi
 
 
 def test_action_sequences_share_their_noise(fitted, episode):
-    observed = fitted.course(episode).observed[:-1]
+    observed = fitted.trajectory(episode).observed[:-1]
     other = observed.clone()
     other[2] = (other[2] + 3) % 9
     drawn = rt.sample(fitted, torch.stack([observed, other]), 16, seed=4, observed=episode)
@@ -146,9 +151,9 @@ def test_networks_answer_as_they_did():
     assert torch.equal(rt.recover(network, table), causal_model.recover(network, table))
     for one in (made, network):
         found = rt.counterfactual(one, table, {"a": 0.4}, {"X": 1.0})
-        told = causal_model.counterfactual(network, table, {"a": 0.4}, {"X": 1.0})
-        assert torch.equal(found.values, told.values)
-        assert torch.equal(found.altered, told.altered)
+        requested = causal_model.counterfactual(network, table, {"a": 0.4}, {"X": 1.0})
+        assert torch.equal(found.values, requested.values)
+        assert torch.equal(found.altered, requested.altered)
     actions = torch.tensor([[0.5, 0.2], [1.5, -0.8]], dtype=torch.float64)
     drawn = rt.sample(made, actions, 8, seed=3, fixed={"X": 1.0})
     assert torch.equal(drawn, causal_model.sample(made, actions, 8, 3, {"X": 1.0}))

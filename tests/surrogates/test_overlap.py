@@ -70,7 +70,7 @@ def test_values_beyond_all_rows_are_named():
 
 
 def test_many_rows_are_thinned_and_few_are_never_far():
-    assert len(seen(WORLD.table(500), most=50).rows) == 50
+    assert len(seen(WORLD.table(500), max_points=50).rows) == 50
     few = seen(WORLD.table(5))
     assert not few.known
     assert few.limit(("a",)) == float("inf")

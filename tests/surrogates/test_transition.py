@@ -9,7 +9,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.episodes import stays
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.surrogates.transition import TransitionModel, steepness
+from rehearsal_torch.surrogates.transition import TransitionModel, lipschitz_report
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.places import ROOT
@@ -49,19 +49,21 @@ def test_a_course_passes_static_and_contextual_features_through(surrogate: Trans
     """Each step is the mechanism at the observed static and contextual features, with the noise of that
     step."""
     (episode,) = patients(1, 6, seed=5)
-    course = surrogate.course(episode)
+    trajectory = surrogate.trajectory(episode)
     mechanism = model().mechanism.double()
     mechanism.load_state_dict(surrogate.mechanism.state_dict())
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names))
     elsewhere = torch.tensor([[0.2, -0.1]], dtype=torch.float64)
     for time in range(5):
-        shown = surrogate.levels.shown(torch.arange(course.actions))
-        taken = torch.cat([boxed[time], shown[course.observed[time]]])
+        shown = surrogate.levels.shown(torch.arange(trajectory.actions))
+        taken = torch.cat([boxed[time], shown[trajectory.observed[time]]])
         noise = mechanism.abduct(taken, boxed[time + 1, :2])
-        for action in range(course.actions):
+        for action in range(trajectory.actions):
             parents = torch.cat([elsewhere[0], boxed[time, 2:], shown[action]])
             assert torch.allclose(
-                course.step(elsewhere, time, torch.tensor(action))[0], mechanism(parents, noise), atol=1e-8
+                trajectory.step(elsewhere, time, torch.tensor(action))[0],
+                mechanism(parents, noise),
+                atol=1e-8,
             )
 
 
@@ -86,7 +88,7 @@ def test_logarithms_are_undone_in_units_and_have_no_slope():
     fit(made, positive, Descent(max_epochs=1, progress=False))
     _, values = made.examples(positive)
     assert torch.allclose(made.units(values.double()), positive.columns(("x'", "y'")), rtol=1e-4, atol=1e-4)
-    assert torch.isinf(made.slope()).tolist() == [False, True]
+    assert torch.isinf(made.state_scale()).tolist() == [False, True]
 
 
 def test_one_role_a_column():
@@ -121,8 +123,8 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
     assert model.levels.medians.tolist() == [[0.0, 1.0, 2.0, 3.0], [0.0, 5.0, 5.0, 5.0]]
     assert model.selectable.reshape(4, 4)[0].tolist() == [True, True, False, False]
     (episode,) = patients(1, 6, seed=5)
-    course = model.course(episode)
-    assert torch.equal(course.inner, inner[:, :, :2].reshape(16, 2))
+    trajectory = model.trajectory(episode)
+    assert torch.equal(trajectory.inner, inner[:, :, :2].reshape(16, 2))
     # In single precision a checkpoint keeps them to the last bit too.
     single = owned(torch.float32)
     made = {
@@ -151,7 +153,7 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
         torch.equal(one, other)
         for one, other in zip(loaded.state_dict().values(), single.state_dict().values(), strict=True)
     )
-    assert torch.equal(loaded.course(episode).noise, single.course(episode).noise)
+    assert torch.equal(loaded.trajectory(episode).noise, single.trajectory(episode).noise)
     # Under a constant the same weights would be divided: nothing is decided with them.
     save(
         single,
@@ -162,7 +164,7 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
         ValueError,
         match=r"location \(h\): expected weights of spectral norm at most 1 under a Lipschitz constant of 1",
     ):
-        load(tmp_path / "bound").course(episode)
+        load(tmp_path / "bound").trajectory(episode)
     with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
         owned(torch.float64, location_constant=1.0)
 
@@ -177,7 +179,7 @@ def test_own_parts_that_do_not_fit_together_are_refused():
             VARYING, [], CONTEXTUAL, model.mechanism, ranges, {DOSES[0]: [0, 1], DOSES[1]: [0, 1]}
         )
     with pytest.raises(ValueError, match="has learnt nothing yet"):
-        TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).course(
+        TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).trajectory(
             patients(1, 4, seed=1)[0]
         )
 
@@ -208,7 +210,7 @@ def test_jacobians_stay_below_the_bound(
     part = partial(LocationScale, hidden=30, location_constant=constants[0], scale_constant=constants[1])
     model = TransitionModel(*WARD, part)
     fit(model, problem.observations(), Descent(max_epochs=3, progress=False))
-    found = steepness(model, problem.held_out(), rows=100)
+    found = lipschitz_report(model, problem.held_out(), rows=100)
     assert 0 < found.jacobian_mean <= found.jacobian_largest
     assert found.share_largest <= 1
     assert found.jacobian_largest <= found.bound_largest
@@ -221,7 +223,7 @@ def test_jacobians_stay_below_the_bound(
     by_hand = torch.autograd.functional.jacobian(
         lambda s: mechanism(torch.cat([s, parents[:, 12:]], -1), noise)[0], parents[:, :12]
     )[:, 0]
-    assert steepness(
+    assert lipschitz_report(
         model, Table.observed(problem.held_out().names, problem.held_out().values[:1])
     ).jacobian_largest == pytest.approx(float(torch.linalg.matrix_norm(by_hand, 2)), rel=1e-5)
 
@@ -230,4 +232,4 @@ def test_no_rows_are_refused(problem: SepsisSimulated) -> None:
     model = TransitionModel(*WARD, partial(LocationScale, hidden=3))
     table = problem.held_out()
     with pytest.raises(ValueError, match="got none"):
-        steepness(model, Table.observed(table.names, table.values[:0]))
+        lipschitz_report(model, Table.observed(table.names, table.values[:0]))

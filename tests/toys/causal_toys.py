@@ -7,7 +7,7 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 
@@ -17,8 +17,8 @@ Curve = Callable[[Tensor], Tensor]
 class WrittenLaw(NodeMechanism):
     """x = mean(w) + scale u, known up to deviation(w)."""
 
-    def __init__(self, mean: Curve, deviation: Curve, scale: float = 0.1) -> None:
-        self.mean, self.deviation, self.scale = mean, deviation, scale
+    def __init__(self, mean: Curve, std: Curve, scale: float = 0.1) -> None:
+        self.mean, self.std, self.scale = mean, std, scale
 
     def scaled(self, inputs: Tensor) -> Tensor:
         return inputs
@@ -27,7 +27,7 @@ class WrittenLaw(NodeMechanism):
         return self.mean(parents).unsqueeze(-1) + self.scale * noise
 
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        return self.forward(parents, noise), self.deviation(parents).unsqueeze(-1)
+        return self.forward(parents, noise), self.std(parents).unsqueeze(-1)
 
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         return (values - self.mean(parents).unsqueeze(-1)) / self.scale
@@ -67,8 +67,8 @@ def plain(
     )
 
 
-def situation(task: CausalTask, identity: str = "0") -> Foresight:
-    return Foresight(identity, {}, task.box.bounds())
+def one_case(task: CausalTask, identity: str = "0") -> RehearsalCase:
+    return RehearsalCase(identity, {}, task.box.bounds())
 
 
 def linear_chain(

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import CurvedEquationCourse
+from rehearsal_torch.mechanisms.trajectory import CurvedEquationTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
@@ -25,7 +25,7 @@ def curved_episode(
     taken = torch.randint(actions, (horizon, 1), generator=generator)
     episode = Episode(f"curved-{seed}", (*model.names, "action"), torch.cat([values, taken.to(values)], -1))
     return CounterfactualReturn(
-        model, Hindsight(episode), LinearReward({name: -1.0 for name in model.names[:2]}), changes
+        model, EpisodeCase(episode), LinearReward({name: -1.0 for name in model.names[:2]}), changes
     )
 
 
@@ -48,7 +48,7 @@ class CurvedEquations(EpisodeSurrogate):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         return iter(())
 
-    def course(self, episode: Episode) -> CurvedEquationCourse:
+    def trajectory(self, episode: Episode) -> CurvedEquationTrajectory:
         states, observed = episode.columns(self.names), episode.columns(["action"])[:, 0].long()
 
         def map_(states: Tensor, actions: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class CurvedEquations(EpisodeSurrogate):
         constants = torch.tensor(
             [0.6 + self.bent * norm, self.bent * norm**2, self.bent * norm**3], dtype=torch.float64
         )
-        return CurvedEquationCourse(
+        return CurvedEquationTrajectory(
             states,
             observed,
             len(self.inner),
@@ -72,7 +72,7 @@ class CurvedEquations(EpisodeSurrogate):
     def units(self, states: Tensor) -> Tensor:
         return states
 
-    def slope(self) -> Tensor:
+    def state_scale(self) -> Tensor:
         return torch.ones(len(self.shared), dtype=torch.float64)
 
     def doses(self, actions: Tensor) -> Tensor:

@@ -6,12 +6,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.mechanisms.trajectory import Course, EquationCourse
+from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -59,7 +59,7 @@ def transition_episode(
     model = transition_model(seed, width, levels, drugs, hidden, spread)
     episode = _episode(model, horizon, torch.Generator().manual_seed(seed + 1), f"episode-{seed}")
     return CounterfactualReturn(
-        model, Hindsight(episode, _mask(horizon, fixed)), LinearReward({"x0": -1.0}), changes
+        model, EpisodeCase(episode, _mask(horizon, fixed)), LinearReward({"x0": -1.0}), changes
     )
 
 
@@ -90,7 +90,7 @@ def equation_episode(
     )
     return CounterfactualReturn(
         model,
-        Hindsight(model.episode(f"equation-{seed}", states, taken), _mask(horizon, fixed)),
+        EpisodeCase(model.episode(f"equation-{seed}", states, taken), _mask(horizon, fixed)),
         reward,
         changes,
     )
@@ -110,7 +110,7 @@ def partition_episode(numbers: Sequence[int]) -> CounterfactualReturn:
     sums = torch.tensor([0, *numbers], dtype=torch.float64).cumsum(0)
     states = torch.stack([sums, torch.tensor([*numbers, 0], dtype=torch.float64)], -1)
     episode = model.episode("partition", states, torch.zeros(len(states), dtype=torch.long))
-    return CounterfactualReturn(model, Hindsight(episode), PartitionReward(half), len(states))
+    return CounterfactualReturn(model, EpisodeCase(episode), PartitionReward(half), len(states))
 
 
 def value(objective: CounterfactualReturn, states: Tensor, time: int, spent: int) -> Tensor:
@@ -120,15 +120,15 @@ def value(objective: CounterfactualReturn, states: Tensor, time: int, spent: int
     able = time < len(objective.observed) and spent < objective.changes
     best = torch.full_like(rewards[:, 0], -torch.inf)
     for action in range(objective.actions):
-        changed = action != int(objective.course.observed[time])
-        if changed and not (able and action in objective.alternatives(time).tolist()):
+        changed = action != int(objective.trajectory.observed[time])
+        if changed and not (able and action in objective.candidate_actions(time).tolist()):
             continue
         ahead = (
             0
             if last
             else value(
                 objective,
-                objective.course.step(states, time, torch.tensor(action)),
+                objective.trajectory.step(states, time, torch.tensor(action)),
                 time + 1,
                 spent + changed,
             )
@@ -160,13 +160,13 @@ class KnownTruth(EpisodeSurrogate):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         return iter(())
 
-    def course(self, episode: Episode) -> Course:
+    def trajectory(self, episode: Episode) -> Trajectory:
         states, observed = episode.columns(self.names), episode.columns(["action"])[:, 0].long()
         noise = states[1:] - self.map(states[:-1], observed[:-1])
         constants = (
             None if self.constant is None else torch.full((len(noise),), self.constant, dtype=torch.float64)
         )
-        return EquationCourse(
+        return EquationTrajectory(
             states,
             observed,
             self.actions,
@@ -177,7 +177,7 @@ class KnownTruth(EpisodeSurrogate):
     def units(self, states: Tensor) -> Tensor:
         return states
 
-    def slope(self) -> Tensor:
+    def state_scale(self) -> Tensor:
         return torch.ones(self.width, dtype=torch.float64)
 
     def doses(self, actions: Tensor) -> Tensor:
@@ -198,8 +198,8 @@ class PricedReward(Reward):
     def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
         return torch.cos(states[..., :1]) - self.price.to(states)
 
-    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
-        return float(slope[0])
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
+        return float(state_scale[0])
 
 
 class PartitionReward(Reward):
@@ -220,7 +220,7 @@ class PartitionReward(Reward):
         first, second = states[..., :1], self.middle * states[..., 1:]
         return -(first - self.middle - second).clamp_min(0) - (self.middle - first - second).clamp_min(0)
 
-    def lipschitz(self, names: Sequence[str], slope: Tensor) -> float:
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
         return 2 * (1 + self.middle**2) ** 0.5
 
 
@@ -246,7 +246,7 @@ def coded_episode(seed: int, horizon: int = 5, changes: int = 2) -> Counterfactu
     model = drawn.surrogate
     assert isinstance(model, TransitionModel)
     model.levels.fix([[0.0, 0.4, 0.8]])
-    return CounterfactualReturn(model, drawn.situation, drawn.reward, changes)
+    return CounterfactualReturn(model, drawn.case, drawn.reward, changes)
 
 
 def doubled_episode(seed: int, acts: bool = True) -> CounterfactualReturn:
@@ -255,4 +255,4 @@ def doubled_episode(seed: int, acts: bool = True) -> CounterfactualReturn:
     drawn.surrogate.doses = lambda actions: torch.tensor([0.0, 1.0, 1.0, 2.0], dtype=torch.float64)[
         actions
     ].unsqueeze(-1)  # type: ignore[method-assign]
-    return CounterfactualReturn(drawn.surrogate, drawn.situation, drawn.reward, drawn.changes)
+    return CounterfactualReturn(drawn.surrogate, drawn.case, drawn.reward, drawn.changes)

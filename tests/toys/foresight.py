@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 
-from rehearsal_torch.data.decision import Decision, Foresight
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.candidates import Candidates
@@ -21,7 +21,7 @@ from rehearsal_torch.objectives.objective import (
 )
 from rehearsal_torch.problems.problem import World
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import ManySearch, Search, chosen
+from rehearsal_torch.search.search import BatchSearch, Search, chosen
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -48,7 +48,7 @@ class LinearResponse(Surrogate):
         self.response, self.rows = LeastSquares(), []
 
     def parts(self, table):
-        rows = table.untouched(["y"])
+        rows = table.unaltered(["y"])
         self.rows.append(len(rows))
         yield self.response, (self.inputs(rows.columns(["c"]), rows.columns(["a"])), rows.columns(["y"]))
 
@@ -62,16 +62,16 @@ class LinearResponse(Surrogate):
 class NearOne(Objective):
     """Minus the squared distance of the expected y from 1, seen through a little noise of its own."""
 
-    def __init__(self, surrogate, situation, noise=0.0):
+    def __init__(self, surrogate, one_case, noise=0.0):
         super().__init__()
-        self.surrogate, self.situation, self.noise = surrogate, situation, noise
+        self.surrogate, self.case, self.noise = surrogate, one_case, noise
 
     def forward(self, actions):
-        expected = self.surrogate(self.situation.given["c"], actions)[..., 0]
+        expected = self.surrogate(self.case.given["c"], actions)[..., 0]
         return -(expected - 1).square() + self.noise * torch.randn(())
 
     def starts(self, count):
-        low, high = self.situation.feasible["a"]
+        low, high = self.case.feasible["a"]
         return torch.linspace(low, high, count, dtype=torch.float64).unsqueeze(-1)
 
 
@@ -88,13 +88,13 @@ class Grid(Search[NearOne]):
 class NearOneTogether(AlterationObjective):
     """`NearOne` for B situations; the noise is drawn for the group as a whole."""
 
-    def __init__(self, surrogate, situations, noise=0.0):
-        super().__init__(situations, ("a",))
+    def __init__(self, surrogate, some_cases, noise=0.0):
+        super().__init__(some_cases, ("a",))
         self.surrogate, self.contexts = (
             surrogate,
-            torch.stack([situation.given["c"] for situation in situations]),
+            torch.stack([one_case.given["c"] for one_case in some_cases]),
         )
-        self.noise = noise * torch.randn(len(situations), dtype=torch.float64)
+        self.noise = noise * torch.randn(len(some_cases), dtype=torch.float64)
 
     def forward(self, actions):
         return -(self.surrogate(self.contexts, actions)[..., 0] - 1 + self.noise).square()
@@ -110,19 +110,19 @@ class NearOneTogether(AlterationObjective):
 class NearOnes(Candidates):
     """One set of one variable."""
 
-    def __init__(self, surrogate, situations, noise=0.0):
-        super().__init__(situations, [NearOneTogether(surrogate, situations, noise)])
+    def __init__(self, surrogate, some_cases, noise=0.0):
+        super().__init__(some_cases, [NearOneTogether(surrogate, some_cases, noise)])
 
 
-class GridTogether(ManySearch[NearOnes]):
-    """`Grid` for `together` situations at once; `groups` are the sizes that it was handed."""
+class GridTogether(BatchSearch[NearOnes]):
+    """`Grid` for `batch_size` situations at once; `groups` are the sizes that it was handed."""
 
-    def __init__(self, together=256):
-        self.together, self.groups = together, []
+    def __init__(self, batch_size=256):
+        self.batch_size, self.groups = batch_size, []
 
-    def many(self, objective):
+    def batch_search(self, objective):
         (one,) = objective.sets
-        self.groups.append(len(objective.situations))
+        self.groups.append(len(objective.cases))
         points = one.starts(401)
         values, best = one(points).max(0)
         return chosen(objective, [points[best, torch.arange(len(best))]], values[None], "grid", Budget())
@@ -149,32 +149,32 @@ class Market(World):
     def count(self):
         return 40
 
-    def situation(self, index):
+    def case(self, index):
         if not 0 <= index < self.count():
             raise IndexError(index)
         generator = torch.Generator().manual_seed(1000 * (self.seed + 1) + index)
-        return Foresight(
+        return RehearsalCase(
             f"round-{index}",
             {"c": torch.randn(1, generator=generator, dtype=torch.float64)},
             {"a": (-3.0, 3.0)},
         )
 
-    def respond(self, situation, decision):
+    def respond(self, one_case, decision):
         self.answered += 1
-        c, a = situation.given["c"], decision.alteration.values
+        c, a = one_case.given["c"], decision.alteration.values
         return Table(
             NAMES,
-            torch.cat([c, a, self.outcome(situation, decision)]).unsqueeze(0),
+            torch.cat([c, a, self.outcome(one_case, decision)]).unsqueeze(0),
             torch.tensor([[False, True, False]]),
         )
 
-    def outcome(self, situation, decision):
-        return situation.given["c"] + 2 * decision.alteration.values
+    def outcome(self, one_case, decision):
+        return one_case.given["c"] + 2 * decision.alteration.values
 
-    def score(self, situation, decision):
-        return {"distance": abs(float(self.outcome(situation, decision)) - 1)}
+    def score(self, one_case, decision):
+        return {"distance": abs(float(self.outcome(one_case, decision)) - 1)}
 
-    def optimum(self, situation):
+    def optimum(self, one_case):
         return 0.0
 
     def card(self):

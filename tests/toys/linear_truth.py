@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -47,7 +47,7 @@ class Truth:
     def table(self, count, seed=0):
         return Table.observed(self.names, torch.from_numpy(self.draw(count, seed)))
 
-    def situations(self, count, seed=1):
+    def cases(self, count, seed=1):
         rows = self.draw(count, seed)
         place = [self.names.index(name) for name in self.task.context]
         given = [
@@ -57,11 +57,11 @@ class Truth:
             }
             for row in rows
         ]
-        return [Foresight(str(index), each, self.task.box.bounds()) for index, each in enumerate(given)]
+        return [RehearsalCase(str(index), each, self.task.box.bounds()) for index, each in enumerate(given)]
 
-    def success(self, situation, altered, count=20000, seed=5):
+    def success(self, one_case, altered, count=20000, seed=5):
         """Simulated P(Y in S | x, alteration)."""
-        given = {name: float(value) for name, value in situation.given.items()}
+        given = {name: float(value) for name, value in one_case.given.items()}
         rows = torch.from_numpy(self.draw(count, seed, given, altered))
         return float(
             self.task.region.contains(rows[:, [self.names.index(name) for name in self.task.outcomes]])

@@ -11,11 +11,11 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated
 
 
-def random_graph(seed, most=6, density=0.45, joining=0.45):
-    """A rehearsal graph of two to `most` variables: consecutive ones are joined by chance, then cliques are
+def random_graph(seed, size=6, density=0.45, joining=0.45):
+    """A rehearsal graph of two to `size` variables: consecutive ones are joined by chance, then cliques are
     linked member by member."""
     stream = np.random.default_rng(seed)
-    names = [f"v{index}" for index in range(int(stream.integers(2, most + 1)))]
+    names = [f"v{index}" for index in range(int(stream.integers(2, size + 1)))]
     cliques = [[names[0]]]
     for name in names[1:]:
         if stream.random() < joining:

@@ -20,12 +20,17 @@ QUICK = {
     "linear_scenarios": {"draws": 300},
     "drifting_linear": {"initial": 30, "horizon": 30},
     "projected_ascent": {"starts": 4, "steps": 15},
-    "tanh_descent": {"steps": 10, "starts": 1, "looked": 8, "glance": 50},
-    "mixed_integer": {"scenarios": 15, "nodes": 20, "starts": 2, "rounds": 2, "glance": 50},
-    "interval_sweep": {"starts": 2, "rounds": 2, "glance": 50},
-    "centre_distance": {"draws": 100, "fresh": 200},
-    "scenario_count": {"seek": 150, "choose": 100, "judge": 50},
-    "success_probability": {"seek": 150, "choose": 150, "judge": 100, "teach": 40},
+    "adam_in_box": {"steps": 10, "starts": 1, "screened": 8, "screening_draws": 50},
+    "mixed_integer": {"scenarios": 15, "nodes": 20, "starts": 2, "rounds": 2, "screening_draws": 50},
+    "interval_sweep": {"starts": 2, "rounds": 2, "screening_draws": 50},
+    "centre_distance": {"draws": 100, "evaluation_draws": 200},
+    "scenario_count": {"search_scenarios": 150, "validation_scenarios": 100, "test_scenarios": 50},
+    "success_probability": {
+        "search_scenarios": 150,
+        "validation_scenarios": 150,
+        "test_scenarios": 100,
+        "information_models": 40,
+    },
     "informative": {
         "fallback": "most_probable",
         "pool": 12,
@@ -83,7 +88,9 @@ PAIRS = {(objective, search): surrogate for surrogate, objective, search in map(
     ("gaussian_success", "projection_newton_published"): "linear_structural",
 }
 JUDGES = {
-    surrogate: (objective, search) for (objective, search), surrogate in PAIRS.items() if search != "refrain"
+    surrogate: (objective, search)
+    for (objective, search), surrogate in PAIRS.items()
+    if search != "no_action"
 }
 JUDGES |= {
     surrogate: ("kernel_value", "projected_ascent")
@@ -108,10 +115,10 @@ def learnt(surrogate, task, table, seed=0):
     return fit(built(surrogate, task, seed), table, Descent(max_epochs=2, progress=False, seed=seed))
 
 
-def decided(made, pair, situations, seed=0):
+def decided(made, pair, some_cases, seed=0):
     """Decisions of a fitted surrogate."""
     objective, search = (
         instantiate(configuration(group, option, seed), _convert_="all")
         for group, option in zip(("objective", "search"), pair, strict=True)
     )
-    return search.many(objective(made, situations))
+    return search.batch_search(objective(made, some_cases))

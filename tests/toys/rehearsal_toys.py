@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
@@ -84,12 +84,12 @@ def sequential_truth(x, actions):
     return (sequential_table(20000, 3, actions.tolist(), float(x)).columns(["y"]).abs() < 1).double().mean()
 
 
-def situations(task, count, seed=1):
+def some_cases(task, count, seed=1):
     values = torch.randn(
         count, len(task.context), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
     given = [dict(zip(task.context, row, strict=True)) for row in values]
-    return [Foresight(str(index), each, task.box.bounds()) for index, each in enumerate(given)]
+    return [RehearsalCase(str(index), each, task.box.bounds()) for index, each in enumerate(given)]
 
 
 def fitted(task, table, estimator=small, **settings):

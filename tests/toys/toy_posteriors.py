@@ -12,7 +12,7 @@ import torch
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.surrogates.structural.sampled_models import AffineScenarios, SampledModels, ScenarioModel
 
@@ -26,10 +26,10 @@ class ToyModels(SampledModels):
         stream = np.random.default_rng((seed, 1))
         self.noise = toy.noise
         self._graphs = torch.from_numpy(np.sort(stream.choice(len(toy.weights), count, p=toy.weights)))
-        slope, deviation = (
-            torch.tensor(each, dtype=torch.float64)[self._graphs] for each in (toy.slopes, toy.deviations)
+        state_scale, std = (
+            torch.tensor(each, dtype=torch.float64)[self._graphs] for each in (toy.coefficients, toy.stds)
         )
-        self.slope = slope + deviation * torch.from_numpy(stream.standard_normal(count))
+        self.state_scale = state_scale + std * torch.from_numpy(stream.standard_normal(count))
         self.error = toy.noise * torch.from_numpy(stream.standard_normal((2, count)))
 
     @property
@@ -37,34 +37,35 @@ class ToyModels(SampledModels):
         return self._graphs
 
     def scenarios(self, contexts, altered):
-        offset, slope = (
-            torch.zeros(len(contexts), len(self.slope), 3, dtype=torch.float64),
-            torch.zeros(len(self.slope), 3, len(altered), dtype=torch.float64),
+        offset, state_scale = (
+            torch.zeros(len(contexts), len(self.state_scale), 3, dtype=torch.float64),
+            torch.zeros(len(self.state_scale), 3, len(altered), dtype=torch.float64),
         )
         offset[..., 0] = contexts
         if altered:
-            slope[:, 1, 0], slope[:, 2, 0] = 1.0, self.slope
+            state_scale[:, 1, 0], state_scale[:, 2, 0] = 1.0, self.state_scale
             offset[..., 2] = self.error[1]
         else:
             offset[..., 1] = self.error[0]
-            offset[..., 2] = self.slope * self.error[0] + self.error[1]
-        return AffineScenarios(NAMES, tuple(altered), offset, slope)
+            offset[..., 2] = self.state_scale * self.error[0] + self.error[1]
+        return AffineScenarios(NAMES, tuple(altered), offset, state_scale)
 
     def log_density(self, rows, altered):
-        of_y = -0.5 * ((rows[..., 2, None] - rows[..., 1, None] * self.slope) / self.noise) ** 2
+        of_y = -0.5 * ((rows[..., 2, None] - rows[..., 1, None] * self.state_scale) / self.noise) ** 2
         of_a = 0 if altered else -0.5 * (rows[..., 1, None] / self.noise) ** 2
         return of_y + of_a - (1 if altered else 2) * math.log(self.noise * math.sqrt(2 * math.pi))
 
     def entropy(self, altered):
         return torch.full_like(
-            self.slope, (1 if altered else 2) * (math.log(self.noise) + 0.5 * math.log(2 * math.pi * math.e))
+            self.state_scale,
+            (1 if altered else 2) * (math.log(self.noise) + 0.5 * math.log(2 * math.pi * math.e)),
         )
 
 
 class Toy(ScenarioModel):
     """Hypotheses with a weight, a slope and its deviation each; a may be set within [-3, 3]."""
 
-    def __init__(self, weights=(1.0,), slopes=(1.0,), deviations=(0.5,), noise=1.0, wanted=(0.5, 2.5)):
+    def __init__(self, weights=(1.0,), coefficients=(1.0,), stds=(0.5,), noise=1.0, wanted=(0.5, 2.5)):
         task = {
             "graph": {"parents": {"x": [], "a": [], "y": ["a"]}},
             "context": ["x"],
@@ -72,10 +73,10 @@ class Toy(ScenarioModel):
             "region": {"y": list(wanted)},
         }
         super().__init__(RehearsalTask.of(task))
-        self.weights, self.slopes, self.deviations, self.noise, self.wanted = (
+        self.weights, self.coefficients, self.stds, self.noise, self.wanted = (
             weights,
-            slopes,
-            deviations,
+            coefficients,
+            stds,
             noise,
             wanted,
         )
@@ -93,7 +94,7 @@ class Toy(ScenarioModel):
         """Weight, mean and deviation of y under each hypothesis."""
         return [
             (w, s * z, math.hypot(d * z, self.noise))
-            for w, s, d in zip(self.weights, self.slopes, self.deviations, strict=True)
+            for w, s, d in zip(self.weights, self.coefficients, self.stds, strict=True)
         ]
 
     def success(self, z):
@@ -116,8 +117,8 @@ class Toy(ScenarioModel):
         )
 
 
-def toy_situations(count):
+def toy_cases(count):
     return [
-        Foresight(str(index), {"x": torch.tensor(float(index), dtype=torch.float64)}, {"a": (-3.0, 3.0)})
+        RehearsalCase(str(index), {"x": torch.tensor(float(index), dtype=torch.float64)}, {"a": (-3.0, 3.0)})
         for index in range(count)
     ]

@@ -38,7 +38,7 @@ def test_nothing_is_learnt_from_held_out_rows_but_when_to_stop():
     table = observations(seed=1)
     wild = type(table)(table.names, table.values * 3 + 1, table.altered)
     plain = fit(model(), table, Descent(max_epochs=1, progress=False))
-    checked = fit(model(), table, Descent(max_epochs=1, progress=False), held_out=wild.untouched(()))
+    checked = fit(model(), table, Descent(max_epochs=1, progress=False), held_out=wild.unaltered(()))
     assert all(torch.equal(plain.state_dict()[name], value) for name, value in checked.state_dict().items())
 
 
@@ -69,9 +69,9 @@ def test_fit_recovers_known_parameters():
     ].double()
     slopes = (jacobian * width[:, None] / width[None, :]).mean(0).detach()
     assert torch.allclose(slopes, SLOPE, atol=0.08)
-    deviation = (
+    std = (
         mechanism.moments(parents)[1].detach().double()
         * (mechanism.cholesky() @ mechanism.cholesky().mT).diagonal().sqrt().detach().double()
         * width
     )
-    assert torch.allclose(deviation.mean(0), DEVIATION, rtol=0.15)
+    assert torch.allclose(std.mean(0), DEVIATION, rtol=0.15)

@@ -20,27 +20,27 @@ CHECKPOINT = ROOT / "checkpoints" / "sepsis"
 def toy():
     """A model and an episode in which drugs matter."""
     drawn = transition_episode(3, horizon=6, changes=2)
-    return drawn.surrogate, drawn.situation.episode
+    return drawn.surrogate, drawn.case.episode
 
 
 def test_it_is_the_decision_of_the_search(toy):
     model, episode = toy
     objective = rt.CounterfactualReturn(
-        model, rt.Hindsight(episode), rt.LinearReward({"x0": -1.0}), changes=2
+        model, rt.EpisodeCase(episode), rt.LinearReward({"x0": -1.0}), changes=2
     )
     told = rt.BranchAndBound()(objective)
     found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
     assert found.to_dict() == told.to_dict()
     assert found.trace["proven"]
     assert found.estimate.point > found.baseline.point == objective.outcome()
-    again = rt.look_back(model, rt.Hindsight(episode), 2, reward=rt.LinearReward({"x0": -1.0}))
+    again = rt.look_back(model, rt.EpisodeCase(episode), 2, reward=rt.LinearReward({"x0": -1.0}))
     assert again.to_dict() == found.to_dict()
 
 
 def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     model, episode = toy
     fixed = torch.tensor([True, True, False, True, True, True])
-    found = rt.look_back(model, rt.Hindsight(episode, fixed), reward={"x0": -1.0})
+    found = rt.look_back(model, rt.EpisodeCase(episode, fixed), reward={"x0": -1.0})
     assert set(found.actions()) <= {2}
     assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
 
@@ -62,7 +62,7 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
     assert main(decide, [*typed, "truth=false", "objective.changes=2", f"out={tmp_path / 'run'}"]) == 0
     world = SepsisSimulated(patients=60, seed=0)
     for index, line in enumerate(lines(tmp_path / "run")):
-        found = rt.look_back(CHECKPOINT, world.situation(index).episode, changes=2)
+        found = rt.look_back(CHECKPOINT, world.case(index).episode, changes=2)
         plain = json.loads(json.dumps(found.to_dict()))
         assert plain == {key: line[key] for key in plain}
 
@@ -78,7 +78,7 @@ def test_settings_reach_the_search(toy):
     [
         ({"model": "nowhere"}, "nowhere/checkpoint holds no config.yaml"),
         ({"model": torch.nn.Linear(1, 1)}, "model: expected one that replays episodes, .* got a Linear"),
-        ({"episode": [1, 2]}, "episode: expected an Episode or a Hindsight; got a list"),
+        ({"episode": [1, 2]}, "episode: expected an Episode or an EpisodeCase; got a list"),
         ({"episode": rt.Episode("e", ("x0",), torch.zeros(3, 1))}, r"no column \['x1', "),
         ({"changes": -1}, "changes: expected a whole number of at least 0; got -1"),
         ({"method": "cme"}, "'cme' decides for cases of a table"),

@@ -1,19 +1,19 @@
 import pytest
 
-from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.verbs.one_episode import OneEpisode
 from tests.toys.transitions import NAMES, patients
 
 
 def test_one_episode_is_one_situation_without_a_score():
     (episode,) = patients(1, 6, seed=5)
-    problem = OneEpisode(Hindsight(episode))
+    problem = OneEpisode(EpisodeCase(episode))
     assert problem.count() == 1
     assert problem.kind == "look_back"
-    assert problem.situation(0).episode is episode
+    assert problem.case(0).episode is episode
     assert len(problem.observations()) == len(problem.held_out()) == 5
     assert problem.question().names == NAMES
-    assert problem.score(problem.situation(0), Decision(None, 0.0, status="no_action")) == {}
+    assert problem.score(problem.case(0), Decision(None, 0.0, status="no_action")) == {}
     assert problem.card() == {"episode": "0", "columns": list(NAMES), "time_steps": 6}
     with pytest.raises(IndexError, match="expected situation 0, the only one; got 1"):
-        problem.situation(1)
+        problem.case(1)

@@ -129,11 +129,11 @@ class _Reading:
         self, config: DictConfig, files: Sequence[tuple[str, str, Comments]], choices: Mapping[str, str]
     ) -> None:
         self.config, self.choices = config, choices
-        self.headers = {name: said.header for name, _, said in files}
-        self.said: dict[str, str] = {}
-        for _, package, said in files:
-            for path, text in said.keys.items():
-                self.said[".".join([*([package] if package else []), *path])] = text
+        self.headers = {name: texts.header for name, _, texts in files}
+        self.texts: dict[str, str] = {}
+        for _, package, texts in files:
+            for path, text in texts.keys.items():
+                self.texts[".".join([*([package] if package else []), *path])] = text
 
     def below(self, key: str, content: Mapping[str, Any], inherited: str) -> Iterator[Node]:
         """The node at a key, then those inside of it."""
@@ -142,7 +142,7 @@ class _Reading:
         knobs = tuple(self._knobs(key, content, target, "", inherited, inner))
         option = self.choices.get(key, "")
         header = self.headers.get(f"{key}/{option}", "") if option else ""
-        yield Node(key, option, target, header or self.said.get(key, inherited), knobs)
+        yield Node(key, option, target, header or self.texts.get(key, inherited), knobs)
         for name, part in inner:
             argument = name.removeprefix(f"{key}.").partition(".")[0]
             yield from self.below(name, part, argument_docs(target).get(argument, "") if target else "")
@@ -168,7 +168,7 @@ class _Reading:
                     value,
                     target,
                     argument or str(name),
-                    self.said.get(dotted, inherited if argument else ""),
+                    self.texts.get(dotted, inherited if argument else ""),
                     inner,
                 )
             else:
@@ -184,7 +184,7 @@ class _Reading:
                 value = raw
             value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
         meaning = (
-            self.said.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
+            self.texts.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
         )
         kind = next((words for type_, words in _KINDS if isinstance(value, type_)), "null")
         if value is None and target:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import build, problem_of, settle, surrogate_of
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.build import build, problem_of, seed_and_use_one_thread, surrogate_of
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import described, written
 from rehearsal_torch.run_folder import RunFolder
@@ -43,11 +43,11 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
 
     if (folder.path / TABLE).is_file():
         return "validated before"
-    settle(int(config.seed))
+    seed_and_use_one_thread(int(config.seed))
     problem = problem_of(config)
     described(problem, folder, sweep)
     episodes = _episodes(problem)
-    with told("cross-validation"):
+    with as_user_error("cross-validation"):
         found = validated(
             episodes,
             lambda: _model(config, problem),
@@ -66,7 +66,7 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     folder.write(TABLE, written([asdict(score) for score in found.folds]))
     print(
         f"{len(found.folds)} folds by {found.by}: held-out log-likelihood of a transition {found.scaled:.4f} "
-        f"+- {found.deviation:.4f} in {folder.path}",
+        f"+- {found.std:.4f} in {folder.path}",
         flush=True,
     )
     return f"held-out log-likelihood {found.scaled:.4f}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.allowed import trusted_modules
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import closing, described
 from rehearsal_torch.cli.spelling import typed_as
@@ -78,7 +78,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)
         surrogate = fit(run, folder)
     else:
-        with told(f"checkpoint={config.checkpoint}"):
+        with as_user_error(f"checkpoint={config.checkpoint}"):
             trusted = trusted_modules(run.config)
             surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
             trained_on = card(config.checkpoint).get("data_fingerprint")

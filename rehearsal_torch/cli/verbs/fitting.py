@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.allowed import trusted_modules
-from rehearsal_torch.cli.errors import UserError, told
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, build, suits
 from rehearsal_torch.cli.run_summary import written
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
@@ -81,7 +81,7 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
 
     kept, trusted = folder.path / "checkpoint", trusted_modules(run.config)
     if kept.is_dir():
-        with told(str(kept)):
+        with as_user_error(str(kept)):
             return load(kept, task=run.problem.question(), trusted=trusted)
     if kept.exists() or kept.is_symlink():
         raise UserError(
@@ -90,14 +90,14 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
             "Move it away, and type the same again",
         )
     surrogate = run.surrogate()
-    with told("surrogate"):
+    with as_user_error("surrogate"):
         savable(run.config["surrogate"], surrogate)
     suits(run, surrogate)
-    with told("training"):
+    with as_user_error("training"):
         found = learnt(run, folder.path / "training", surrogate)
     readings = found.readings
     folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
-    promised = steep(surrogate, found.held_out)
+    promised = lipschitz_facts(surrogate, found.held_out)
     folder.write_metrics(
         [*folder.metrics(), *((0, f"lipschitz/{name}", value) for name, value in promised.items())]
     )
@@ -125,7 +125,7 @@ def fitted(
     return fit(run, folder)
 
 
-def steep(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:
+def lipschitz_facts(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:
     """How much of its Lipschitz constants a surrogate uses on held-out rows; nothing where it guarantees
     none.
     """
@@ -175,13 +175,22 @@ def saved(
     from rehearsal_torch.checkpoint import save
 
     run = folder.read_json("run.json")
-    least = {name: min(value for _, other, value in readings if other == name) for _, name, _ in readings}
-    told_of = {key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")}
+    min_losses = {
+        name: min(value for _, other, value in readings if other == name) for _, name, _ in readings
+    }
+    provenance_fields = {
+        key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")
+    }
     beside = kept.with_name(".checkpoint.part")
     save(
         surrogate,
         config,
         beside,
-        {**told_of, "least_losses": least, "lipschitz": dict(promised), "data": dict(problem.card())},
+        {
+            **provenance_fields,
+            "least_losses": min_losses,
+            "lipschitz": dict(promised),
+            "data": dict(problem.card()),
+        },
     )
     write_folder(kept, beside)

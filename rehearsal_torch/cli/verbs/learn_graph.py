@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.cli.errors import UserError, check_output, exit_code, told
+from rehearsal_torch.cli.errors import UserError, as_user_error, check_output, exit_code
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
@@ -56,12 +56,12 @@ def learn_graph(options: Mapping[str, str]) -> int:
     Raises:
         UserError: if the table, the background knowledge or an option cannot be used.
     """
-    level, resamples, most, seed = (
+    level, resamples, max_graphs, seed = (
         _number(options, key, kind)
-        for key, kind in (("level", float), ("resamples", int), ("most", int), ("seed", int))
+        for key, kind in (("level", float), ("resamples", int), ("max_graphs", int), ("seed", int))
     )
     out = _folder(options.get("out"))
-    with told("learn_graph"):
+    with as_user_error("learn_graph"):
         from rehearsal_torch.data.reading import number_columns, table_file
         from rehearsal_torch.graphs.bootstrap import bootstrap
         from rehearsal_torch.graphs.learning import learn
@@ -73,10 +73,10 @@ def learn_graph(options: Mapping[str, str]) -> int:
         for part, listed in parts.items():
             if strange := [name for name in listed if name not in names]:
                 raise UserError(f"no column {strange[0]!r}", part, f"There are {', '.join(names)}")
-        values = number_columns(frame, names, options["data"], least=5, varying=True)
+        values = number_columns(frame, names, options["data"], min_rows=5, varying=True)
         known = _background(options.get("background"), names, parts)
         test, bidirected = options["test"], options["bidirected"] == "true"
-        whole = learn(values, names, test, level, known, bidirected, most)
+        whole = learn(values, names, test, level, known, bidirected, max_graphs)
         print(
             f"{len(values)} rows, {len(names)} variables: {len(whole.pattern.directed)} directed edges are "
             "shared by all graphs, "
@@ -100,7 +100,7 @@ def learn_graph(options: Mapping[str, str]) -> int:
                 level,
                 known,
                 bidirected,
-                most,
+                max_graphs,
                 _progress(resamples),
             )
         else:
@@ -199,7 +199,7 @@ def _number(options: Mapping[str, str], key: str, kind: type) -> Any:
         raise UserError(
             f"expected {'a number' if kind is float else 'a whole number'}", f"{key}={options[key]}"
         ) from None
-    if kind is int and found < (1 if key == "most" else 0):
+    if kind is int and found < (1 if key == "max_graphs" else 0):
         raise UserError(f"expected {'1' if key == 'most' else '0'} or more", f"{key}={options[key]}")
     return found
 
@@ -238,7 +238,7 @@ VERB = Verb(
             ("equal", "frequency"),
         ),
         Option("bidirected", "list graphs with bi-directional edges too", "true", ("true", "false")),
-        Option("most", "largest number of graphs of one table", "1000"),
+        Option("max_graphs", "largest number of graphs of one table", "1000"),
         Option("seed", "of the drawing", "0"),
         Option("out", "the folder for what is made; a new one under runs/learn_graph where left out"),
     ),

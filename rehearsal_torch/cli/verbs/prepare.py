@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.cli.errors import UserError, begins, check_output, did_you_mean, exit_code, told
+from rehearsal_torch.cli.errors import UserError, as_user_error, begins, check_output, did_you_mean, exit_code
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
@@ -56,7 +56,7 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
             f"out={options['out']}",
             "Name another file, or move it away",
         )
-    with told("bermuda"):
+    with as_user_error("bermuda"):
         fitted = refit(options["source"])
     shipped = figures()
     differences = [
@@ -115,10 +115,10 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     from rehearsal_torch.problems.nhanes.modules import CYCLES, merged
 
     if options["download"] == "true":
-        with told("download=true"):
+        with as_user_error("download=true"):
             fetched = fetch(source, options["site"], say)
         say(f"{len(fetched)} modules fetched into {source}")
-    with told(f"source={source}"):
+    with as_user_error(f"source={source}"):
         cohort = merged(source)
     print(cohort.attrition.to_string(index=False), flush=True)
     if cohort.unlike:
@@ -140,7 +140,7 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     from rehearsal_torch.reporting.figures.generator_validation import correlations, marginals
     from rehearsal_torch.reporting.style import drawing, save
 
-    with told(f"out={out}"), locked(out):
+    with as_user_error(f"out={out}"), locked(out):
         cohort.attrition.to_csv(out / "attrition.csv", index=False)
         cohort.cases.to_csv(out / "complete_cases.csv", index=False)
         fitted = fit_generator(cohort.cases, lambda text: say(f"fitting {text}"))

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS
+from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.trials.trial import STATES, Trial, refused
 from rehearsal_torch.files.plain import PlainFileError, json_of, text_of
 from rehearsal_torch.files.writing import write_text
@@ -53,7 +53,7 @@ class Campaign(BaseModel):
     format: str = FORMAT
     task: dict[str, Any]
     seed: int
-    initial: Annotated[int, Field(ge=LEAST_ROWS)]
+    initial: Annotated[int, Field(ge=MIN_ROWS)]
     trials: Annotated[tuple[Trial, ...], Field(strict=False)] = ()
 
     @field_validator("trials")

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.trials.file import Campaign, TrialFileError, read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import TrialLog
@@ -27,7 +27,7 @@ def initial_count(task: CausalTask) -> int:
     """How many experiments come before the first model, unless somebody says otherwise: 2 (k + 1) with k
     actions, and 5 at least.
     """
-    return max(LEAST_ROWS, 2 * (len(task.actions) + 1))
+    return max(MIN_ROWS, 2 * (len(task.actions) + 1))
 
 
 class TrialStore:
@@ -68,10 +68,9 @@ class TrialStore:
             self.initial = self._agreed(
                 "initial", initial, None if begun is None else begun.initial, initial_count(self.task)
             )
-            if self.initial < LEAST_ROWS:
+            if self.initial < MIN_ROWS:
                 raise ValueError(
-                    f"expected at least {LEAST_ROWS} initial experiments; got {initial}: a model needs so "
-                    "many"
+                    f"expected at least {MIN_ROWS} initial experiments; got {initial}: a model needs so many"
                 )
             self.log = self._going_with(() if begun is None else begun.trials)
             self.keep(self.log)

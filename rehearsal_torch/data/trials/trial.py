@@ -133,10 +133,10 @@ def named_numbers(
         )
         return {}
     found = {}
-    strange = [name for name in given if name not in names]
+    unknown = [name for name in given if name not in names]
     for name in names:
         if name not in given:
-            faults.append(f"{name}: no value for this {what}{_meant(name, strange) or _needed(what)}")
+            faults.append(f"{name}: no value for this {what}{_meant(name, unknown) or _needed(what)}")
             continue
         number = finite(given[name])
         if number is None:
@@ -145,7 +145,7 @@ def named_numbers(
             found[name] = number
     if not others:
         faults += [
-            f"{name}: no {what} of the task{_meant(name, names) or f'; it has {names}'}" for name in strange
+            f"{name}: no {what} of the task{_meant(name, names) or f'; it has {names}'}" for name in unknown
         ]
     return found
 

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from rehearsal_torch.objectives.region_probability.rectangle import (
     Expansion,
-    SuccessLaw,
+    RegionProbability,
     concave,
     log_density,
     log_interval,
@@ -105,7 +105,7 @@ def vertices_of(normals: Tensor, offsets: Tensor) -> Tensor:
     return normals.new_tensor(corners)
 
 
-class PolygonLaw(SuccessLaw):
+class PolygonProbability(RegionProbability):
     """A convex polygon in whitened coordinates.
 
     Args:
@@ -137,18 +137,18 @@ class PolygonLaw(SuccessLaw):
         scale = log_density(distance) - value.unsqueeze(-1)
         mass = (scale + log_interval(first, second)).exp()
         ends = (scale + log_density(second)).exp() - (scale + log_density(first)).exp()
-        slope = -(mass.unsqueeze(-1) * normal).sum(-2)
+        gradient = -(mass.unsqueeze(-1) * normal).sum(-2)
         bent = -torch.einsum("...e,ei,ej->...ij", distance * mass, normal, normal) + torch.einsum(
             "...e,ei,ej->...ij", ends, normal, direction
         )
-        curvature = bent - slope.unsqueeze(-1) * slope.unsqueeze(-2)
+        curvature = bent - gradient.unsqueeze(-1) * gradient.unsqueeze(-2)
         curvature = concave((curvature + curvature.mT) / 2)
         far = whole < SMALL
         if bool(far.any()):
             small = tail(self.vertices, centres[far])
-            value, slope, curvature = value.clone(), slope.clone(), curvature.clone()
-            value[far], slope[far], curvature[far] = small.value, small.slope, small.curvature
-        return Expansion(value, slope, curvature)
+            value, gradient, curvature = value.clone(), gradient.clone(), curvature.clone()
+            value[far], gradient[far], curvature[far] = small.value, small.gradient, small.curvature
+        return Expansion(value, gradient, curvature)
 
 
 def tail(vertices: Tensor, centres: Tensor) -> Expansion:
@@ -175,12 +175,12 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     size = torch.linspace(math.log(1e-6), math.log(12.0), 160, dtype=centres.dtype, device=centres.device)
     t = torch.cat([-size.exp().flip(0), size.exp()])
     gauge = torch.cat([size.flip(0), size]) + torch.log(size[1] - size[0])
-    room = (step * normal).sum(-1, keepdim=True) - (across @ normal.mT).unsqueeze(-1) * t
-    pull = (aim @ normal.mT).unsqueeze(-1).expand_as(room)
-    quotient = room / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
+    slack = (step * normal).sum(-1, keepdim=True) - (across @ normal.mT).unsqueeze(-1) * t
+    pull = (aim @ normal.mT).unsqueeze(-1).expand_as(slack)
+    quotient = slack / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
     near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -10 * FAR)).amax(-2)
     far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, 10 * FAR)).amin(-2)
-    outside = ((pull.abs() <= 1e-12) & (room < 0) & (normal.norm(dim=-1) > 0).unsqueeze(-1)).any(-2) | (
+    outside = ((pull.abs() <= 1e-12) & (slack < 0) & (normal.norm(dim=-1) > 0).unsqueeze(-1)).any(-2) | (
         near >= far
     )
     near, far = (
@@ -201,5 +201,5 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     frame = torch.stack([aim, across], -1)
     moments = torch.stack([torch.stack([of_ahead, both], -1), torch.stack([both, of_aside], -1)], -2)
     eye = torch.eye(2, dtype=centres.dtype, device=centres.device)
-    slope = (frame @ torch.stack([ahead, aside], -1).unsqueeze(-1)).squeeze(-1)
-    return Expansion(value, slope, concave(frame @ moments @ frame.mT - eye))
+    gradient = (frame @ torch.stack([ahead, aside], -1).unsqueeze(-1)).squeeze(-1)
+    return Expansion(value, gradient, concave(frame @ moments @ frame.mT - eye))

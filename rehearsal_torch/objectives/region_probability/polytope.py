@@ -19,7 +19,7 @@ from torch import Tensor
 
 from rehearsal_torch.objectives.region_probability.rectangle import (
     Expansion,
-    SuccessLaw,
+    RegionProbability,
     concave,
     log_density,
     log_interval,
@@ -28,7 +28,7 @@ from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.spaces.projection import project
 
 
-class PolytopeLaw(SuccessLaw):
+class PolytopeProbability(RegionProbability):
     """Any polytope {w : N w <= s} in whitened coordinates.
 
     Args:
@@ -44,7 +44,9 @@ class PolytopeLaw(SuccessLaw):
     def __init__(self, normals: Tensor, offsets: Tensor, points: int = 512, seed: int = 0) -> None:
         super().__init__()
         if normals.shape[-1] < 2:
-            raise ValueError("expected two dimensions or more; one outcome is an interval: use RectangleLaw")
+            raise ValueError(
+                "expected two dimensions or more; one outcome is an interval: use RectangleProbability"
+            )
         length = normals.norm(dim=-1)
         several = torch.randn(1024, normals.shape[1], generator=generator(seed), dtype=torch.float64).to(
             normals
@@ -76,15 +78,15 @@ class PolytopeLaw(SuccessLaw):
         and the rest (..., n, m - 1).
         """
         flat = centres.reshape(-1, centres.shape[-1])
-        room = self.offsets - flat @ self.normals.mT
+        slack = self.offsets - flat @ self.normals.mT
         with torch.no_grad():
             unit = torch.ones(flat.shape[1], dtype=flat.dtype, device=flat.device)
             move = (
-                project(torch.zeros_like(flat), unit, self.normals, room.detach()).points @ self.frame[:, 1:]
+                project(torch.zeros_like(flat), unit, self.normals, slack.detach()).points @ self.frame[:, 1:]
             )
         rotated = self.normals @ self.frame
         rest = self.points + move.unsqueeze(-2)
-        left = room.unsqueeze(-2) - rest @ rotated[:, 1:].mT
+        left = slack.unsqueeze(-2) - rest @ rotated[:, 1:].mT
         pull = rotated[:, 0].expand_as(left)
         quotient = left / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
         near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -1e6)).amax(-1)
@@ -117,7 +119,7 @@ class PolytopeLaw(SuccessLaw):
         with torch.enable_grad():
             at = centres.detach().requires_grad_(True)
             value = self.log_probability(at)
-            (slope,) = torch.autograd.grad(value.sum(), at)
+            (gradient,) = torch.autograd.grad(value.sum(), at)
         with torch.no_grad():
             terms, near, far, rest = self._terms(centres)
             weight = torch.softmax(terms, -1).unsqueeze(-1)
@@ -131,4 +133,4 @@ class PolytopeLaw(SuccessLaw):
             moments[..., 0, 0] += (weight.squeeze(-1) * spread).sum(-1)
             eye = torch.eye(centres.shape[-1], dtype=centres.dtype, device=centres.device)
             curvature = self.frame @ moments @ self.frame.mT - eye
-        return Expansion(value.detach(), slope, concave((curvature + curvature.mT) / 2))
+        return Expansion(value.detach(), gradient, concave((curvature + curvature.mT) / 2))

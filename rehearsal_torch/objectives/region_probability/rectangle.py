@@ -43,16 +43,16 @@ class Expansion:
 
     Attributes:
         value: (...,).
-        slope: (..., k).
+        gradient: (..., k).
         curvature: (..., k, k), with no positive eigenvalue.
     """
 
     value: Tensor
-    slope: Tensor
+    gradient: Tensor
     curvature: Tensor
 
 
-class SuccessLaw(nn.Module, ABC):
+class RegionProbability(nn.Module, ABC):
     """P(w in Q) for w ~ N(nu, I)."""
 
     @abstractmethod
@@ -113,7 +113,7 @@ def log_density(values: Tensor) -> Tensor:
     return -0.5 * values.square() - 0.5 * math.log(2 * math.pi)
 
 
-class RectangleLaw(SuccessLaw):
+class RectangleProbability(RegionProbability):
     """A rectangle with orthogonal edges in whitened coordinates.
 
     Args:
@@ -165,7 +165,7 @@ class RectangleLaw(SuccessLaw):
         )
 
 
-def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleLaw | None:
+def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleProbability | None:
     """The rectangle {w : N w <= s}, or None where its faces are not pairwise parallel or orthogonal: normals
     (l, m), offsets (l,).
     """
@@ -188,4 +188,4 @@ def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleLaw | None:
         else:
             lower[same[0]] = max(lower[same[0]], -limit)
     like = normals.new_tensor
-    return RectangleLaw(torch.stack(directions), like(lower), like(upper))
+    return RectangleProbability(torch.stack(directions), like(lower), like(upper))

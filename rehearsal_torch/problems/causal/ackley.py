@@ -103,10 +103,10 @@ class Ackley(CausalWorld):
         closed form.
         """
         actions = actions.double()
-        law = self.noise["X1"]
+        distribution = self.noise["X1"]
         rise = sum(
             w * math.exp(self.scale * m + (self.scale * d) ** 2 / 2)
-            for w, m, d in zip(law.weights, law.means, law.deviations, strict=True)
+            for w, m, d in zip(distribution.weights, distribution.means, distribution.stds, strict=True)
         )
         flat = bowl(actions).reshape(-1, 1)
         mean = torch.cat(

@@ -48,7 +48,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import MixtureNoise, NoiseReading, even_draws, modal_noise
+from rehearsal_torch.problems.causal.noise import MixtureNoise, NoiseReading, modal_noise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.spaces.box import Box
@@ -60,13 +60,13 @@ class QuarticMoments:
     """The recursion for one noise law.
 
     Args:
-        law: Of U.
+        distribution: Of U.
         scale: lambda.
     """
 
-    def __init__(self, law: MixtureNoise, scale: float) -> None:
-        self.law, self.scale = law, scale
-        points, weights = law.nodes(80)  # exact to degree 159; U^4 to the power 2^5 has degree 128
+    def __init__(self, distribution: MixtureNoise, scale: float) -> None:
+        self.distribution, self.scale = distribution, scale
+        points, weights = distribution.nodes(80)  # exact to degree 159; U^4 to the power 2^5 has degree 128
         self._noise = [float(weights @ (scale * points**4) ** power) for power in range(2**LINKS + 1)]
         # Of the first node, X^j with c^j; of the others, place by place from the last: what stands before
         # s^{k-j} c^{j-l} E X^{k-j+2l}.
@@ -88,7 +88,7 @@ class QuarticMoments:
         return (
             self._noise[power] / self.scale**power
             if self.scale
-            else float(self.law.nodes(80)[1] @ self.law.nodes(80)[0] ** (4 * power))
+            else float(self.distribution.nodes(80)[1] @ self.distribution.nodes(80)[0] ** (4 * power))
         )
 
     def last(self, slopes: Tensor, levels: Tensor) -> Tensor:
@@ -104,16 +104,20 @@ class _Terms:
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int, float]], top: int) -> None:
         self.top = top
-        self.kept, self.slope, self.level, self.moment = (
+        self.kept, self.derivative, self.level, self.moment = (
             torch.tensor([row[place] for row in rows]) for place in range(4)
         )
         self.factor = torch.tensor([row[4] for row in rows], dtype=torch.float64)
 
-    def sum(self, slope: Tensor, level: Tensor, moments: Tensor) -> Tensor:
+    def sum(self, derivative: Tensor, level: Tensor, moments: Tensor) -> Tensor:
         """(...), (...), (..., M) -> (..., top + 1)."""
         exponents = range(self.top + 1)
-        slopes, levels = (torch.stack([each**power for power in exponents], -1) for each in (slope, level))
-        terms = self.factor * slopes[..., self.slope] * levels[..., self.level] * moments[..., self.moment]
+        slopes, levels = (
+            torch.stack([each**power for power in exponents], -1) for each in (derivative, level)
+        )
+        terms = (
+            self.factor * slopes[..., self.derivative] * levels[..., self.level] * moments[..., self.moment]
+        )
         return terms.new_zeros(*terms.shape[:-1], self.top + 1).index_add(-1, self.kept, terms)
 
 
@@ -174,9 +178,9 @@ class Alpine2(CausalWorld):
             for place, node in enumerate(NODES)
         }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
-        law = modal_noise(sigma, modes, reading, means, factors)
-        super().__init__(task, dict.fromkeys(NODES, law), rounds, initial, seed)
-        self.law = law
+        distribution = modal_noise(sigma, modes, reading, means, factors)
+        super().__init__(task, dict.fromkeys(NODES, distribution), rounds, initial, seed)
+        self.distribution = distribution
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One link of the chain."""
@@ -215,7 +219,7 @@ class Alpine2(CausalWorld):
         if self.mechanism == "dgm":
             return self._moments.last(hill(10 * actions), torch.cos(10 * actions) + 1.2)
         factors, mean = self._mean_hill(actions), -torch.ones(actions.shape[:-1], dtype=torch.float64)
-        shift = self.scale * self.law.mean if self.mechanism == "anm" else 0.0
+        shift = self.scale * self.distribution.mean if self.mechanism == "anm" else 0.0
         for factor in factors.unbind(-1):
             mean = factor * mean + shift
         return mean
@@ -223,7 +227,7 @@ class Alpine2(CausalWorld):
     def _mean_hill(self, actions: Tensor) -> Tensor:
         if self.mechanism == "anm":
             return hill(10 * actions)
-        points, weights = (torch.from_numpy(each) for each in self.law.nodes(128))
+        points, weights = (torch.from_numpy(each) for each in self.distribution.nodes(128))
         return hill(10 * actions[..., None] + self.scale * points) @ weights
 
     def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
@@ -241,11 +245,11 @@ class Alpine2(CausalWorld):
 
     @cached_property
     def _even(self) -> Tensor:
-        return even_draws([self.law] * 5, POWER)
+        return sobol_draws([self.distribution] * 5, POWER)
 
     @cached_property
     def _moments(self) -> QuarticMoments:
-        return QuarticMoments(self.law, self.scale)
+        return QuarticMoments(self.distribution, self.scale)
 
     @cached_property
     def _best(self) -> tuple[Tensor, float]:
@@ -253,7 +257,7 @@ class Alpine2(CausalWorld):
             return self._best_corner()
         corners, few = (
             torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64),
-            even_draws([self.law] * 5, SEARCHED),
+            sobol_draws([self.distribution] * 5, SEARCHED),
         )
         with torch.no_grad():
             first = corners[self._averaged(corners, few[:256]).topk(256).indices]
@@ -287,7 +291,7 @@ class Alpine2(CausalWorld):
         """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: what is usually seen where
         the mean is made by rare draws.
         """
-        draws = even_draws([self.law] * 6, POWER)
+        draws = sobol_draws([self.distribution] * 6, POWER)
         return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
 
     def card(self) -> Mapping[str, Any]:

@@ -27,13 +27,13 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.causal.chemostat_dynamics import (
     PARENTS,
     VARIABLES,
-    ChemostatLaw,
+    ChemostatDynamics,
     DailyEquations,
     FittedProcesses,
     chemostat_pairs,
     equation_states,
 )
-from rehearsal_torch.problems.causal.noise import STANDARD, MixtureNoise, even_draws
+from rehearsal_torch.problems.causal.noise import STANDARD, MixtureNoise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.spaces.box import Box
@@ -79,31 +79,33 @@ class Chemostat(CausalWorld):
                 f"{hatching} and {sigma}"
             )
         self.scm, self.sigma = scm, float(sigma)
-        self.law: ChemostatLaw
+        self.dynamics: ChemostatDynamics
         if scm == "gp":
             before, after = chemostat_pairs(path, series)
-            self.law = FittedProcesses(before, after, rows)
+            self.dynamics = FittedProcesses(before, after, rows)
             self.contexts = before[:, [VARIABLES.index(name[0]) for name in ROOTS]]
         else:
-            self.law, self.contexts = DailyEquations(hatching), equation_states()
+            self.dynamics, self.contexts = DailyEquations(hatching), equation_states()
         task = CausalTask(
             RehearsalGraph.of({**dict.fromkeys((*ROOTS, "E0"), ()), **PARENTS}),
             Box.of(BOUNDS),
             WeightedSum({"D": -1.0}),
         )
         # Of the roots, mean and deviation: what is drawn are whole rows.
-        laws = {
+        distributions = {
             name: MixtureNoise((1.0,), (float(column.mean()),), (float(column.std()),))
             for name, column in zip(ROOTS, self.contexts.T, strict=True)
         }
-        super().__init__(task, {**dict.fromkeys(task.nodes, STANDARD), **laws}, rounds, initial, seed)
+        super().__init__(
+            task, {**dict.fromkeys(task.nodes, STANDARD), **distributions}, rounds, initial, seed
+        )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """A root is its noise; the others follow from the day before."""
         return (
             noise
             if node in ROOTS
-            else self.law.mean(node, inputs) + self.sigma * self.law.deviation(node) * noise
+            else self.dynamics.mean(node, inputs) + self.sigma * self.dynamics.std(node) * noise
         )
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
@@ -131,7 +133,7 @@ class Chemostat(CausalWorld):
     @cached_property
     def _even(self) -> Tensor:
         count = len(self.contexts)
-        noise = even_draws([STANDARD] * len(self.task.nodes), (count - 1).bit_length())[:count]
+        noise = sobol_draws([STANDARD] * len(self.task.nodes), (count - 1).bit_length())[:count]
         noise[:, self.task.nodes.index("D")] = 0.0
         return self._with_contexts(noise, slice(None))
 

@@ -140,7 +140,7 @@ PREY_RATE, PREY_HALF, PREDATOR_RATE, PREDATOR_HALF, POWER = 3.3, 4.3, 2.25, 15.0
 STEPS = 24
 
 
-class ChemostatLaw(ABC):
+class ChemostatDynamics(ABC):
     """What a node is on the next day, but for its noise."""
 
     @abstractmethod
@@ -148,12 +148,12 @@ class ChemostatLaw(ABC):
         """Parents, name to (...), in the data's units -> (...)."""
 
     @abstractmethod
-    def deviation(self, node: str) -> float:
+    def std(self, node: str) -> float:
         """The standard deviation of a node's noise for a unit of it."""
 
 
 @dataclass(frozen=True)
-class DailyEquations(ChemostatLaw):
+class DailyEquations(ChemostatDynamics):
     """The differential equations.
 
     Attributes:
@@ -178,7 +178,7 @@ class DailyEquations(ChemostatLaw):
             return inputs["A0"] * (math.exp(-DEATH - DILUTION) + BETA * grown * share)
         return inputs["D0"] * math.exp(-DILUTION) + (inputs["J"] + inputs["A"]) * math.expm1(DEATH)
 
-    def deviation(self, node: str) -> float:  # noqa: ARG002
+    def std(self, node: str) -> float:  # noqa: ARG002
         """1: standard normal noise, as in the paper."""
         return 1.0
 
@@ -192,7 +192,7 @@ class DailyEquations(ChemostatLaw):
         return nitrogen
 
 
-class FittedProcesses(ChemostatLaw):
+class FittedProcesses(ChemostatDynamics):
     """Gaussian processes fitted to pairs of days.
 
     Args:
@@ -217,7 +217,7 @@ class FittedProcesses(ChemostatLaw):
             torch.stack(torch.broadcast_tensors(*(inputs[name] for name in PARENTS[node])), -1)
         )
 
-    def deviation(self, node: str) -> float:
+    def std(self, node: str) -> float:
         """The error's standard deviation."""
         return self._learnt[node].noise
 

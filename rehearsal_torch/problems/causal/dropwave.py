@@ -81,11 +81,11 @@ class Dropwave(CausalWorld):
         self.scale, self.fed_on = float(scale), fed_on
         box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
         task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
-        laws = {
+        distributions = {
             "X": modal_noise(sigma, modes, reading, choices=RADIUS_MODES),
             "Y": modal_noise(sigma, modes, reading, choices=HEIGHT_MODES),
         }
-        super().__init__(task, laws, rounds, initial, seed)
+        super().__init__(task, distributions, rounds, initial, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The radius, and the wave over it."""

@@ -137,9 +137,9 @@ class Epidemic(CausalWorld):
 
     @cached_property
     def _rule(self) -> tuple[Tensor, Tensor]:
-        law = self.noise[NODES[0]]
-        points, weights = product_rule([law] * 4, (5, 5, 3, 3))
-        return torch.cat([points, points.new_full((len(points), 2), law.mean)], -1), weights
+        distribution = self.noise[NODES[0]]
+        points, weights = product_rule([distribution] * 4, (5, 5, 3, 3))
+        return torch.cat([points, points.new_full((len(points), 2), distribution.mean)], -1), weights
 
     @cached_property
     def _best(self) -> tuple[Tensor, float]:

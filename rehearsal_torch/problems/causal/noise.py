@@ -59,7 +59,7 @@ class MixtureNoise:
     Attributes:
         weights: (m,), positive, summing to one.
         means: (m,).
-        deviations: (m,), standard deviations, not negative.
+        stds: (m,), standard deviations, not negative.
 
     Raises:
         ValueError: if lengths differ, weights are no distribution, or a deviation is negative.
@@ -67,18 +67,18 @@ class MixtureNoise:
 
     weights: tuple[float, ...]
     means: tuple[float, ...]
-    deviations: tuple[float, ...]
+    stds: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not len(self.weights) == len(self.means) == len(self.deviations) > 0:
+        if not len(self.weights) == len(self.means) == len(self.stds) > 0:
             raise ValueError(
                 f"expected as many weights as means and deviations; got {self.weights}, {self.means}, "
-                f"{self.deviations}"
+                f"{self.stds}"
             )
-        if min(self.weights) <= 0 or abs(sum(self.weights) - 1) > 1e-9 or min(self.deviations) < 0:
+        if min(self.weights) <= 0 or abs(sum(self.weights) - 1) > 1e-9 or min(self.stds) < 0:
             raise ValueError(
                 f"expected positive weights that sum to 1 and deviations of at least 0; got {self.weights}, "
-                f"{self.deviations}"
+                f"{self.stds}"
             )
 
     @classmethod
@@ -105,11 +105,11 @@ class MixtureNoise:
             raise ValueError(
                 f"expected sigma >= 0 and a reading of variance or std; got {sigma} and {reading!r}"
             )
-        deviations = [factor * sigma if reading == "std" else factor**0.5 * sigma for factor in factors]
+        stds = [factor * sigma if reading == "std" else factor**0.5 * sigma for factor in factors]
         return cls(
             tuple([1 / len(means)] * len(means) if weights is None else weights),
             tuple(means),
-            tuple(deviations),
+            tuple(stds),
         )
 
     @property
@@ -120,25 +120,23 @@ class MixtureNoise:
     @property
     def variance(self) -> float:
         """Var[U]."""
-        return float(np.dot(self.weights, np.square(self.deviations) + np.square(self.means)) - self.mean**2)
+        return float(np.dot(self.weights, np.square(self.stds) + np.square(self.means)) - self.mean**2)
 
     def draw(self, count: int, stream: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws, (count,)."""
         which = stream.choice(len(self.weights), size=count, p=self.weights)
-        return np.asarray(self.means)[which] + np.asarray(self.deviations)[which] * stream.standard_normal(
-            count
-        )
+        return np.asarray(self.means)[which] + np.asarray(self.stds)[which] * stream.standard_normal(count)
 
     def nodes(self, order: int = 64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gauss-Hermite points and weights, (m * order,) each: sum_j w_j f(u_j) = E f(U) for smooth f."""
         points, weights = np.polynomial.hermite_e.hermegauss(order)
-        where = np.asarray(self.means)[:, None] + np.asarray(self.deviations)[:, None] * points
+        where = np.asarray(self.means)[:, None] + np.asarray(self.stds)[:, None] * points
         heavy = np.asarray(self.weights)[:, None] * weights / weights.sum()
         return where.ravel(), heavy.ravel()
 
     def cdf(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(U <= u), any shape."""
-        scale = np.maximum(np.asarray(self.deviations), 1e-12)
+        scale = np.maximum(np.asarray(self.stds), 1e-12)
         return np.asarray(
             norm.cdf((values[..., None] - np.asarray(self.means)) / scale) @ np.asarray(self.weights)
         )
@@ -191,34 +189,40 @@ def modal_noise(
 FINE = 20_001
 
 
-def quantiles(law: MixtureNoise, levels: Tensor) -> Tensor:
+def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
     """F^{-1} of a mixture, (...) in (0, 1) -> (...): linear between 20,001 points within nine deviations."""
-    means, deviations = np.asarray(law.means), np.asarray(law.deviations)
-    if deviations.max() == 0:
+    means, stds = np.asarray(distribution.means), np.asarray(distribution.stds)
+    if stds.max() == 0:
         order = np.argsort(means)
-        place = np.searchsorted(np.cumsum(np.asarray(law.weights)[order])[:-1], levels.numpy())
+        place = np.searchsorted(np.cumsum(np.asarray(distribution.weights)[order])[:-1], levels.numpy())
         return torch.from_numpy(means[order][place])
-    where = np.linspace((means - 9 * deviations).min(), (means + 9 * deviations).max(), FINE)
-    return torch.from_numpy(np.interp(levels.numpy(), law.cdf(where), where))
+    where = np.linspace((means - 9 * stds).min(), (means + 9 * stds).max(), FINE)
+    return torch.from_numpy(np.interp(levels.numpy(), distribution.cdf(where), where))
 
 
-def even_draws(laws: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
+def sobol_draws(distributions: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
     """2^power draws of each law, (2^power, m)."""
-    levels = sobol(len(laws), seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
-    return torch.stack([quantiles(law, column) for law, column in zip(laws, levels.T, strict=True)], -1)
+    levels = sobol(len(distributions), seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
+    return torch.stack(
+        [
+            quantiles(distribution, column)
+            for distribution, column in zip(distributions, levels.T, strict=True)
+        ],
+        -1,
+    )
 
 
-def gauss_rule(law: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Points and weights, (q,) each; q = `order`, or fewer where the law has fewer values.
 
     Args:
-        law: The law.
+        distribution: The law.
         order: q.
     """
-    points, weights = law.nodes(max(order + 1, 16))
-    if max(law.deviations) == 0:
-        points, weights = np.asarray(law.means), np.asarray(law.weights)
-    centre, spread = law.mean, max(law.variance, 1e-300) ** 0.5
+    points, weights = distribution.nodes(max(order + 1, 16))
+    if max(distribution.stds) == 0:
+        points, weights = np.asarray(distribution.means), np.asarray(distribution.weights)
+    centre, spread = distribution.mean, max(distribution.variance, 1e-300) ** 0.5
     scaled = (points - centre) / spread
     basis, diagonal, beside = [np.sqrt(weights)], [], []
     for place in range(order):
@@ -236,9 +240,11 @@ def gauss_rule(law: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDAr
     return centre + spread * values, vectors[0] ** 2
 
 
-def product_rule(laws: Sequence[MixtureNoise], orders: Sequence[int]) -> tuple[Tensor, Tensor]:
+def product_rule(distributions: Sequence[MixtureNoise], orders: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Points (Q, m) and weights (Q,) for m independent noises, Q the product of the orders."""
-    rules = [gauss_rule(law, order) for law, order in zip(laws, orders, strict=True)]
+    rules = [
+        gauss_rule(distribution, order) for distribution, order in zip(distributions, orders, strict=True)
+    ]
     points = torch.cartesian_prod(*(torch.from_numpy(points) for points, _ in rules)).reshape(-1, len(rules))
     weights = torch.cartesian_prod(*(torch.from_numpy(weights) for _, weights in rules)).reshape(
         -1, len(rules)

@@ -67,8 +67,8 @@ def _climbed(value: Callable[[Tensor], Tensor], box: Box, start: Tensor, steps: 
     def loss(unit: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         point = torch.from_numpy(unit).requires_grad_()
         negative = -value((box.lower + point * width)[None])[0] / scale
-        (slope,) = torch.autograd.grad(negative, point)
-        return float(negative.detach()), slope.numpy()
+        (derivative,) = torch.autograd.grad(negative, point)
+        return float(negative.detach()), derivative.numpy()
 
     unit = ((start - box.lower) / width).numpy()
     scale = max(1e-6, abs(loss(unit)[0]))  # stopping rules are relative to the size of the value

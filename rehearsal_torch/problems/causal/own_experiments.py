@@ -26,8 +26,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
-from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.reading import TableError, number_columns, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
@@ -108,7 +108,7 @@ class ExperimentTable(CausalProblem):
         self.task = causal_task(task)
         self.past = experiments_of(table_file(path), self.task, str(path))
         self.source = Path(str(path)).name
-        if len(self.past) >= LEAST_ROWS:
+        if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
 
     def to_begin(self, seed: int = 0) -> Table | None:
@@ -121,7 +121,7 @@ class ExperimentTable(CausalProblem):
         Returns:
             Actions to set, (m, k).
         """
-        if len(self.past) >= LEAST_ROWS:
+        if len(self.past) >= MIN_ROWS:
             return None
         points = open_points(self.task, self.past.columns(self.task.actions), initial_count(self.task), seed)
         return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
@@ -138,13 +138,13 @@ class ExperimentTable(CausalProblem):
         """One question: what to try next."""
         return 1
 
-    def situation(self, index: int) -> Foresight:
+    def case(self, index: int) -> RehearsalCase:
         """The next experiment."""
         if index != 0:
             raise IndexError(f"expected situation 0; got {index}")
-        return Foresight(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
+        return RehearsalCase(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Nothing: nobody knows what an experiment would have brought."""
         return {}
 

@@ -78,12 +78,12 @@ def primary_rate(prevalence: Tensor) -> Tensor:
             + SECONDARY * left
             - SECONDARY * sum(share * left**size for size, share in enumerate(shares, 1))
         )
-        slope = (
+        derivative = (
             1
             - SECONDARY
             + SECONDARY * sum(share * size * left ** (size - 1) for size, share in enumerate(shares, 1))
         )
-        rate = (rate + (prevalence - reached) / slope).clamp(0, 1)
+        rate = (rate + (prevalence - reached) / derivative).clamp(0, 1)
     return rate
 
 

@@ -117,9 +117,9 @@ class PooledTesting(CausalWorld):
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
             WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}),
         )
-        law = modal_noise(sigma, modes, reading, means, factors)
-        super().__init__(task, dict.fromkeys(task.nodes, law), rounds, initial, seed)
-        self.law = law
+        distribution = modal_noise(sigma, modes, reading, means, factors)
+        super().__init__(task, dict.fromkeys(task.nodes, distribution), rounds, initial, seed)
+        self.distribution = distribution
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One of infectious, recovered and loss after a period."""
@@ -150,9 +150,9 @@ class PooledTesting(CausalWorld):
             new, loss = period(
                 torch.tensor([START["I0"]]).double(), torch.tensor([START["R0"]]).double(), one
             )
-            ill, gone = new + first, START["I0"] + START["R0"] + past
-            new, second_loss = period(ill, gone, two)
-            _, third_loss = period(new + second, gone + ill + later, three)
+            ill, removed = new + first, START["I0"] + START["R0"] + past
+            new, second_loss = period(ill, removed, two)
+            _, third_loss = period(new + second, removed + ill + later, three)
             means.append(
                 -(
                     (loss + second_loss + third_loss) @ weights
@@ -160,13 +160,13 @@ class PooledTesting(CausalWorld):
                     else (loss + second_loss + third_loss)[:, 0]
                 )
             )
-        return torch.cat(means).reshape(groups.shape[:-1]) - 3 * self.noise_scale * self.law.mean
+        return torch.cat(means).reshape(groups.shape[:-1]) - 3 * self.noise_scale * self.distribution.mean
 
     @cached_property
     def _rule(self) -> tuple[tuple[Tensor, ...], Tensor]:
         if not self.noise_scale:
             return (torch.zeros(1, dtype=torch.float64),) * 4, torch.ones(1, dtype=torch.float64)
-        points, weights = product_rule([self.law] * 4, (4, 3, 4, 3))
+        points, weights = product_rule([self.distribution] * 4, (4, 3, 4, 3))
         return (self.noise_scale * points).unbind(-1), weights
 
     def sides(self) -> Tensor:
@@ -177,10 +177,10 @@ class PooledTesting(CausalWorld):
     def protocols(self) -> Tensor:
         """The noise-free reward of every protocol (G_1, G_2, G_3), (82, 82, 82)."""
         groups = self.sides()
-        ill, gone = (torch.tensor(START[name], dtype=torch.float64) for name in ("I0", "R0"))
-        one, loss = period(ill, gone, groups)
-        two, second_loss = period(one[:, None], ill + gone, groups)
-        flat, past = two.reshape(-1, 1), (ill + gone + one)[:, None].expand(-1, SIDES).reshape(-1, 1)
+        ill, removed = (torch.tensor(START[name], dtype=torch.float64) for name in ("I0", "R0"))
+        one, loss = period(ill, removed, groups)
+        two, second_loss = period(one[:, None], ill + removed, groups)
+        flat, past = two.reshape(-1, 1), (ill + removed + one)[:, None].expand(-1, SIDES).reshape(-1, 1)
         third = torch.cat(
             [
                 period(each, before, groups)[1]

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
-from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
 from rehearsal_torch.problems.problem import CausalProblem, World
@@ -57,9 +57,9 @@ class CausalWorld(World, CausalProblem):
         draws: int = 100_000,
     ) -> None:
         rows = 2 * (len(task.actions) + 1) if initial is None else initial
-        if rows < LEAST_ROWS or rounds < 1 or draws < 1:
+        if rows < MIN_ROWS or rounds < 1 or draws < 1:
             raise ValueError(
-                f"expected at least {LEAST_ROWS} initial rows, 1 round and 1 draw; got {rows}, {rounds} and "
+                f"expected at least {MIN_ROWS} initial rows, 1 round and 1 draw; got {rows}, {rounds} and "
                 f"{draws}"
             )
         missing = [node for node in task.nodes if node not in noise]
@@ -185,32 +185,30 @@ class CausalWorld(World, CausalProblem):
         """How many rounds."""
         return self.rounds
 
-    def situation(self, index: int) -> Foresight:
+    def case(self, index: int) -> RehearsalCase:
         """What to try in a round; nothing is seen beforehand."""
         if not 0 <= index < self.rounds:
             raise IndexError(f"expected a round in 0 ... {self.rounds - 1}; got {index}")
-        return Foresight(str(index), {}, self.task.box.bounds())
+        return RehearsalCase(str(index), {}, self.task.box.bounds())
 
-    def respond(self, situation: Situation, decision: Decision) -> Table:
+    def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """What follows from the action of a decision, one row; several where it holds a batch of actions.
 
         Raises:
             ValueError: if the decision sets no action, or one outside its bounds.
         """
         actions = self._actions(decision)
-        return self.experiments(
-            actions, self.noise_rows(len(actions), self.stream(2, int(situation.identity)))
-        )
+        return self.experiments(actions, self.noise_rows(len(actions), self.stream(2, int(case.identity))))
 
     def reward(self, answer: Table) -> float:
         """The mean reward of the rows."""
         return float(self.task.reward_of(answer).mean())
 
-    def optimum(self, situation: Situation) -> float:  # noqa: ARG002
+    def optimum(self, case: DecisionContext) -> float:  # noqa: ARG002
         """The largest expected reward."""
         return self.optimal_value
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """``expected`` reward of what is tried and of what would be ``recommended``, the ``optimum``, the
         recommendation's ``regret``.
 
@@ -250,9 +248,13 @@ class CausalWorld(World, CausalProblem):
     def card(self) -> Mapping[str, Any]:
         """Sizes, equations' noise, ranges, the optimum, and the fingerprint of the start design."""
         table = self.observations()
-        laws = {
-            node: {"weights": list(law.weights), "means": list(law.means), "deviations": list(law.deviations)}
-            for node, law in self.noise.items()
+        distributions = {
+            node: {
+                "weights": list(distribution.weights),
+                "means": list(distribution.means),
+                "deviations": list(distribution.stds),
+            }
+            for node, distribution in self.noise.items()
         }
         ranges = {
             name: [float(column.min()), float(column.max())]
@@ -263,7 +265,7 @@ class CausalWorld(World, CausalProblem):
             "rows": len(table),
             "rounds": self.rounds,
             **self.task.to_plain(),
-            "noise": laws,
+            "noise": distributions,
             "ranges": ranges,
             "optimum": self.optimal_value,
             "fingerprint": table.fingerprint(),

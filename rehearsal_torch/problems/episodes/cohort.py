@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Hindsight, Situation, action_name
+from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase, action_name
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.table import Table
@@ -26,8 +26,8 @@ from rehearsal_torch.problems.episodes.simulator import (
     dose_options,
     emit,
     simulate,
-    true_course,
     true_scores,
+    true_trajectory,
 )
 from rehearsal_torch.problems.episodes.splits import split as split_patients
 from rehearsal_torch.problems.episodes.stays import DOSES, data_card, read_stays
@@ -48,7 +48,7 @@ class SepsisSimulated(World):
         seed: Decides the cohort and the splits.
         confounding: How much of the patients' severity the table does not show, 0 ... 1
             (`sepsis_simulator.simulate`).
-        least: Shortest horizon.
+        min_length: Shortest horizon.
         horizon: If set, situations are the first so many steps of those patients who have as many.
         split: Which patients the situations are: "train", "validation" or "test".
         limit: At most how many situations; None for all.
@@ -66,7 +66,7 @@ class SepsisSimulated(World):
         patients: int = 3000,
         seed: int = 0,
         confounding: float = 0.0,
-        least: int = 10,
+        min_length: int = 10,
         horizon: int | None = None,
         split: str = "test",
         limit: int | None = None,
@@ -76,9 +76,12 @@ class SepsisSimulated(World):
         if split not in FRACTIONS:
             raise ValueError(f"expected split train, validation or test; got {split!r}")
         self.seed, self.split, self.action_lag, self.changes = seed, split, action_lag, changes
-        self.cohort: Cohort = simulate(patients, seed, least, confounding)
+        self.cohort: Cohort = simulate(patients, seed, min_length, confounding)
         self.stays = read_stays(
-            self.cohort.frame(), source="simulated", least=max(2, least - action_lag), action_lag=action_lag
+            self.cohort.frame(),
+            source="simulated",
+            min_length=max(2, min_length - action_lag),
+            action_lag=action_lag,
         )
         self.splits = split_patients(self.stays.patients, FRACTIONS, seed)
         wanted = self.episodes(split)
@@ -111,9 +114,9 @@ class SepsisSimulated(World):
         """How many patients are decided for."""
         return len(self.chosen)
 
-    def situation(self, index: int) -> Hindsight:
+    def case(self, index: int) -> EpisodeCase:
         """Patient number `index` of the split, in hindsight."""
-        return Hindsight(self.chosen[index])
+        return EpisodeCase(self.chosen[index])
 
     @cached_property
     def levels(self) -> DoseLevels:
@@ -122,15 +125,15 @@ class SepsisSimulated(World):
         levels.solve(self.observations().columns(DOSES))
         return levels
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """What would really have come of the decision.
 
         Returns:
             ``true_observed`` and ``true_value``: minus the true SOFA scores summed, as treated and as
             recommended; ``true_improvement``: the relative difference.
         """
-        episode = _episode(situation)
-        observed, altered = self.courses_of_doses(episode, decision)
+        episode = _episode(case)
+        observed, altered = self.trajectories_of_doses(episode, decision)
         scores = true_scores(self.cohort, int(episode.identity), torch.stack((observed, altered)))[
             :, self.action_lag :
         ].sum(-1)
@@ -141,10 +144,10 @@ class SepsisSimulated(World):
             "true_improvement": (before - after) / before if before else 0.0,
         }
 
-    def respond(self, situation: Situation, decision: Decision) -> Table:
+    def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""
-        episode = _episode(situation)
-        states, doses = self.true_states(episode, decision), self.courses_of_doses(episode, decision)[1]
+        episode = _episode(case)
+        states, doses = self.true_states(episode, decision), self.trajectories_of_doses(episode, decision)[1]
         values = episode.values.clone()
         values[:, [episode.names.index(name) for name in (*STATES, "SOFA")]] = states
         dosed = [episode.names.index(name) for name in DOSES]
@@ -160,7 +163,7 @@ class SepsisSimulated(World):
             altered[:, position], altered[:, len(episode.names) + position] = changed[:-1], changed[1:]
         return Table(table.names, table.values, altered)
 
-    def optimum(self, situation: Situation) -> float:
+    def optimum(self, case: DecisionContext) -> float:
         """The best true value with at most `changes` changed actions, by enumeration.
 
         Raises:
@@ -168,7 +171,7 @@ class SepsisSimulated(World):
         """
         if self.action_lag:
             raise ValueError("the true optimum is known for action_lag=0 only")
-        episode = _episode(situation)
+        episode = _episode(case)
         given, options = (
             self.cohort.doses[int(episode.identity), : episode.horizon],
             dose_options(episode, self.levels),
@@ -191,12 +194,12 @@ class SepsisSimulated(World):
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
         """The true course under a decision, (T, 9): the eight states and SOFA, in clinical units."""
-        patient, altered = int(episode.identity), self.courses_of_doses(episode, decision)[1]
-        latent = true_course(self.cohort, patient, altered.unsqueeze(0))[0]
+        patient, altered = int(episode.identity), self.trajectories_of_doses(episode, decision)[1]
+        latent = true_trajectory(self.cohort, patient, altered.unsqueeze(0))[0]
         scores = true_scores(self.cohort, patient, altered.unsqueeze(0))[0]
         return torch.cat([emit(latent), scores.unsqueeze(-1)], -1)[self.action_lag :]
 
-    def courses_of_doses(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
+    def trajectories_of_doses(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
         """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was
         given.
 
@@ -234,7 +237,7 @@ class SepsisSimulated(World):
         return transitions(self.episodes(split))
 
 
-def _episode(situation: Situation) -> Episode:
-    if not isinstance(situation, Hindsight):
-        raise TypeError(f"expected a situation in hindsight; got {type(situation).__name__}")
-    return situation.episode
+def _episode(case: DecisionContext) -> Episode:
+    if not isinstance(case, EpisodeCase):
+        raise TypeError(f"expected a situation in hindsight; got {type(case).__name__}")
+    return case.episode

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.decision import Decision, Hindsight, Situation
+from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import TableError, table_file
@@ -34,8 +34,8 @@ class Mimic(Problem):
     Args:
         path: The table, .csv or .csv.gz.
         seed: Decides the split.
-        least: Shortest episode, in steps.
-        longest: Longest episode; what lies behind is dropped.
+        min_length: Shortest episode, in steps.
+        max_length: Longest episode; what lies behind is dropped.
         horizon: If set, situations are the first so many steps of those episodes that have as many.
         split: Whose episodes the situations are: "train", "validation" or "test".
         action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or
@@ -52,8 +52,8 @@ class Mimic(Problem):
         self,
         path: str | Path | None,
         seed: int = 0,
-        least: int = 10,
-        longest: int = 20,
+        min_length: int = 10,
+        max_length: int = 20,
         horizon: int | None = None,
         split: str = "test",
         action_lag: int = 0,
@@ -71,15 +71,15 @@ class Mimic(Problem):
         self.stays = read_stays(
             frame,
             source=str(self.path),
-            least=least,
-            longest=longest,
+            min_length=min_length,
+            max_length=max_length,
             action_lag=action_lag,
             age_unit=age_unit,
         )
         if not self.stays.episodes:
             raise ValueError(
-                f"{self.path}: no episode of at least {least} steps is left ({dict(self.stays.drops)}): "
-                "lower `least`"
+                f"{self.path}: no episode of at least {min_length} steps is left ({dict(self.stays.drops)}): "
+                "lower `min_length`"
             )
         self.splits = split_patients(self.stays.patients, SHARES, seed)
         wanted = self.episodes(split)
@@ -107,11 +107,11 @@ class Mimic(Problem):
         """How many episodes are decided for."""
         return len(self.chosen)
 
-    def situation(self, index: int) -> Hindsight:
+    def case(self, index: int) -> EpisodeCase:
         """Episode number `index` of the split, in hindsight."""
-        return Hindsight(self.chosen[index])
+        return EpisodeCase(self.chosen[index])
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Nothing: nobody knows what would have become of a patient of the past."""
         return {}
 

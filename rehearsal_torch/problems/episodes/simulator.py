@@ -206,21 +206,22 @@ class Cohort:
         return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
 
 
-def simulate(patients: int = 3000, seed: int = 0, least: int = 10, confounding: float = 0.0) -> Cohort:
+def simulate(patients: int = 3000, seed: int = 0, min_length: int = 10, confounding: float = 0.0) -> Cohort:
     """Draws a cohort; patient i is the same in a cohort of any size.
 
     Args:
         patients: How many.
         seed: Decides everything.
-        least: Shortest horizon, 2 ... 20; 30 % of the patients stay all 20 steps.
+        min_length: Shortest horizon, 2 ... 20; 30 % of the patients stay all 20 steps.
         confounding: How much of the patients' severity the table does not show, 0 ... 1.
 
     Raises:
         ValueError: if a number is out of range.
     """
-    if patients < 1 or not 2 <= least <= LONGEST or not 0 <= confounding <= 1:
+    if patients < 1 or not 2 <= min_length <= LONGEST or not 0 <= confounding <= 1:
         raise ValueError(
-            f"expected patients >= 1, 2 <= least <= 20, 0 <= confounding <= 1; got {patients}, {least}, "
+            f"expected patients >= 1, 2 <= min_length <= 20, 0 <= confounding <= 1; got {patients}, "
+            f"{min_length}, "
             f"{confounding}"
         )
     streams = [patient_generator(seed, patient) for patient in range(patients)]
@@ -238,7 +239,7 @@ def simulate(patients: int = 3000, seed: int = 0, least: int = 10, confounding: 
         + (1 - confounding**2) ** 0.5 * own
         + normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
     )
-    shorter = least + (chance[:, 3] * (LONGEST - least)).long()
+    shorter = min_length + (chance[:, 3] * (LONGEST - min_length)).long()
     horizon = torch.where(chance[:, 2] < 0.3, LONGEST, shorter)
     policy = _Policy(frailty, chance[:, 4])
     noise = normal[:, 2:, :8] @ FACTOR.mT
@@ -289,7 +290,7 @@ class _Policy:
         return level * torch.exp(0.25 * jitter), self.vent
 
 
-def true_course(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
+def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
     """Latent states under other doses.
 
     Args:
@@ -311,7 +312,7 @@ def true_course(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
 
 def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
     """SOFA under other doses, (n, T, 2) -> (n, T)."""
-    return sofa(emit(true_course(cohort, patient, doses)), doses[..., 0])
+    return sofa(emit(true_trajectory(cohort, patient, doses)), doses[..., 0])
 
 
 def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:

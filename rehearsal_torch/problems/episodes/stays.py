@@ -89,8 +89,8 @@ def read_stays(
     frame: pd.DataFrame,
     *,
     source: str,
-    least: int = 10,
-    longest: int | None = None,
+    min_length: int = 10,
+    max_length: int | None = None,
     action_lag: int = 0,
     age_unit: str = "days",
 ) -> Stays:
@@ -101,8 +101,8 @@ def read_stays(
             names the patient. Without it every stay counts as a patient of its own, and two stays of one
             person may fall into two splits.
         source: What the table is called in messages.
-        least: Shortest episode kept, in steps, at least 2.
-        longest: Longest episode; what lies behind is dropped. None for no limit.
+        min_length: Shortest episode kept, in steps, at least 2.
+        max_length: Longest episode; what lies behind is dropped. None for no limit.
         action_lag: The dose of so many steps earlier becomes a step's dose; an episode's first steps go.
         age_unit: "days" as AI-Clinician has it, or "years", which are converted.
 
@@ -113,14 +113,15 @@ def read_stays(
         ValueError: if an argument is out of range.
     """
     if (
-        least < 2
+        min_length < 2
         or action_lag < 0
-        or (longest is not None and longest < least)
+        or (max_length is not None and max_length < min_length)
         or age_unit not in ("days", "years")
     ):
         raise ValueError(
-            f"expected 2 <= least <= longest, action_lag >= 0 and age_unit days or years; got {least}, "
-            f"{longest}, {action_lag}, {age_unit!r}"
+            "expected 2 <= min_length <= max_length, action_lag >= 0 and age_unit days or years; got "
+            f"{min_length}, "
+            f"{max_length}, {action_lag}, {age_unit!r}"
         )
     table = frame.rename(columns={old: new for old, new in ALIASES.items() if new not in frame.columns})
     wanted = ("icustayid", "bloc", *COLUMNS)
@@ -141,7 +142,7 @@ def read_stays(
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
     drops = {"stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))}
     drops["rows lost to action_lag"] = drops["rows behind the longest horizon"] = drops[
-        f"episodes shorter than {least} steps"
+        f"episodes shorter than {min_length} steps"
     ] = 0
     drops["rows of these"] = 0
     episodes, patients = [], []
@@ -155,13 +156,13 @@ def read_stays(
             lagged[:, dosed] = part[: len(lagged), dosed]
             drops["rows lost to action_lag"] += len(part) - len(lagged)
             part = lagged
-        if longest is not None and len(part) > longest:
-            drops["rows behind the longest horizon"] += len(part) - longest
-            part = part[:longest]
+        if max_length is not None and len(part) > max_length:
+            drops["rows behind the longest horizon"] += len(part) - max_length
+            part = part[:max_length]
         number = int(stay[begin])
         piece[number] = piece.get(number, -1) + 1
-        if len(part) < least:
-            drops[f"episodes shorter than {least} steps"] += 1
+        if len(part) < min_length:
+            drops[f"episodes shorter than {min_length} steps"] += 1
             drops["rows of these"] += len(part)
             continue
         episodes.append(
@@ -175,7 +176,7 @@ def read_stays(
 
 def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
     names = [str(name) for name in table.columns]
-    told = [
+    faults = [
         f"{names.count(name)} columns are called {name!r}; keep one of them"
         for name in (*wanted, "subject_id")
         if names.count(name) > 1
@@ -183,7 +184,7 @@ def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
     for name in wanted:
         if name not in names:
             near = get_close_matches(name, names, 1, 0.6)
-            told.append(
+            faults.append(
                 f"no column {name!r}"
                 + (
                     f": did you mean {near[0]!r}? Rename it."
@@ -191,43 +192,43 @@ def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
                     else f"; the table has {', '.join(names[:30])}"
                 )
             )
-    return told
+    return faults
 
 
 def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list[str]:
     if not len(table):
         return ["expected rows; the table is empty"]
-    told = []
+    faults = []
     for name in wanted:
         column = table[name]
         if not pd.api.types.is_numeric_dtype(column):
             bad = pd.to_numeric(column, errors="coerce").isna() & column.notna()
-            told.append(
+            faults.append(
                 f"{name}: expected numbers; got "
                 f"{column[bad].iloc[0] if bad.any() else column.dtype!r}{_at(bad)}"
             )
             continue
         missing = ~np.isfinite(column.to_numpy(np.float64, na_value=np.nan))
         if missing.any():
-            told.append(
+            faults.append(
                 f"{name}: {int(missing.sum())} missing or infinite values{_at(missing)}; impute them or drop "
                 "the rows"
             )
         elif name not in RANGES and (broken := column.to_numpy(np.float64) % 1 != 0).any():
-            told.append(
+            faults.append(
                 f"{name}: expected whole numbers; got {column[broken].iloc[0]:g}{_at(broken)}, "
                 f"{int(broken.sum())} such rows"
             )
         if name in RANGES:
-            told += _outside(name, column.to_numpy(np.float64, na_value=np.nan), age_unit)
+            faults += _outside(name, column.to_numpy(np.float64, na_value=np.nan), age_unit)
     whole = [name for name in ("icustayid", "bloc") if pd.api.types.is_numeric_dtype(table[name])]
     if len(whole) == 2 and table.duplicated(["icustayid", "bloc"]).any():
         twice = table.duplicated(["icustayid", "bloc"]).to_numpy()
-        told.append(
+        faults.append(
             f"{int(twice.sum())} rows repeat a (icustayid, bloc) that stands above{_at(twice)}; keep one of "
             "each"
         )
-    return told + _patients(table)
+    return faults + _patients(table)
 
 
 def _patients(table: pd.DataFrame) -> list[str]:
@@ -259,11 +260,11 @@ def _texts(numbers: pd.Series) -> np.ndarray:
 
 
 def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
-    least, largest, unit = RANGES[name]
+    lowest, largest, unit = RANGES[name]
     if name == "age" and age_unit == "years":
         largest, unit = 200, "years; a table in days takes dataset.age_unit=days"
     with np.errstate(invalid="ignore"):
-        bad = (column < least) | (column > largest)
+        bad = (column < lowest) | (column > largest)
         if name in BINARY:
             bad |= np.isfinite(column) & (column != 0) & (column != 1)
         young = (
@@ -272,18 +273,18 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
             and np.isfinite(column).any()
             and bool(np.nanmax(column) < 150)
         )
-    told = []
+    faults = []
     if bad.any():
-        told.append(
-            f"{name}: expected {least:g} to {largest:g} ({unit}); got {column[bad][0]:g}{_at(bad)}, "
+        faults.append(
+            f"{name}: expected {lowest:g} to {largest:g} ({unit}); got {column[bad][0]:g}{_at(bad)}, "
             f"{int(bad.sum())} such rows"
         )
     if young:
-        told.append(
+        faults.append(
             f"age: expected days; the largest is {np.nanmax(column):g}, which looks like years: set "
             "dataset.age_unit=years"
         )
-    return told
+    return faults
 
 
 def _at(bad: np.ndarray | pd.Series) -> str:

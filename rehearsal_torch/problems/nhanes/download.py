@@ -49,7 +49,7 @@ class TooLargeError(ValueError):
 def fetch(
     folder: Path,
     site: str = SITE,
-    told: Callable[[str], None] = _say_nothing,
+    progress: Callable[[str], None] = _say_nothing,
     opener: Opener = _open,
     pause: float = 2.0,
     largest: int = LARGEST,
@@ -59,7 +59,7 @@ def fetch(
     Args:
         folder: Where to; made if missing.
         site: Where from; also a file:// address.
-        told: Called with what is being fetched.
+        progress: Called with what is being fetched.
         opener: Opens a request, given it and seconds to wait.
         pause: Seconds between two tries, longer each time.
         largest: Bytes that a module may have.
@@ -85,7 +85,7 @@ def fetch(
                 )
             continue
         file = folder / f"{name}.XPT"
-        told(f"{number} of {len(names)}: {name} from {address(name, site)}")
+        progress(f"{number} of {len(names)}: {name} from {address(name, site)}")
         part = _fetched(address(name, site), folder / f"{name}.XPT.part", opener, pause, largest)
         try:
             read_module(part, columns_of(name[-1])[name.rpartition("_")[0]])

@@ -31,7 +31,7 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 
 from rehearsal_torch.problems.nhanes.generator import Classifier, Frequencies, Generator, LogEquation
 from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, DESIRED, OUTCOMES, PARENTS, VARIABLES
-from rehearsal_torch.problems.nhanes.residuals import GROUPS, PairedRanks, ResidualLaw
+from rehearsal_torch.problems.nhanes.residuals import GROUPS, PairedRanks, ResidualDistribution
 from rehearsal_torch.problems.nhanes.trees import LEAF, BoostedTrees
 from rehearsal_torch.seeding import numpy_generator
 
@@ -106,7 +106,7 @@ def _desired(rows: Array) -> float:
 
 CLASSIFIER_TREES = 40
 REGRESSOR_TREES = 100
-LEAST_IN_A_LEAF = 20
+MIN_LEAF_SIZE = 20
 CLASSES = ("Sex", "Race", "FamilyHx_Diabetes", "Education")
 
 
@@ -115,13 +115,13 @@ def _say_nothing(text: str) -> None:
 
 
 def fit_generator(
-    cases: pd.DataFrame, told: Callable[[str], None] = _say_nothing, trees: int = REGRESSOR_TREES
+    cases: pd.DataFrame, progress: Callable[[str], None] = _say_nothing, trees: int = REGRESSOR_TREES
 ) -> Generator:
     """The generator of complete cases.
 
     Args:
         cases: A row a participant, the 17 variables among its columns, none missing.
-        told: Called with what is being fitted.
+        progress: Called with what is being fitted.
         trees: How many trees each equation has.
 
     Raises:
@@ -140,11 +140,11 @@ def fit_generator(
     equations: dict[str, LogEquation] = {}
     left_over: dict[str, Array] = {}
     for name, parents in PARENTS.items():
-        told(f"{name} from {len(parents)} parents")
+        progress(f"{name} from {len(parents)} parents")
         equations[name], left_over[name] = _equation(cases, name, parents, trees)
     chain: dict[str, Classifier | LogEquation] = {}
     for place, name in enumerate(CONTEXT[1:], 1):
-        told(f"{name} given {', '.join(CONTEXT[:place])}")
+        progress(f"{name} given {', '.join(CONTEXT[:place])}")
         chain[name] = (
             _classifier(cases, name, CONTEXT[:place])
             if name in CLASSES
@@ -166,9 +166,9 @@ def settings() -> dict[str, object]:
     """How the trees were grown and what is kept of the rest, for a card."""
     return {
         "equations": f"gradient-boosted regressors of log(1 + v): {REGRESSOR_TREES} trees of depth 3, rate "
-        f"0.1, at least {LEAST_IN_A_LEAF} participants a leaf",
+        f"0.1, at least {MIN_LEAF_SIZE} participants a leaf",
         "classifiers": f"gradient-boosted classifiers: {CLASSIFIER_TREES} rounds of depth 3, rate 0.1, at "
-        f"least {LEAST_IN_A_LEAF} participants a leaf",
+        f"least {MIN_LEAF_SIZE} participants a leaf",
         "residuals": f"means of {GROUPS} groups of neighbours; ranks of the two outcomes' residuals by cells",
     }
 
@@ -178,14 +178,14 @@ def _equation(
 ) -> tuple[LogEquation, Array]:
     columns, target = cases[list(parents)].to_numpy(float), np.log1p(cases[name].to_numpy(float))
     model = GradientBoostingRegressor(
-        n_estimators=trees, max_depth=3, learning_rate=0.1, min_samples_leaf=LEAST_IN_A_LEAF, random_state=0
+        n_estimators=trees, max_depth=3, learning_rate=0.1, min_samples_leaf=MIN_LEAF_SIZE, random_state=0
     ).fit(columns, target)
     grown = _trees(
         [row[0] for row in model.estimators_], len(parents), float(target.mean()), model.learning_rate
     )
     residuals = target - model.predict(columns)
     return LogEquation(
-        grown, ResidualLaw.of(residuals), (float(cases[name].min()), float(cases[name].max()))
+        grown, ResidualDistribution.of(residuals), (float(cases[name].min()), float(cases[name].max()))
     ), residuals
 
 
@@ -195,7 +195,7 @@ def _classifier(cases: pd.DataFrame, name: str, parents: tuple[str, ...]) -> Cla
         n_estimators=CLASSIFIER_TREES,
         max_depth=3,
         learning_rate=0.1,
-        min_samples_leaf=LEAST_IN_A_LEAF,
+        min_samples_leaf=MIN_LEAF_SIZE,
         random_state=0,
     ).fit(columns, target)
     shares = np.array([(target == value).mean() for value in model.classes_])

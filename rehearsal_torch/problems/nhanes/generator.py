@@ -30,7 +30,7 @@ from safetensors.numpy import load, save
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.problems.nhanes.modules import CONTEXT, INNER, OUTCOMES, PARENTS, VARIABLES
-from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualLaw
+from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
 
 Array = NDArray[np.float64]
@@ -102,7 +102,7 @@ class LogEquation:
     """
 
     trees: BoostedTrees
-    noise: ResidualLaw
+    noise: ResidualDistribution
     support: tuple[float, float]
 
     def quantile(self, columns: list[Array], uniform: Array) -> Array:
@@ -137,11 +137,11 @@ class Generator:
         """Context variables of uniform numbers (6, n), each (n, 1)."""
         found: dict[str, Array] = {}
         for name, own in zip(CONTEXT, uniform[..., None], strict=True):
-            law = self.chain[name] if chain and name in self.chain else self.roots[name]
+            distribution = self.chain[name] if chain and name in self.chain else self.roots[name]
             found[name] = (
-                law.quantile(own)
-                if isinstance(law, Frequencies)
-                else law.quantile([found[before] for before in found], own)
+                distribution.quantile(own)
+                if isinstance(distribution, Frequencies)
+                else distribution.quantile([found[before] for before in found], own)
             )
         return found
 
@@ -198,20 +198,22 @@ class Generator:
         arrays: dict[str, NDArray] = {"ranks.edges": self.ranks.edges, "ranks.shares": self.ranks.shares}
         for name, root in self.roots.items():
             arrays |= {f"roots.{name}.values": root.values, f"roots.{name}.shares": root.shares}
-        for part, laws in (("chain", self.chain), ("equations", self.equations)):
-            for name, law in laws.items():
-                if isinstance(law, Classifier):
-                    arrays[f"{part}.{name}.values"] = law.values
-                    for place, score in enumerate(law.scores):
+        for part, distributions in (("chain", self.chain), ("equations", self.equations)):
+            for name, distribution in distributions.items():
+                if isinstance(distribution, Classifier):
+                    arrays[f"{part}.{name}.values"] = distribution.values
+                    for place, score in enumerate(distribution.scores):
                         arrays |= {
                             f"{part}.{name}.{place}.{key}": value for key, value in score.arrays().items()
                         }
                 else:
                     arrays |= {
-                        f"{part}.{name}.means": law.noise.means,
-                        f"{part}.{name}.support": np.asarray(law.support),
+                        f"{part}.{name}.means": distribution.noise.means,
+                        f"{part}.{name}.support": np.asarray(distribution.support),
                     }
-                    arrays |= {f"{part}.{name}.0.{key}": value for key, value in law.trees.arrays().items()}
+                    arrays |= {
+                        f"{part}.{name}.0.{key}": value for key, value in distribution.trees.arrays().items()
+                    }
         content = save({key: np.ascontiguousarray(value) for key, value in arrays.items()})
         write_bytes(folder / _FILES[0], content)
         card = {"format": FORMAT, "sha256": hashlib.sha256(content).hexdigest(), **self.card}
@@ -260,7 +262,7 @@ class Generator:
 
 
 def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
-    def law(part: str, name: str, width: int) -> Classifier | LogEquation:
+    def distribution(part: str, name: str, width: int) -> Classifier | LogEquation:
         trees: list[BoostedTrees] = []
         while f"{part}.{name}.{len(trees)}.feature" in arrays:
             prefix = f"{part}.{name}.{len(trees)}."
@@ -283,11 +285,11 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
                 )
             return Classifier(values, tuple(trees))
         lower, upper = arrays[f"{part}.{name}.support"].tolist()
-        return LogEquation(trees[0], ResidualLaw(arrays[f"{part}.{name}.means"]), (lower, upper))
+        return LogEquation(trees[0], ResidualDistribution(arrays[f"{part}.{name}.means"]), (lower, upper))
 
     equations: dict[str, LogEquation] = {}
     for name in (*INNER, *OUTCOMES):
-        found = law("equations", name, len(PARENTS[name]))
+        found = distribution("equations", name, len(PARENTS[name]))
         if not isinstance(found, LogEquation):
             raise ValueError(f"{name}: expected an equation, not classes; the file is damaged")
         equations[name] = found
@@ -296,7 +298,7 @@ def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
             name: Frequencies(arrays[f"roots.{name}.values"], arrays[f"roots.{name}.shares"])
             for name in CONTEXT
         },
-        {name: law("chain", name, place + 1) for place, name in enumerate(CONTEXT[1:])},
+        {name: distribution("chain", name, place + 1) for place, name in enumerate(CONTEXT[1:])},
         equations,
         PairedRanks(arrays["ranks.edges"], arrays["ranks.shares"]),
         card,

@@ -23,7 +23,7 @@ EDGES = np.array([0.0, 0.01, 0.03, 0.06, *np.arange(0.1, 0.95, 0.1), 0.94, 0.97,
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualLaw:
+class ResidualDistribution:
     """A quantile function through the means of equally large groups.
 
     Attributes:
@@ -45,7 +45,7 @@ class ResidualLaw:
             raise ValueError("residuals: expected finite group means that rise; the file is damaged")
 
     @classmethod
-    def of(cls, residuals: Array, groups: int = GROUPS) -> "ResidualLaw":
+    def of(cls, residuals: Array, groups: int = GROUPS) -> "ResidualDistribution":
         """The law of residuals (n,).
 
         Raises:

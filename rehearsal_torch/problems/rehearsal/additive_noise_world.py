@@ -51,7 +51,7 @@ from rehearsal_torch.seeding import sobol
 FARTHEST = 6.5  # Standard deviations between which the trapezium rule runs.
 
 
-class Law(ABC):
+class NoiseDistribution(ABC):
     """The law of one number."""
 
     @abstractmethod
@@ -64,23 +64,23 @@ class Law(ABC):
 
 
 @dataclass(frozen=True)
-class Normal(Law):
+class Normal(NoiseDistribution):
     """N(0, deviation^2)."""
 
-    deviation: float
+    std: float
 
     def of_normal(self, normals: Tensor) -> Tensor:
         """Scaled."""
-        return self.deviation * normals
+        return self.std * normals
 
     def nodes(self, count: int) -> tuple[Tensor, Tensor]:
         """Evenly spaced."""
         points = torch.linspace(-FARTHEST, FARTHEST, count, dtype=torch.float64)
-        return self.deviation * points, torch.softmax(-0.5 * points.square(), 0)
+        return self.std * points, torch.softmax(-0.5 * points.square(), 0)
 
 
 @dataclass(frozen=True)
-class Uniform(Law):
+class Uniform(NoiseDistribution):
     """U(lower, upper)."""
 
     lower: float
@@ -97,7 +97,7 @@ class Uniform(Law):
 
 
 @dataclass(frozen=True)
-class Exponential(Law):
+class Exponential(NoiseDistribution):
     """Exp(1)."""
 
     def of_normal(self, normals: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ class Exponential(Law):
 
 
 @dataclass(frozen=True)
-class SymmetricBeta(Law):
+class SymmetricBeta(NoiseDistribution):
     """Beta(2, 2)."""
 
     def of_normal(self, normals: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class SymmetricBeta(Law):
         return points, mass / mass.sum()
 
 
-def deviation(printed: float, reading: str) -> float:
+def std(printed: float, reading: str) -> float:
     """The standard deviation of N(0, printed).
 
     Args:
@@ -155,7 +155,7 @@ class CurvedWorld(RehearsalWorld):
 
     Args:
         task: Who plays which part; the region must be upright, a product of intervals.
-        laws: The exogenous law of every variable of the graph.
+        distributions: The exogenous law of every variable of the graph.
         rows: N, observations in all.
         contexts: How many situations there are.
         seed: Decides observations and contexts.
@@ -169,24 +169,29 @@ class CurvedWorld(RehearsalWorld):
     def __init__(
         self,
         task: RehearsalTask,
-        laws: Mapping[str, Law],
+        distributions: Mapping[str, NoiseDistribution],
         rows: int = 1000,
         contexts: int = 20,
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
         super().__init__(task, rows, contexts, seed, validation)
-        if set(laws) != set(task.graph.names):
-            raise ValueError(f"expected a law for each of {sorted(task.graph.names)}; got {sorted(laws)}")
+        if set(distributions) != set(task.graph.names):
+            raise ValueError(
+                f"expected a law for each of {sorted(task.graph.names)}; got {sorted(distributions)}"
+            )
         if not all(
-            isinstance(laws[name], Normal) and task.graph.descendants([name]) == {name}
+            isinstance(distributions[name], Normal) and task.graph.descendants([name]) == {name}
             for name in task.outcomes
         ):
             raise ValueError("expected outcomes with normal noise that influence nothing")
         if not bool(((task.region.normals != 0).sum(-1) == 1).all()):
             raise ValueError("expected a region whose faces bound one outcome each")
-        self.laws = dict(laws)
-        self.facts = {"source": self.source(), "laws": {name: str(law) for name, law in laws.items()}}
+        self.distributions = dict(distributions)
+        self.facts = {
+            "source": self.source(),
+            "laws": {name: str(distribution) for name, distribution in distributions.items()},
+        }
 
     @abstractmethod
     def source(self) -> str:
@@ -228,7 +233,7 @@ class CurvedWorld(RehearsalWorld):
             found[name] = (
                 fixed[name].to(own).expand(count)
                 if name in fixed
-                else self.mean(name, found) + self.laws[name].of_normal(own)
+                else self.mean(name, found) + self.distributions[name].of_normal(own)
             )
         return torch.stack([found[name] for name in order], -1)
 
@@ -255,18 +260,21 @@ class CurvedWorld(RehearsalWorld):
                 found[name] = self.mean(name, found) + noise[name]
         chance = torch.ones(1, 1, dtype=rows.dtype)
         for place, name in enumerate(self.task.outcomes):
-            law, middle = self.laws[name], torch.as_tensor(self.mean(name, found), dtype=rows.dtype)
-            assert isinstance(law, Normal)
-            slope = self.task.region.normals[:, place]
-            ends = self.task.region.offsets / slope
+            distribution, middle = (
+                self.distributions[name],
+                torch.as_tensor(self.mean(name, found), dtype=rows.dtype),
+            )
+            assert isinstance(distribution, Normal)
+            coefficients = self.task.region.normals[:, place]
+            ends = self.task.region.offsets / coefficients
             low, high = (
                 float(each)
                 for each in (
-                    torch.cat([ends[slope < 0], -FAR]).amax(),
-                    torch.cat([ends[slope > 0], FAR]).amin(),
+                    torch.cat([ends[coefficients < 0], -FAR]).amax(),
+                    torch.cat([ends[coefficients > 0], FAR]).amin(),
                 )
             )
-            chance = chance * between((low - middle) / law.deviation, (high - middle) / law.deviation)
+            chance = chance * between((low - middle) / distribution.std, (high - middle) / distribution.std)
         return chance.expand(len(rows), len(next(iter(noise.values()))) if noise else 1)
 
     @lru_cache(maxsize=64)  # noqa: B019  a few rules, as long-lived as the world
@@ -276,7 +284,7 @@ class CurvedWorld(RehearsalWorld):
         matter = task.graph.altered(names).ancestors(task.outcomes) - {*task.outcomes, *task.context, *names}
         free = [name for name in task.graph.names if name in matter]
         if len(free) in FINE:
-            rules = [self.laws[name].nodes((FINE if fine else COARSE)[len(free)]) for name in free]
+            rules = [self.distributions[name].nodes((FINE if fine else COARSE)[len(free)]) for name in free]
             points = (
                 torch.cartesian_prod(*[rule[0] for rule in rules]).reshape(-1, len(free))
                 if free
@@ -290,6 +298,7 @@ class CurvedWorld(RehearsalWorld):
         unit = sobol(len(free)).draw(count, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
         normals = torch.special.ndtri(unit)
         noise = {
-            name: self.laws[name].of_normal(column) for name, column in zip(free, normals.T, strict=True)
+            name: self.distributions[name].of_normal(column)
+            for name, column in zip(free, normals.T, strict=True)
         }
         return noise, torch.full((count,), 1 / count, dtype=torch.float64)

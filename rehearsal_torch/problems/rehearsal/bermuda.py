@@ -46,7 +46,7 @@ import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -223,7 +223,7 @@ class Bermuda(LinearWorld):
         task = RehearsalTask(RehearsalGraph.of(PARENTS), CONTEXT, box, region, sets)
         variances = chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS}
         names = task.graph.names
-        law = LinearLaw(
+        system = LinearEquations(
             names,
             {
                 child: weights
@@ -235,7 +235,7 @@ class Bermuda(LinearWorld):
             {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
         )
         self.preset, self.hypotheses = preset, bermuda_graphs()
-        super().__init__(task, law, rows, contexts, seed, validation)
+        super().__init__(task, system, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The preset, and where the equations come from."""

@@ -36,12 +36,12 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import RehearsalProblem, World
-from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -100,32 +100,32 @@ class ChangingWorld(World, RehearsalProblem):
         """How many rounds."""
         return self.contexts
 
-    def situation(self, index: int) -> Foresight:
+    def case(self, index: int) -> RehearsalCase:
         """The context of a round."""
         if not 0 <= index < self.contexts:
             raise IndexError(f"expected a round in 0 ... {self.contexts - 1}; got {index}")
-        return self.at(index).situation(index)
+        return self.at(index).case(index)
 
-    def respond(self, situation: Situation, decision: Decision) -> Table:
+    def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The row that follows a decision in its round."""
-        return self._of(situation).respond(situation, decision)
+        return self._of(case).respond(case, decision)
 
-    def optimum(self, situation: Situation) -> float:
+    def optimum(self, case: DecisionContext) -> float:
         """The oracle of the round."""
-        return self._of(situation).optimum(situation)
+        return self._of(case).optimum(case)
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """The scores of `RehearsalWorld.score`, in the round."""
-        return self._of(situation).score(situation, decision)
+        return self._of(case).score(case, decision)
 
     def card(self) -> Mapping[str, Any]:
         """The card of the first round's world, under this world's name."""
         return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.contexts}
 
-    def _of(self, situation: Situation) -> RehearsalWorld:
-        if not isinstance(situation, Foresight):
-            raise TypeError(f"expected a Foresight; got a {type(situation).__name__}")
-        return self.at(int(situation.identity))
+    def _of(self, case: DecisionContext) -> RehearsalWorld:
+        if not isinstance(case, RehearsalCase):
+            raise TypeError(f"expected a RehearsalCase; got a {type(case).__name__}")
+        return self.at(int(case.identity))
 
 
 PARENTS = {
@@ -193,7 +193,7 @@ class FollowedStore(LinearWorld):
         box = Box.of({"price": (-4.0, 4.0), "advert": (-2.0, 2.0)})
         task = RehearsalTask(self.hypotheses[0], ("season",), box, Polytope.of({"customers": (0.8, 1.6)}))
         super().__init__(
-            task, LinearLaw(("season", *PARENTS), weights, covariance), rows, contexts, seed, validation
+            task, LinearEquations(("season", *PARENTS), weights, covariance), rows, contexts, seed, validation
         )
 
     def source(self) -> str:

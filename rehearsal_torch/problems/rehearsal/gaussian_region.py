@@ -28,7 +28,7 @@ REACH = 7.0  # Standard deviations that count: what lies beyond is below 1e-11.
 NODES = 40
 # Standard deviations of Y_2 given y_1 that a face moves with one of Y_1, above which the plain rule loses
 # digits.
-STEEP = 1.5
+MAX_STEEPNESS = 1.5
 ROWS = 1024  # So many means at once stay in a processor's cache.
 
 
@@ -84,11 +84,11 @@ def between(lower: Tensor, upper: Tensor) -> Tensor:
 
 def interval(region: Polytope) -> tuple[float, float]:
     """The interval that a region of one outcome is; an infinity for an open side."""
-    slope = region.normals[:, 0]
-    ends = region.offsets / slope
+    coefficients = region.normals[:, 0]
+    ends = region.offsets / coefficients
     infinity = ends.new_tensor([math.inf])
-    return float(torch.cat([ends[slope < 0], -infinity]).amax()), float(
-        torch.cat([ends[slope > 0], infinity]).amin()
+    return float(torch.cat([ends[coefficients < 0], -infinity]).amax()), float(
+        torch.cat([ends[coefficients > 0], infinity]).amin()
     )
 
 
@@ -144,10 +144,10 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
         inside = ends[:, :1], ends[:, -1:]
         # A steep face is crossed within a small step of t: panels end around it.
         for a, b, limit in zip(*(each.tolist() for each in _faces(region)), strict=True):
-            steepness = float((-a / b * scale - tilt) / spread) if b else 0.0
-            if abs(steepness) > STEEP:
-                crossing = -((limit - a * mean[:, :1]) / b - mean[:, 1:]) / spread / steepness
-                around = crossing + crossing.new_tensor([-4.0, 0.0, 4.0]) / steepness
+            ratio = float((-a / b * scale - tilt) / spread) if b else 0.0
+            if abs(ratio) > MAX_STEEPNESS:
+                crossing = -((limit - a * mean[:, :1]) / b - mean[:, 1:]) / spread / ratio
+                around = crossing + crossing.new_tensor([-4.0, 0.0, 4.0]) / ratio
                 ends = torch.cat([ends, torch.minimum(torch.maximum(around, inside[0]), inside[1])], -1)
         ends = ends.sort(-1).values.unsqueeze(-1)
         share = ends[:, 1:] - ends[:, :-1]

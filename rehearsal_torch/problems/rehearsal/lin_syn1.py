@@ -17,8 +17,8 @@ import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import deviation
-from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.problems.rehearsal.additive_noise_world import std
+from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -63,10 +63,10 @@ class LinSyn1(LinearWorld):
         )
         task = RehearsalTask(RehearsalGraph.of(WEIGHTS), ("X1", "X2"), box, region, sets)
         names = task.graph.names
-        law = LinearLaw(
-            names, WEIGHTS, deviation(0.1, noise) ** 2 * torch.eye(len(names), dtype=torch.float64)
+        system = LinearEquations(
+            names, WEIGHTS, std(0.1, noise) ** 2 * torch.eye(len(names), dtype=torch.float64)
         )
-        super().__init__(task, law, rows, contexts, seed, validation)
+        super().__init__(task, system, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The paper and the reading of its noise."""

@@ -1,6 +1,6 @@
 """Worlds with linear structural equations: exact probabilities and exact oracles.
 
-Given context and alteration the outcomes are normal (see `linear_law`), so that P(Y in S | x, z) is a
+Given context and alteration the outcomes are normal (see `LinearEquations`), so that P(Y in S | x, z) is a
 difference of normal distribution functions or a quadrature over slices of S; uniform roots that are not seen
 are integrated out by Gauss-Legendre nodes. P is log-concave in z (Prekopa): with one outcome it grows as the
 mean comes nearer to the middle of the interval, hence the oracle is the corner-to-corner line of the box
@@ -78,7 +78,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class LinearLaw:
+class LinearEquations:
     """The equations of d variables in a causal order.
 
     Attributes:
@@ -176,7 +176,7 @@ class LinearWorld(RehearsalWorld):
 
     Args:
         task: Who plays which part.
-        law: The equations; their variables are those of the task's graph.
+        system: The equations; their variables are those of the task's graph.
         rows: N, observations in all.
         contexts: How many situations there are.
         seed: Decides observations and contexts.
@@ -190,7 +190,7 @@ class LinearWorld(RehearsalWorld):
     def __init__(
         self,
         task: RehearsalTask,
-        law: LinearLaw,
+        system: LinearEquations,
         rows: int = 1000,
         contexts: int = 20,
         seed: int = 0,
@@ -198,31 +198,35 @@ class LinearWorld(RehearsalWorld):
         disc: Disc | None = None,
     ) -> None:
         super().__init__(task, rows, contexts, seed, validation, disc)
-        if set(law.names) != set(task.graph.names):
-            raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(law.names)}")
-        seen = positions(law.names, task.context)
-        rest = [place for place in range(len(law.names)) if place not in seen]
-        if bool((law.covariance[seen][:, rest] != 0).any()):
+        if set(system.names) != set(task.graph.names):
+            raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(system.names)}")
+        seen = positions(system.names, task.context)
+        rest = [place for place in range(len(system.names)) if place not in seen]
+        if bool((system.covariance[seen][:, rest] != 0).any()):
             raise ValueError(
                 "the noise of context variables must be independent of the rest: seeing it would say "
                 "something of the rest's noise"
             )
-        self.law = law
-        weights = {child: dict(parents) for child, parents in law.weights.items()}
-        uniform = {name: list(bounds) for name, bounds in law.uniform.items()}
-        variances = dict(zip(law.names, law.covariance.diagonal().tolist(), strict=True))
-        pairs = [(one, other) for place, one in enumerate(law.names) for other in law.names[place + 1 :]]
+        self.system = system
+        weights = {child: dict(parents) for child, parents in system.weights.items()}
+        uniform = {name: list(bounds) for name, bounds in system.uniform.items()}
+        variances = dict(zip(system.names, system.covariance.diagonal().tolist(), strict=True))
+        pairs = [
+            (one, other) for place, one in enumerate(system.names) for other in system.names[place + 1 :]
+        ]
         shared = {
-            f"{one}, {other}": float(law.covariance[law.names.index(one), law.names.index(other)])
+            f"{one}, {other}": float(system.covariance[system.names.index(one), system.names.index(other)])
             for one, other in pairs
         }
         equations = {
             "weights": weights,
-            "intercepts": dict(law.intercepts),
+            "intercepts": dict(system.intercepts),
             "uniform": uniform,
-            "drift": [asdict(each) for each in law.drift],
+            "drift": [asdict(each) for each in system.drift],
         }
-        noise = {"variances": {name: value for name, value in variances.items() if name not in law.uniform}}
+        noise = {
+            "variances": {name: value for name, value in variances.items() if name not in system.uniform}
+        }
         covariances = {"covariances": {pair: value for pair, value in shared.items() if value}}
         self.facts = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
 
@@ -232,20 +236,20 @@ class LinearWorld(RehearsalWorld):
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """The `count` rows that end at round N."""
-        normals = torch.from_numpy(stream.standard_normal((count, len(self.law.names))))
+        normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
         rounds = torch.arange(self.rows - count + 1, self.rows + 1, dtype=torch.float64)
-        return Table.observed(self.law.names, self.law.solve(self.law.noises(normals), {}, rounds))
+        return Table.observed(self.system.names, self.system.solve(self.system.noises(normals), {}, rounds))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """Rows after an alteration at round N + 1."""
-        normals = torch.from_numpy(self.stream(3).standard_normal((count, len(self.law.names))))
+        normals = torch.from_numpy(self.stream(3).standard_normal((count, len(self.system.names))))
         fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
-        rows = self.law.solve(
-            self.law.noises(normals), fixed, torch.full((count,), self.rows + 1.0, dtype=torch.float64)
+        rows = self.system.solve(
+            self.system.noises(normals), fixed, torch.full((count,), self.rows + 1.0, dtype=torch.float64)
         )
         altered = torch.zeros_like(rows, dtype=torch.bool)
-        altered[:, positions(self.law.names, names)] = True
-        return Table(self.law.names, rows, altered)
+        altered[:, positions(self.system.names, names)] = True
+        return Table(self.system.names, rows, altered)
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
         """Exact to 1e-8: contexts (B, |X|), values (..., B, k) -> (..., B)."""
@@ -265,28 +269,28 @@ class LinearWorld(RehearsalWorld):
         response = self.response(names)
         shifts, weights = self._shifts(response)
         base = (contexts @ response.context.mT + response.constant + weights @ shifts)[:, 0]
-        slope = response.action[0]
+        effect = response.action[0]
         start, end = (
-            torch.where(slope >= 0, box.lower, box.upper),
-            torch.where(slope >= 0, box.upper, box.lower),
+            torch.where(effect >= 0, box.lower, box.upper),
+            torch.where(effect >= 0, box.upper, box.lower),
         )
         low, high = interval(self.task.region)
         aim = (
             (low + high) / 2 if max(-low, high) < math.inf else (math.inf if high == math.inf else -math.inf)
         )
-        reach = (slope * (end - start)).sum()
-        share = ((aim - base - (slope * start).sum()) / reach.clamp_min(1e-300)).clamp(0.0, 1.0)
+        reach = (effect * (end - start)).sum()
+        share = ((aim - base - (effect * start).sum()) / reach.clamp_min(1e-300)).clamp(0.0, 1.0)
         values = start + share.unsqueeze(-1) * (end - start)
         return values, self.probability(contexts, names, values)
 
     def response(self, names: Sequence[str]) -> Response:
         """How the outcomes of a situation depend on its context and the altered variables."""
-        return self.law.response(self.task.context, names, self.task.outcomes, self.rows + 1.0)
+        return self.system.response(self.task.context, names, self.task.outcomes, self.rows + 1.0)
 
     def _normal_noise(self, response: Response) -> Tensor:
-        normal = torch.tensor([name not in self.law.uniform for name in self.law.names])
+        normal = torch.tensor([name not in self.system.uniform for name in self.system.names])
         reach = response.noise * normal
-        return reach @ self.law.covariance @ reach.mT
+        return reach @ self.system.covariance @ reach.mT
 
     def _shifts(self, response: Response) -> tuple[Tensor, Tensor]:
         """What uniform roots that are not seen add to the outcomes: nodes (n, |Y|) and weights (n,)."""
@@ -294,8 +298,8 @@ class LinearWorld(RehearsalWorld):
             torch.zeros(1, len(response.noise), dtype=torch.float64),
             torch.ones(1, dtype=torch.float64),
         )
-        for name, (low, high) in self.law.uniform.items():
-            reach = response.noise[:, self.law.names.index(name)]
+        for name, (low, high) in self.system.uniform.items():
+            reach = response.noise[:, self.system.names.index(name)]
             if bool((reach != 0).any()):
                 nodes, weights = legendre(UNIFORM_NODES)
                 added = (low + (high - low) * nodes).unsqueeze(-1) * reach

@@ -26,7 +26,7 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import (
     Normal,
     SymmetricBeta,
     Uniform,
-    deviation,
+    std,
 )
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -63,12 +63,19 @@ class Loan(CurvedWorld):
             Polytope.of({"Y1": (0.6, None), "Y2": (0.3, None)}),
         )
         rate, outcome, share = (
-            Normal(deviation(0.2, noise)),
-            Normal(deviation(0.05, noise)),
+            Normal(std(0.2, noise)),
+            Normal(std(0.05, noise)),
             Uniform(0.0, 1.0),
         )
-        laws = {"X1": share, "X2": share, "U1": SymmetricBeta(), "A2": rate, "Y1": outcome, "Y2": outcome}
-        super().__init__(task, laws, rows, contexts, seed, validation)
+        distributions = {
+            "X1": share,
+            "X2": share,
+            "U1": SymmetricBeta(),
+            "A2": rate,
+            "Y1": outcome,
+            "Y2": outcome,
+        }
+        super().__init__(task, distributions, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The paper and the reading of its noise."""

@@ -43,7 +43,7 @@ import torch
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
-from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearLaw, LinearWorld
+from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearEquations, LinearWorld
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -85,7 +85,9 @@ def market_graph() -> RehearsalGraph:
     return RehearsalGraph.of(WEIGHTS, [("competitor_pricing", "self_pricing")])
 
 
-def market_law(order: str, outcomes: tuple[float, float], drift: tuple[Drift, ...] = ()) -> LinearLaw:
+def market_equations(
+    order: str, outcomes: tuple[float, float], drift: tuple[Drift, ...] = ()
+) -> LinearEquations:
     """The equations.
 
     Args:
@@ -103,7 +105,7 @@ def market_law(order: str, outcomes: tuple[float, float], drift: tuple[Drift, ..
     covariance = torch.diag(torch.tensor([variances[name] for name in names], dtype=torch.float64))
     one, other = names.index(listed[3]), names.index(listed[4])
     covariance[one, other] = covariance[other, one] = SHARED
-    return LinearLaw(names, WEIGHTS, covariance, drift=drift)
+    return LinearEquations(names, WEIGHTS, covariance, drift=drift)
 
 
 WANTED = Disc(("total_profit", "custom_number"), (1.2, 1.5), 1.0)
@@ -136,7 +138,9 @@ class Manage(LinearWorld):
         box = Box.of({"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(market_graph(), CONTEXT, box, WANTED.polygon(faces), sets)
-        super().__init__(task, market_law(order, (0.04, 0.12)), rows, contexts, seed, validation, WANTED)
+        super().__init__(
+            task, market_equations(order, (0.04, 0.12)), rows, contexts, seed, validation, WANTED
+        )
 
     def source(self) -> str:
         """The paper and the order."""
@@ -185,7 +189,12 @@ class Market(LinearWorld):
         )
         task = RehearsalTask(market_graph(), CONTEXT, box, region, sets)
         super().__init__(
-            task, market_law(order, (0.01, 0.04), DRIFT if drift else ()), rows, contexts, seed, validation
+            task,
+            market_equations(order, (0.01, 0.04), DRIFT if drift else ()),
+            rows,
+            contexts,
+            seed,
+            validation,
         )
 
     def source(self) -> str:

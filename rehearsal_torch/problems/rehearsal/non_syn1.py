@@ -22,7 +22,7 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import (
     Exponential,
     Normal,
     Uniform,
-    deviation,
+    std,
 )
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -55,15 +55,15 @@ class NonSyn1(CurvedWorld):
         box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(RehearsalGraph.of(PARENTS), ("X",), box, Polytope.of({"Y": (1.5, 2.0)}), sets)
-        action = Normal(deviation(0.5, noise))
-        laws = {
+        action = Normal(std(0.5, noise))
+        distributions = {
             "X": Uniform(-1.0, 1.0),
             "U": Exponential(),
             "A1": action,
             "A2": action,
-            "Y": Normal(deviation(0.1, noise)),
+            "Y": Normal(std(0.1, noise)),
         }
-        super().__init__(task, laws, rows, contexts, seed, validation)
+        super().__init__(task, distributions, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The paper and the reading of its noise."""

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Normal, Uniform, deviation
+from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Normal, Uniform, std
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -63,11 +63,10 @@ class NonSyn2(CurvedWorld):
         task = RehearsalTask(
             RehearsalGraph.of(PARENTS), ("X1", "X2"), box, Polytope.of({"Y1": (0.9, 1.5)}), sets
         )
-        laws = {
-            name: Uniform(0.0, 1.0) if name in task.context else Normal(deviation(0.1, noise))
-            for name in PARENTS
+        distributions = {
+            name: Uniform(0.0, 1.0) if name in task.context else Normal(std(0.1, noise)) for name in PARENTS
         }
-        super().__init__(task, laws, rows, contexts, seed, validation)
+        super().__init__(task, distributions, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The paper and the reading of its noise."""

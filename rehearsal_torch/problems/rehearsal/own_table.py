@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults, table_file
-from rehearsal_torch.data.rehearsal_task import LEAST_ROWS
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
@@ -81,26 +81,24 @@ class RehearsalTable(RehearsalProblem):
             self.task = written_task(task)
         except TaskError as error:
             # What is wrong with the columns that the task does name is told in the same breath.
-            faults += number_faults(frame, error.named, LEAST_ROWS, varying=True) if error.named else []
+            faults += number_faults(frame, error.named, MIN_ROWS, varying=True) if error.named else []
             if not faults or not error.faults:
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
-        if faults := [*faults, *number_faults(frame, names, LEAST_ROWS, varying=True)]:
+        if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
             raise TableError(listed(where, faults))
         aside = _aside(len(frame), validation, kept, seed, contexts is not None)
         past = sorted(set(range(len(frame))) - set(aside))
         self.past = Table.observed(
             names,
-            number_columns(frame, names, f"{where}, rows to learn from", LEAST_ROWS, varying=True, keep=past),
+            number_columns(frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past),
         )
         self.aside: Table | None = None
         if aside:
             self.aside = Table.observed(
                 names,
-                number_columns(
-                    frame, names, f"{where}, rows kept aside", LEAST_ROWS, varying=True, keep=aside
-                ),
+                number_columns(frame, names, f"{where}, rows kept aside", MIN_ROWS, varying=True, keep=aside),
             )
         cases, origin = (
             (frame.iloc[aside], where)
@@ -142,17 +140,17 @@ class RehearsalTable(RehearsalProblem):
         """How many cases are decided for."""
         return len(self.given)
 
-    def situation(self, index: int) -> Foresight:
+    def case(self, index: int) -> RehearsalCase:
         """Case number `index`."""
         if not 0 <= index < self.count():
             raise IndexError(f"expected a situation in 0 ... {self.count() - 1}; got {index}")
-        return Foresight(
+        return RehearsalCase(
             self.identities[index],
             dict(zip(self.task.context, self.given[index], strict=True)),
             self.task.box.bounds(),
         )
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """For a row that was kept aside: whether its outcome was ``desired_untouched``, what was
         ``foretold_untouched``, and the squared difference.
 
@@ -162,7 +160,7 @@ class RehearsalTable(RehearsalProblem):
         if not self.recorded or self.aside is None or decision.baseline is None:
             return {}
         before = decision.baseline.point
-        row = self.aside.columns(self.task.outcomes)[self.identities.index(situation.identity)]
+        row = self.aside.columns(self.task.outcomes)[self.identities.index(case.identity)]
         desired = float(self.task.region.contains(row))
         return {
             "desired_untouched": desired,
@@ -222,7 +220,7 @@ def _frame(
         if bool(given.altered.any()):
             raise TableError(
                 f"{called}: expected observations; {int(given.altered.any(-1).sum())} rows have a value that "
-                "was set by a decision: leave those rows out, such as by table.untouched(names)"
+                "was set by a decision: leave those rows out, such as by table.unaltered(names)"
             )
         return pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names)), called
     names = [str(name) for name in given.columns]
@@ -236,11 +234,11 @@ def _aside(rows: int, validation: float | None, kept: str, seed: int, elsewhere:
     """Positions of the rows that are kept aside, in the file's order."""
     count = int((validation or 0.0) * rows)
     if validation is None and not elsewhere:
-        count = max(int(SHARE * rows), LEAST_ROWS)
-    if count and (count < LEAST_ROWS or rows - count < LEAST_ROWS):
+        count = max(int(SHARE * rows), MIN_ROWS)
+    if count and (count < MIN_ROWS or rows - count < MIN_ROWS):
         raise ValueError(
             f"{rows} rows: {count} kept aside and {rows - count} to learn from; expected at least "
-            f"{LEAST_ROWS} of each: "
+            f"{MIN_ROWS} of each: "
             "name the cases in a second file with dataset.contexts=FILE and dataset.validation=0, or add rows"
         )
     order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)

@@ -29,7 +29,7 @@ from torch import Tensor
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -91,8 +91,10 @@ class RideHailing(LinearWorld):
             both = positions(names, CLIQUE)
             covariance[both[0], both] += SHARED
             covariance[both[1], both] += SHARED
-        law = LinearLaw(names, WEIGHTS, covariance, {"rating": 0.5}, dict.fromkeys(CONTEXT, (-1.0, 1.0)))
-        super().__init__(task, law, rows, contexts, seed, validation)
+        system = LinearEquations(
+            names, WEIGHTS, covariance, {"rating": 0.5}, dict.fromkeys(CONTEXT, (-1.0, 1.0))
+        )
+        super().__init__(task, system, rows, contexts, seed, validation)
 
     def source(self) -> str:
         """The paper, and whose noise."""

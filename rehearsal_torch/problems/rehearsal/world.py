@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Foresight, Situation
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import RehearsalProblem, World
@@ -139,22 +139,24 @@ class RehearsalWorld(World, RehearsalProblem):
         """How many situations."""
         return self.contexts
 
-    def situation(self, index: int) -> Foresight:
+    def case(self, index: int) -> RehearsalCase:
         """A context from the observational law."""
         if not 0 <= index < self.contexts:
             raise IndexError(f"expected a situation in 0 ... {self.contexts - 1}; got {index}")
         row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
-        return Foresight(str(index), dict(zip(self.task.context, row, strict=True)), self.task.box.bounds())
+        return RehearsalCase(
+            str(index), dict(zip(self.task.context, row, strict=True)), self.task.box.bounds()
+        )
 
-    def given(self, situations: Sequence[Foresight]) -> Tensor:
+    def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of situations, (B, |X|)."""
-        return self.task.given(situations)
+        return self.task.given(cases)
 
-    def optimum(self, situation: Situation) -> float:
+    def optimum(self, case: DecisionContext) -> float:
         """The largest probability over the candidate sets and doing nothing."""
-        return self._references(_foresight(situation))[1]
+        return self._references(_rehearsal_case(case))[1]
 
-    def score(self, situation: Situation, decision: Decision) -> Mapping[str, float]:
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the
         oracle's gain was reached.
 
@@ -163,9 +165,9 @@ class RehearsalWorld(World, RehearsalProblem):
         Raises:
             ValueError: if the decision sets what may not be set, or sets it outside its bounds.
         """
-        _foresight(situation).check(decision.alteration)
-        context = self.given([_foresight(situation)])
-        nothing, best = self._references(_foresight(situation))
+        _rehearsal_case(case).check(decision.alteration)
+        context = self.given([_rehearsal_case(case)])
+        nothing, best = self._references(_rehearsal_case(case))
         reached = nothing
         if decision.alteration is not None:
             reached = float(
@@ -181,11 +183,11 @@ class RehearsalWorld(World, RehearsalProblem):
             "share": (reached - nothing) / gain if gain > 1e-3 else float("nan"),
         }
 
-    def _references(self, situation: Foresight) -> tuple[float, float]:
+    def _references(self, case: RehearsalCase) -> tuple[float, float]:
         """What nothing and the oracle reach; computed once a context, since every method is asked about the
         same ones.
         """
-        context = self.given([situation])
+        context = self.given([case])
         key = tuple(context[0].tolist())
         if key not in self._known:
             nothing = float(self.probability(context, (), context.new_empty(1, 0)))
@@ -195,7 +197,7 @@ class RehearsalWorld(World, RehearsalProblem):
             )
         return self._known[key]
 
-    def respond(self, situation: Situation, decision: Decision) -> Table:
+    def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """One row that follows a decision.
 
         Raises:
@@ -205,9 +207,11 @@ class RehearsalWorld(World, RehearsalProblem):
         values = (
             torch.empty(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
         )
-        foresight = _foresight(situation)
-        foresight.check(decision.alteration)
-        several = self.rehearse(self.given([foresight])[0], names, values, 1 + int(foresight.identity) % 4096)
+        rehearsal_case = _rehearsal_case(case)
+        rehearsal_case.check(decision.alteration)
+        several = self.rehearse(
+            self.given([rehearsal_case])[0], names, values, 1 + int(rehearsal_case.identity) % 4096
+        )
         return Table(several.names, several.values[-1:], several.altered[-1:])
 
     def card(self) -> Mapping[str, Any]:
@@ -230,7 +234,7 @@ class RehearsalWorld(World, RehearsalProblem):
         }
 
 
-def _foresight(situation: Situation) -> Foresight:
-    if not isinstance(situation, Foresight):
-        raise TypeError(f"expected a Foresight; got a {type(situation).__name__}")
-    return situation
+def _rehearsal_case(case: DecisionContext) -> RehearsalCase:
+    if not isinstance(case, RehearsalCase):
+        raise TypeError(f"expected a RehearsalCase; got a {type(case).__name__}")
+    return case

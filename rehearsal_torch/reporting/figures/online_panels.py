@@ -79,14 +79,12 @@ def _world(
     )
     for axes, (key, label, summed) in zip(line, panels_, strict=False):
         for name, rows in groups.items():
-            rounds, means, deviations = by_round(rows, key, summed=summed)
+            rounds, means, stds = by_round(rows, key, summed=summed)
             if np.isnan(means).all():
                 continue
             colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
             axes.plot(rounds, means, color=colour, linestyle=dash, label=name)
-            axes.fill_between(
-                rounds, means - deviations, means + deviations, color=colour, alpha=0.15, linewidth=0
-            )
+            axes.fill_between(rounds, means - stds, means + stds, color=colour, alpha=0.15, linewidth=0)
         axes.set(xlabel="Round", ylabel=label, title=world.replace("_", " "))
     every = [row for rows in groups.values() for row in rows]
     rounds, best, _ = by_round(next(iter(groups.values())), "oracle")

@@ -35,20 +35,20 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
             .reshape(-1, 4)
             .T
         )
-        told, bounded = ~np.isnan(claimed + true), ~np.isnan(lower + upper + true + claimed)
+        known, bounded = ~np.isnan(claimed + true), ~np.isnan(lower + upper + true + claimed)
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         # An interval may leave out the estimate: the bar is drawn where it is, not about the point.
         axes.hlines(true[bounded], lower[bounded], upper[bounded], color=colour, alpha=0.35, linewidth=1.2)
-        axes.plot(claimed[told], true[told], marker, color=colour, markersize=4, alpha=0.8)
+        axes.plot(claimed[known], true[known], marker, color=colour, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])
-        says = (
-            f"{name}\nclaimed {claimed[told].mean():.3f}, true {true[told].mean():.3f}"
-            if told.any()
+        title = (
+            f"{name}\nclaimed {claimed[known].mean():.3f}, true {true[known].mean():.3f}"
+            if known.any()
             else f"{name}\nno claims"
         )
         axes.set(
             xlabel="Claimed probability", ylabel="True probability", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02)
         )
-        axes.set_title(says + (f"; interval holds for {100 * held.mean():.0f}%" if bounded.any() else ""))
+        axes.set_title(title + (f"; interval holds for {100 * held.mean():.0f}%" if bounded.any() else ""))
         diagonal(axes, "claim = truth")
     return figure

@@ -72,7 +72,7 @@ def _problem(line: Sequence[Axes], problem: str, groups: Groups, places: Mapping
     best, average, regret = line
     some = next(iter(groups.values()))[0]
     optimum, start = some["optimum"], np.mean([row["start"] for rows in groups.values() for row in rows])
-    least = FLOOR * max(optimum - start, 1e-12)
+    smallest = FLOOR * max(optimum - start, 1e-12)
     for name, rows in groups.items():
         colour, dash = COLOURS[places[name] % len(COLOURS)], DASHES[places[name] % len(DASHES)]
         for axes, key, running in ((best, "best_expected", False), (average, "expected", True)):
@@ -80,7 +80,7 @@ def _problem(line: Sequence[Axes], problem: str, groups: Groups, places: Mapping
             axes.plot(rounds, means, label=name, color=colour, linestyle=dash)
             axes.fill_between(rounds, means - errors, means + errors, color=colour, alpha=0.15, linewidth=0)
         rounds, means, _ = by_round(rows, "recommended_expected")
-        regret.plot(rounds, np.maximum(optimum - means, least), color=colour, linestyle=dash)
+        regret.plot(rounds, np.maximum(optimum - means, smallest), color=colour, linestyle=dash)
     for axes, label in ((best, "Best E[reward] so far"), (average, "Average E[reward]")):
         axes.axhline(optimum, color=BLACK, linewidth=1.0, label="optimum" if axes is best else None)
         axes.set(xlabel="Round", ylabel=label, title=problem)

@@ -39,13 +39,13 @@ def draw(rows: Rows) -> Figure:
     Args:
         rows: Rows of ``truth.csv``.
     """
-    told = {key: mean for key, mean in means(rows).items() if key[1] == "rmse"}
-    sequences = list(dict.fromkeys(key[0] for key in told))
+    rmse = {key: mean for key, mean in means(rows).items() if key[1] == "rmse"}
+    sequences = list(dict.fromkeys(key[0] for key in rmse))
     figure, [line] = panels(1, len(sequences), width=4.8, height=3.8)
     for axes, sequence in zip(line, sequences, strict=True):
-        features = list(dict.fromkeys(key[2] for key in told if key[0] == sequence))
+        features = list(dict.fromkeys(key[2] for key in rmse if key[0] == sequence))
         for estimator, colour, marker, label in _SHOWN:
-            share = [_share(told, sequence, feature, estimator) for feature in features]
+            share = [_share(rmse, sequence, feature, estimator) for feature in features]
             axes.plot(share, range(len(features)), marker, color=colour, label=label)
         axes.set_yticks(range(len(features)), features)
         axes.set(xlabel="Mean RMSE (% of fresh noise's)", title=f"Treatment: {sequence}")
@@ -61,10 +61,10 @@ def markdown(rows: Rows) -> list[str]:
 
 
 def _share(
-    told: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str
+    rmse: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str
 ) -> float:
     """In percent; NaN without a reference."""
-    own, reference = (told.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
+    own, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
     return (
         100 * own.mean / reference.mean
         if own is not None and reference is not None and reference.mean > 0

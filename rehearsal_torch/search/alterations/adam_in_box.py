@@ -23,13 +23,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.centre_distance import CHOOSE, CentreDistance, CentreDistances
+from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance, CentreDistances
 from rehearsal_torch.objectives.objective import gradient
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
-class TanhDescent(ManySearch[CentreDistances]):
+class AdamInBox(BatchSearch[CentreDistances]):
     """Adam over lambda, from several starts.
 
     Args:
@@ -37,11 +37,11 @@ class TanhDescent(ManySearch[CentreDistances]):
         steps: At most how many.
         patience: Steps without an improvement after which a start is given up.
         starts: From how many points each situation starts.
-        looked: How many points are looked at to find them.
-        glance: With how many draws, there and in the first descent.
+        screened: How many points are looked at to find them.
+        screening_draws: With how many draws, there and in the first descent.
         near: A set whose share of desired draws is smaller than that of the best by more than this is not
             followed further.
-        together: How many situations at once.
+        batch_size: How many situations at once.
         budget_s: See `Search`; a step is one of Adam's, or the points looked at in a candidate set.
 
     Raises:
@@ -54,29 +54,38 @@ class TanhDescent(ManySearch[CentreDistances]):
         steps: int = 100,
         patience: int = 20,
         starts: int = 2,
-        looked: int = 64,
-        glance: int = 250,
+        screened: int = 64,
+        screening_draws: int = 250,
         near: float = 0.1,
-        together: int = 16,
+        batch_size: int = 16,
         budget_s: float | None = None,
     ) -> None:
-        if min(rate, near) <= 0 or min(steps, patience, starts, glance, together) < 1 or looked < starts:
+        if (
+            min(rate, near) <= 0
+            or min(steps, patience, starts, screening_draws, batch_size) < 1
+            or screened < starts
+        ):
             given = (
-                f"rate={rate}, steps={steps}, patience={patience}, starts={starts}, looked={looked}, "
-                f"glance={glance}, near={near}, together={together}"
+                f"rate={rate}, steps={steps}, patience={patience}, starts={starts}, screened={screened}, "
+                f"screening_draws={screening_draws}, near={near}, batch_size={batch_size}"
             )
-            raise ValueError(f"expected positive numbers and looked >= starts; got {given}")
+            raise ValueError(f"expected positive numbers and screened >= starts; got {given}")
         self.rate, self.steps, self.patience, self.near = rate, steps, patience, near
-        self.begin, self.looked, self.glance, self.together = starts, looked, glance, together
+        self.begin, self.screened, self.screening_draws, self.batch_size = (
+            starts,
+            screened,
+            screening_draws,
+            batch_size,
+        )
         self.budget_s = checked_budget(budget_s)
 
-    def many(self, objective: CentreDistances) -> list[Decision]:
+    def batch_search(self, objective: CentreDistances) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [self.coarse(one, budget) for one in in_time(sets, budget)]
         values = ranked(
-            torch.stack([one.share(each, CHOOSE) for one, each in zip(sets, actions, strict=False)])
+            torch.stack([one.share(each, VALIDATION) for one, each in zip(sets, actions, strict=False)])
         )
         best = values.amax(0)
         for place, one in enumerate(sets[: len(actions)]):
@@ -87,22 +96,24 @@ class TanhDescent(ManySearch[CentreDistances]):
                 break
             begin, steps = actions[place].unsqueeze(0), max(self.steps // 2, 1)
             finer = self.descend(one, begin, None, promising, self.rate / 4, steps, budget)[0]
-            reached = ranked(one.share(finer, CHOOSE))
+            reached = ranked(one.share(finer, VALIDATION))
             better = reached >= values[place]
             actions[place] = torch.where(better.unsqueeze(-1), finer, actions[place])
             values[place] = torch.where(better, reached, values[place])
-        return chosen(objective, actions, values, "tanh_descent", budget, declines=self.declines)
+        return chosen(objective, actions, values, "adam_in_box", budget, declines=self.declines)
 
     def coarse(self, objective: CentreDistance, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set by some of the draws, (B, k)."""
-        points = objective.starts(self.looked)
+        points = objective.starts(self.screened)
         with torch.no_grad():
-            first, _ = objective.looked_at(points, self.glance)
+            first, _ = objective.values_and_shares(points, self.screening_draws)
         places = ranked(first).topk(min(self.begin, len(points)), 0).indices
         starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
         everywhere = torch.arange(starts.shape[1], device=starts.device)
-        found = self.descend(objective, starts, self.glance, everywhere, self.rate, self.steps, budget)
-        winner = ranked(objective.share(found, CHOOSE)).argmax(0)
+        found = self.descend(
+            objective, starts, self.screening_draws, everywhere, self.rate, self.steps, budget
+        )
+        winner = ranked(objective.share(found, VALIDATION)).argmax(0)
         return found[winner, everywhere]
 
     def descend(
@@ -140,8 +151,8 @@ class TanhDescent(ManySearch[CentreDistances]):
         for step in range(steps):
             at = free[:, left].detach().requires_grad_(True)
             actions = middle[left] + half[left] * torch.tanh(at)
-            value, share = objective.looked_at(actions, draws, left)
-            slope = gradient(value, at).nan_to_num(0.0, 0.0, 0.0)
+            value, share = objective.values_and_shares(actions, draws, left)
+            gradients = gradient(value, at).nan_to_num(0.0, 0.0, 0.0)
             value, actions = value.detach(), actions.detach()
             better = value > best_value[:, left] + 1e-6 * value.abs()
             kept = better & (share >= best_share[:, left])
@@ -149,8 +160,8 @@ class TanhDescent(ManySearch[CentreDistances]):
             best_share[:, left] = torch.where(kept, share, best_share[:, left])
             answer[:, left] = torch.where(kept.unsqueeze(-1), actions, answer[:, left])
             waited[:, left] = torch.where(better, torch.zeros_like(value), waited[:, left] + 1)
-            mean[:, left] = 0.9 * mean[:, left] + 0.1 * slope
-            square[:, left] = 0.999 * square[:, left] + 0.001 * slope.square()
+            mean[:, left] = 0.9 * mean[:, left] + 0.1 * gradients
+            square[:, left] = 0.999 * square[:, left] + 0.001 * gradients.square()
             length = rate * (1 + math.cos(math.pi * step / steps)) / 2
             move = (
                 mean[:, left]

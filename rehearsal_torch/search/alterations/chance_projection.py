@@ -14,15 +14,15 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.chance_cost import ChanceCosts
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
-class CheapestAlteration(ManySearch[ChanceCosts]):
+class CheapestAlteration(BatchSearch[ChanceCosts]):
     """The least cost under the chance constraint.
 
     Args:
-        otherwise: Makes the most probable alteration where none qualifies; None alters nothing there.
-        together: How many situations at once.
+        fallback: Makes the most probable alteration where none qualifies; None alters nothing there.
+        batch_size: How many situations at once.
         budget_s: See `Search`; a step is a candidate set, or a Newton step of what is made otherwise.
 
     Raises:
@@ -31,14 +31,14 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
 
     def __init__(
         self,
-        otherwise: ProjectionNewton | None = None,
-        together: int = 1000,
+        fallback: ProjectionNewton | None = None,
+        batch_size: int = 1000,
         budget_s: float | None = None,
     ) -> None:
-        self.otherwise, self.together, self.budget_s = otherwise, together, checked_budget(budget_s)
+        self.fallback, self.batch_size, self.budget_s = fallback, batch_size, checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: ChanceCosts) -> list[Decision]:
+    def batch_search(self, objective: ChanceCosts) -> list[Decision]:
         """The cheapest set and action for each situation.
 
         A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the
@@ -56,11 +56,11 @@ class CheapestAlteration(ManySearch[ChanceCosts]):
             ]
         )
         stuck = (values == -torch.inf).all(0)
-        if self.otherwise is not None and bool(stuck.any()):
+        if self.fallback is not None and bool(stuck.any()):
             for row, one in enumerate(in_time(sets[: len(found)], budget)):
-                best = self.otherwise.best(one.success, budget)
+                best = self.fallback.best(one.success, budget)
                 actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
-                values[row] = torch.where(stuck, self.otherwise.worth(one.success, best), values[row])
+                values[row] = torch.where(stuck, self.fallback.compared_value(one.success, best), values[row])
         return chosen(
             objective, actions, ranked(values), "cheapest_alteration", budget, declines=self.declines
         )

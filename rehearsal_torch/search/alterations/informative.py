@@ -28,13 +28,13 @@ from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
 from rehearsal_torch.search.alterations.pool_bayes_opt import ACQUISITIONS, Acquisition, explored
 from rehearsal_torch.search.alterations.qualifying import Points, Programs, Qualifying
 from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 Fallback = Literal["refuse", "drop", "most_probable"]
 FALLBACKS: tuple[Fallback, ...] = ("refuse", "drop", "most_probable")
 
 
-class Informative(ManySearch[SuccessProbabilities]):
+class Informative(BatchSearch[SuccessProbabilities]):
     """The most informative alteration whose probability of success is at least tau.
 
     Args:
@@ -52,7 +52,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         nodes: At most how many nodes of a program's tree are looked at.
         budget: What an alteration may cost, as {limit, costs, reference} (see `AlterationBudget`); None for
             anything.
-        together: How many situations the loop hands over at once; a certificate needs 1.
+        batch_size: How many situations the loop hands over at once; a certificate needs 1.
         declines: See `Search`; False for the paper's own behaviour.
         budget_s: See `Search`; a program has what is left of it, and a step is a candidate set, a program, a
             line, or an evaluation.
@@ -75,7 +75,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         scenarios: int = 100,
         nodes: int = 200,
         budget: Mapping[str, Any] | None = None,
-        together: int = 1,
+        batch_size: int = 1,
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class Informative(ManySearch[SuccessProbabilities]):
                 f"{fallback!r} and {acquisition!r}"
             )
         if (
-            min(pool, probes, scenarios, nodes, together) < 1
+            min(pool, probes, scenarios, nodes, batch_size) < 1
             or min(iterations, programs) < 0
             or min(kappa, indifference) < 0
         ):
@@ -97,7 +97,7 @@ class Informative(ManySearch[SuccessProbabilities]):
             )
             raise ValueError(
                 f"expected positive numbers; got {given}, kappa={kappa}, "
-                f"indifference={indifference}, together={together}"
+                f"indifference={indifference}, batch_size={batch_size}"
             )
         self.tau, self.fallback, self.indifference, self.acquisition, self.kappa = (
             tau,
@@ -106,16 +106,21 @@ class Informative(ManySearch[SuccessProbabilities]):
             acquisition,
             kappa,
         )
-        self.probes, self.iterations, self.together, self.declines = probes, iterations, together, declines
+        self.probes, self.iterations, self.batch_size, self.declines = (
+            probes,
+            iterations,
+            batch_size,
+            declines,
+        )
         cost = None if budget is None else AlterationBudget.of(budget)
         self.qualifying = Qualifying(tau, pool, cost, Programs(programs, scenarios, nodes))
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: SuccessProbabilities) -> list[Decision]:
+    def batch_search(self, objective: SuccessProbabilities) -> list[Decision]:
         """The most informative qualifying alteration for each situation."""
         allowed = Budget(self.budget_s)
-        sets, count = objective.sets, len(objective.situations)
+        sets, count = objective.sets, len(objective.cases)
         actions = [(one.lower + one.upper) / 2 for one in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
@@ -127,29 +132,29 @@ class Informative(ManySearch[SuccessProbabilities]):
                 for one, each in zip(sets, found, strict=True)
                 if each.share >= 0
             }
-            told: dict[str, Any] = {
+            trace: dict[str, Any] = {
                 "tau": self.tau,
                 "most_probable": reach,
                 "qualifying": [list(o.names) for o, e in zip(sets, found, strict=True) if len(e.points)],
             }
             pools = [each.points for each in found]
-            if not told["qualifying"]:
-                pools = self._fallen_back(sets, index, told, allowed)
-            self._take(sets, pools, index, actions, values, told, allowed)
-            facts.append(told)
+            if not trace["qualifying"]:
+                pools = self._fallen_back(sets, index, trace, allowed)
+            self._take(sets, pools, index, actions, values, trace, allowed)
+            facts.append(trace)
         return chosen(objective, actions, ranked(values), "informative", allowed, facts, self.declines)
 
     def _fallen_back(
-        self, sets: Sequence[SuccessProbability], index: int, told: dict[str, Any], allowed: Budget
+        self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
     ) -> list[Tensor]:
-        """Pools where nothing qualifies; writes why into `told`. A search that refuses still says what it
+        """Pools where nothing qualifies; writes why into `trace`. A search that refuses still says what it
         would have set.
         """
         found = [self.qualifying.best(one, index, allowed) for one in in_time(sets, allowed)]
         found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
         place = max(range(len(sets)), key=lambda which: found[which].share)
         if found[place].share < 0:
-            told["refused"] = (
+            trace["refused"] = (
                 "no candidate alteration that can be paid for was found before budget_s was spent: raise it"
                 if allowed.ran_out
                 else "the budget allows none of the candidate alterations: raise it"
@@ -160,9 +165,9 @@ class Informative(ManySearch[SuccessProbabilities]):
             f"reaches {found[place].share:.3f}"
         )
         if self.fallback == "drop":
-            told["dropped"] = f"{sentence}: the constraint is dropped"
+            trace["dropped"] = f"{sentence}: the constraint is dropped"
             return [self.qualifying.anywhere(one, index) for one in sets]
-        told["refused" if self.fallback == "refuse" else "dropped"] = (
+        trace["refused" if self.fallback == "refuse" else "dropped"] = (
             f"{sentence}: {'lower tau if that is enough' if self.fallback == 'refuse' else 'taken'}"
         )
         return [each.points if which == place else each.points[:0] for which, each in enumerate(found)]
@@ -174,7 +179,7 @@ class Informative(ManySearch[SuccessProbabilities]):
         index: int,
         actions: list[Tensor],
         values: Tensor,
-        told: dict[str, Any],
+        trace: dict[str, Any],
         allowed: Budget,
     ) -> None:
         """Writes the best point of each pool into `actions` and what it teaches into `values`; a set that is
@@ -193,12 +198,12 @@ class Informative(ManySearch[SuccessProbabilities]):
                     index,
                     allowed,
                 )
-        told["evaluations"] = sum(len(each) for _, _, each in asked)
+        trace["evaluations"] = sum(len(each) for _, _, each in asked)
         if not asked:
             return
-        most = max(float(each.max()) for _, _, each in asked)
+        largest = max(float(each.max()) for _, _, each in asked)
         contenders = [
-            (place, points[each >= most - self.indifference], each[each >= most - self.indifference])
+            (place, points[each >= largest - self.indifference], each[each >= largest - self.indifference])
             for place, points, each in asked
         ]
         if self.indifference > 0:
@@ -224,9 +229,9 @@ class Informative(ManySearch[SuccessProbabilities]):
         """For sets of equally many variables: their places, the points that were evaluated, and what those
         teach.
         """
-        most = max(len(pool) for pool in pools)
-        padded = torch.stack([torch.cat([pool, pool[:1].expand(most - len(pool), -1)]) for pool in pools])
-        valid = torch.stack([torch.arange(most, device=padded.device) < len(pool) for pool in pools])
+        largest = max(len(pool) for pool in pools)
+        padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])
+        valid = torch.stack([torch.arange(largest, device=padded.device) < len(pool) for pool in pools])
 
         def information(points: Tensor) -> Tensor:
             return torch.stack(

@@ -37,7 +37,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 from rehearsal_torch.seeding import generator
 
 
@@ -136,14 +136,14 @@ def spread(pieces: Tensor, count: int) -> Tensor:
 POINTS = 33
 
 
-class IntervalSweep(ManySearch[Candidates[CountObjective]]):
+class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
     """The alteration that most scenarios agree on.
 
     Args:
         starts: From how many points sets of several variables are swept.
         rounds: At most how often all lines are swept.
-        glance: How many scenarios are swept from all starts; the best is then swept over all.
-        together: How many situations at once.
+        screening_draws: How many scenarios are swept from all starts; the best is then swept over all.
+        batch_size: How many situations at once.
         budget_s: See `Search`; a step is a sweep along one line of a candidate set.
 
     Raises:
@@ -154,42 +154,56 @@ class IntervalSweep(ManySearch[Candidates[CountObjective]]):
         self,
         starts: int = 8,
         rounds: int = 10,
-        glance: int = 500,
-        together: int = 32,
+        screening_draws: int = 500,
+        batch_size: int = 32,
         budget_s: float | None = None,
     ) -> None:
-        if min(starts, rounds, glance, together) < 1:
+        if min(starts, rounds, screening_draws, batch_size) < 1:
             raise ValueError(
-                f"expected positive numbers; got starts={starts}, rounds={rounds}, glance={glance}, "
-                f"together={together}"
+                f"expected positive numbers; got starts={starts}, rounds={rounds}, "
+                f"screening_draws={screening_draws}, "
+                f"batch_size={batch_size}"
             )
-        self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
+        self.begin, self.rounds, self.screening_draws, self.batch_size = (
+            starts,
+            rounds,
+            screening_draws,
+            batch_size,
+        )
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: Candidates[CountObjective]) -> list[Decision]:
+    def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions = [swept(one, self.begin, self.rounds, self.glance, budget) for one in in_time(sets, budget)]
+        actions = [
+            swept(one, self.begin, self.rounds, self.screening_draws, budget) for one in in_time(sets, budget)
+        ]
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
         return chosen(objective, actions, ranked(values), "interval_sweep", budget, declines=self.declines)
 
 
 def swept(
-    objective: CountObjective, starts: int, rounds: int, glance: int, budget: Budget = UNLIMITED
+    objective: CountObjective, starts: int, rounds: int, screening_draws: int, budget: Budget = UNLIMITED
 ) -> Tensor:
     """The best actions of one set, (B, k): exact for k = 1. A budget ends it after a line of each sweep."""
     origin = objective.origin
     box = (objective.lower - origin, objective.upper - origin)
     if len(objective.names) == 1:
         return objective.project(
-            origin + line_sweeps(objective.seek, *box, objective.starts(1) - origin, 1)[0][0]
+            origin + line_sweeps(objective.search_scenarios, *box, objective.starts(1) - origin, 1)[0][0]
         )
     found = best_of(
-        *line_sweeps(objective.seek.first(glance), *box, objective.starts(starts) - origin, rounds, budget)
+        *line_sweeps(
+            objective.search_scenarios.first(screening_draws),
+            *box,
+            objective.starts(starts) - origin,
+            rounds,
+            budget,
+        )
     )
-    swept_again = line_sweeps(objective.seek, *box, found.unsqueeze(0), rounds, budget)
+    swept_again = line_sweeps(objective.search_scenarios, *box, found.unsqueeze(0), rounds, budget)
     return objective.project(origin + swept_again[0][0])
 
 
@@ -220,14 +234,14 @@ def line_sweeps(
             if (sweep or place) and budget.out():
                 return actions, counts
             first, last = _chord(actions, direction, lower, upper)
-            gains, room = (
+            gains, slack = (
                 scenarios.gains @ direction,
-                scenarios.room - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions),
+                scenarios.slack - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions),
             )
-            step, count = most_covered(*intervals(gains, room, first, last), first, last)
+            step, count = most_covered(*intervals(gains, slack, first, last), first, last)
             none = count == 0
             if none.any():
-                step = torch.where(none, _least_violation(gains, room, first, last), step)
+                step = torch.where(none, _min_violation(gains, slack, first, last), step)
             better = (count > counts) | (none & (counts == 0))
             moved = torch.minimum(torch.maximum(actions + step.unsqueeze(-1) * direction, lower), upper)
             actions, counts = torch.where(better.unsqueeze(-1), moved, actions), torch.maximum(count, counts)
@@ -245,16 +259,16 @@ def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> 
     )
 
 
-def intervals(gains: Tensor, room: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     """Where each scenario is desired: gains (n, l), room (..., n, B, l), box (..., B) -> ends (..., n, B);
     empty where left > right.
     """
-    slope = gains.unsqueeze(-2)
-    flat = slope.abs() <= 1e-12 * slope.abs().amax()
-    bound = room / torch.where(flat, torch.ones_like(slope), slope)
-    right = torch.where((slope > 0) & ~flat, bound, torch.full_like(bound, torch.inf)).amin(-1)
-    left = torch.where((slope < 0) & ~flat, bound, torch.full_like(bound, -torch.inf)).amax(-1)
-    never = (flat & (room < 0)).any(-1)
+    coefficient = gains.unsqueeze(-2)
+    flat = coefficient.abs() <= 1e-12 * coefficient.abs().amax()
+    bound = slack / torch.where(flat, torch.ones_like(coefficient), coefficient)
+    right = torch.where((coefficient > 0) & ~flat, bound, torch.full_like(bound, torch.inf)).amin(-1)
+    left = torch.where((coefficient < 0) & ~flat, bound, torch.full_like(bound, -torch.inf)).amax(-1)
+    never = (flat & (slack < 0)).any(-1)
     return torch.where(never, torch.inf, torch.maximum(left, lower.unsqueeze(-2))), torch.where(
         never, -torch.inf, torch.minimum(right, upper.unsqueeze(-2))
     )
@@ -287,7 +301,7 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
     return torch.minimum(torch.maximum(middle, lower), upper), count
 
 
-def _least_violation(gains: Tensor, room: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     """Where no scenario can be desired: of some points of the box the one that comes nearest on average,
     (..., B).
     """
@@ -295,7 +309,7 @@ def _least_violation(gains: Tensor, room: Tensor, lower: Tensor, upper: Tensor) 
     points = [lower + share * (upper - lower) for share in shares]
     short = torch.stack(
         [
-            (gains.unsqueeze(-2) * point.unsqueeze(-2).unsqueeze(-1) - room).clamp_min(0).amax(-1).mean(-2)
+            (gains.unsqueeze(-2) * point.unsqueeze(-2).unsqueeze(-1) - slack).clamp_min(0).amax(-1).mean(-2)
             for point in points
         ]
     )

@@ -81,8 +81,8 @@ class AlterationBudget:
         Raises:
             ValueError: if the limit is missing, or something else is named.
         """
-        strange = sorted(set(plain) - {"limit", "costs", "reference"})
-        if strange or "limit" not in plain:
+        unknown = sorted(set(plain) - {"limit", "costs", "reference"})
+        if unknown or "limit" not in plain:
             raise ValueError(
                 f"a budget has a limit, and optionally costs and a reference; got {sorted(plain)}"
             )
@@ -132,14 +132,20 @@ def joint_candidates(
         budget: A program has what is left of it, and its best alteration so far is kept; no program and no
             line is begun after it.
     """
-    seek, choose = objective.seek.one(index), objective.choose.one(index)
+    search_scenarios, validation_scenarios = (
+        objective.search_scenarios.one(index),
+        objective.validation_scenarios.one(index),
+    )
     origin = objective.origin[index]
     lower, upper = objective.lower[index] - origin, objective.upper[index] - origin
-    begin = relaxed(seek, lower, upper)
+    begin = relaxed(search_scenarios, lower, upper)
     stream = generator(0)
-    found = [begin, line_sweeps(seek, lower[None], upper[None], begin[None, None], 3, budget)[0][0, 0]]
-    found += programmed(seek, lower, upper, found[-1], programs, scenarios, nodes, budget, stream)
-    good = [each for each in found if qualifies(seek, choose, each[None], tau)[0]]
+    found = [
+        begin,
+        line_sweeps(search_scenarios, lower[None], upper[None], begin[None, None], 3, budget)[0][0, 0],
+    ]
+    found += programmed(search_scenarios, lower, upper, found[-1], programs, scenarios, nodes, budget, stream)
+    good = [each for each in found if qualifies(search_scenarios, validation_scenarios, each[None], tau)[0]]
     width = len(lower)
     reach = (upper - lower).cpu()
     directions = torch.cat(
@@ -151,30 +157,34 @@ def joint_candidates(
     points = [
         point
         for each, direction in in_time(list(product(good, directions)), budget)
-        for point in along(seek, choose, lower, upper, each, direction, tau)
+        for point in along(search_scenarios, validation_scenarios, lower, upper, each, direction, tau)
     ]
     whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)
-    return origin + whole[qualifies(seek, choose, whole, tau)]
+    return origin + whole[qualifies(search_scenarios, validation_scenarios, whole, tau)]
 
 
-def qualifies(seek: Scenarios, choose: Scenarios, actions: Tensor, tau: float) -> Tensor:
+def qualifies(
+    search_scenarios: Scenarios, validation_scenarios: Scenarios, actions: Tensor, tau: float
+) -> Tensor:
     """Whether enough scenarios of both samples are desired, (m, k) -> (m,) bool."""
     each = actions.unsqueeze(-2)
-    return torch.stack([part.share(each).squeeze(-1) >= tau for part in (seek, choose)]).all(0)
+    return torch.stack(
+        [part.share(each).squeeze(-1) >= tau for part in (search_scenarios, validation_scenarios)]
+    ).all(0)
 
 
 def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60) -> Tensor:
     """The most probable alteration of the log-concave relaxation, (k,)."""
-    gains, room = scenarios.gains.mean(0), scenarios.room[:, 0].mean(0)
+    gains, room = scenarios.gains.mean(0), scenarios.slack[:, 0].mean(0)
     middle, width = (lower + upper) / 2, upper - lower
-    spread = (scenarios.room[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-300)
+    spread = (scenarios.slack[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-300)
     best, value, length = middle, torch.special.log_ndtr((room - gains @ middle) / spread).sum(), 0.5
     for _ in range(steps):
         slack = (room - gains @ best) / spread
         hazard = torch.exp(-slack.square() / 2 - 0.5 * math.log(2 * math.pi) - torch.special.log_ndtr(slack))
-        uphill = -(hazard / spread) @ gains * width
+        ascent = -(hazard / spread) @ gains * width
         moved = torch.minimum(
-            torch.maximum(best + length * width * uphill / uphill.norm().clamp_min(1e-300), lower), upper
+            torch.maximum(best + length * width * ascent / ascent.norm().clamp_min(1e-300), lower), upper
         )
         other = torch.special.log_ndtr((room - gains @ moved) / spread).sum()
         best, value, length = (moved, other, length * 1.3) if other > value else (best, value, length / 2)
@@ -203,7 +213,7 @@ def programmed(
         part = scenarios.some(rest[:count])
         known = int(part.desired(begin[None]).sum())
         solution = solve(
-            part.gains.cpu().numpy(), part.room[:, 0].cpu().numpy(), *box, known, nodes, budget.left(), 0.01
+            part.gains.cpu().numpy(), part.slack[:, 0].cpu().numpy(), *box, known, nodes, budget.left(), 0.01
         )
         if solution.action is not None:
             answer = torch.from_numpy(np.asarray(solution.action)).to(begin)
@@ -215,8 +225,8 @@ def programmed(
 
 
 def along(
-    seek: Scenarios,
-    choose: Scenarios,
+    search_scenarios: Scenarios,
+    validation_scenarios: Scenarios,
     lower: Tensor,
     upper: Tensor,
     point: Tensor,
@@ -231,9 +241,9 @@ def along(
         torch.maximum(one, other).amin().clamp_min(0.0),
     )
     unions = []
-    for part in (seek, choose):
+    for part in (search_scenarios, validation_scenarios):
         left, right = intervals(
-            part.gains @ direction, part.room - (part.gains @ point).unsqueeze(-2), first[None], last[None]
+            part.gains @ direction, part.slack - (part.gains @ point).unsqueeze(-2), first[None], last[None]
         )
         unions.append(Cover.of(left[:, 0], right[:, 0]).at_least(math.ceil(tau * len(left) - 1e-9)).to(point))
     both = meet(*unions)

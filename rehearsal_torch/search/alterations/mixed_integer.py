@@ -33,7 +33,7 @@ from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective
 from rehearsal_torch.search.alterations.interval_sweep import best_of, line_sweeps, swept
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 # Widths of a box within which a program is solved in the actions' own units.
 ORDINARY_BOX = (1e-2, 1e4)
@@ -54,7 +54,7 @@ class Solution:
     bound: float
 
 
-class MixedInteger(ManySearch[Candidates[CountObjective]]):
+class MixedInteger(BatchSearch[Candidates[CountObjective]]):
     """The alteration of any number of variables that most scenarios agree on.
 
     Args:
@@ -63,8 +63,8 @@ class MixedInteger(ManySearch[Candidates[CountObjective]]):
         gap: Relative gap at which it stops.
         starts: From how many points the sweeps begin.
         rounds: At most how often all lines are swept.
-        glance: How many scenarios are swept from all starts.
-        together: How many situations at once.
+        screening_draws: How many scenarios are swept from all starts.
+        batch_size: How many situations at once.
         budget_s: See `Search`; a program has what is left of it, and a step is a sweep along one line.
 
     Raises:
@@ -78,29 +78,34 @@ class MixedInteger(ManySearch[Candidates[CountObjective]]):
         gap: float = 0.01,
         starts: int = 8,
         rounds: int = 10,
-        glance: int = 500,
-        together: int = 32,
+        screening_draws: int = 500,
+        batch_size: int = 32,
         budget_s: float | None = None,
     ) -> None:
-        if min(scenarios, nodes, starts, rounds, glance, together) < 1 or gap < 0:
+        if min(scenarios, nodes, starts, rounds, screening_draws, batch_size) < 1 or gap < 0:
             given = (
                 f"scenarios={scenarios}, nodes={nodes}, gap={gap}, starts={starts}, "
-                f"rounds={rounds}, glance={glance}"
+                f"rounds={rounds}, screening_draws={screening_draws}"
             )
-            raise ValueError(f"expected positive numbers; got {given}, together={together}")
+            raise ValueError(f"expected positive numbers; got {given}, batch_size={batch_size}")
         self.scenarios, self.nodes, self.gap = scenarios, nodes, gap
-        self.begin, self.rounds, self.glance, self.together = starts, rounds, glance, together
+        self.begin, self.rounds, self.screening_draws, self.batch_size = (
+            starts,
+            rounds,
+            screening_draws,
+            batch_size,
+        )
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: Candidates[CountObjective]) -> list[Decision]:
+    def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
         sets = objective.sets
-        actions, told = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
+        actions, traces = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
         values = torch.stack([one.share(each) for one, each in zip(sets, actions, strict=False)])
         winner = values.argmax(0).tolist()
-        facts = [told[which][index] for index, which in enumerate(winner)]
+        facts = [traces[which][index] for index, which in enumerate(winner)]
         return chosen(objective, list(actions), ranked(values), "mixed_integer", budget, facts, self.declines)
 
     def best(
@@ -108,9 +113,9 @@ class MixedInteger(ManySearch[Candidates[CountObjective]]):
     ) -> tuple[Tensor, list[dict[str, Any]]]:
         """The best actions of one set, (B, k), and for each how far its program was from a proof."""
         if len(objective.names) == 1:
-            return swept(objective, 1, 1, self.glance), [{} for _ in objective.situations]
-        some = objective.seek.first(self.scenarios)
-        alone = swept(objective, self.begin, self.rounds, self.glance, budget)
+            return swept(objective, 1, 1, self.screening_draws), [{} for _ in objective.cases]
+        some = objective.search_scenarios.first(self.scenarios)
+        alone = swept(objective, self.begin, self.rounds, self.screening_draws, budget)
         origin = objective.origin
         alone = alone - origin
         known = some.desired(alone).sum(0).tolist()
@@ -123,7 +128,7 @@ class MixedInteger(ManySearch[Candidates[CountObjective]]):
                 continue
             found = solve(
                 gains,
-                some.room[:, index].cpu().numpy(),
+                some.slack[:, index].cpu().numpy(),
                 lower[index],
                 upper[index],
                 int(known[index]),
@@ -137,13 +142,13 @@ class MixedInteger(ManySearch[Candidates[CountObjective]]):
             facts.append({"program_gap": round(max(gap, 0.0), 4)})
         starts = torch.stack([alone, torch.minimum(torch.maximum(answers, box[0]), box[1])])
         return objective.project(
-            origin + best_of(*line_sweeps(objective.seek, *box, starts, self.rounds, budget))
+            origin + best_of(*line_sweeps(objective.search_scenarios, *box, starts, self.rounds, budget))
         ), facts
 
 
 def solve(
     gains: np.ndarray,
-    room: np.ndarray,
+    slack: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
     known: int = 0,
@@ -155,7 +160,7 @@ def solve(
 
     Args:
         gains: G, (n, l, k).
-        room: h, (n, l).
+        slack: h, (n, l).
         lower: The box, (k,).
         upper: (k,).
         known: A count that some alteration is known to reach.
@@ -168,27 +173,27 @@ def solve(
     size = np.where((upper - lower < ORDINARY_BOX[0]) | (upper - lower > ORDINARY_BOX[1]), upper - lower, 1.0)
     size = np.where(size > 0, size, 1.0)
     gains, lower, upper = gains * size, lower / size, upper / size
-    most = np.maximum(gains * lower, gains * upper).sum(-1) - room
-    least = np.minimum(gains * lower, gains * upper).sum(-1) - room
+    max_excess = np.maximum(gains * lower, gains * upper).sum(-1) - slack
+    min_excess = np.minimum(gains * lower, gains * upper).sum(-1) - slack
     # A scenario one of whose rows holds nowhere in the box can never be desired; one whose rows all hold
     # everywhere always is.
-    possible = (least <= 0).all(-1)
-    always = possible & (most <= 0).all(-1)
+    possible = (min_excess <= 0).all(-1)
+    always = possible & (max_excess <= 0).all(-1)
     open_ones = np.flatnonzero(possible & ~always)
     free, width = int(always.sum()), gains.shape[-1]
     if not len(open_ones):
         return Solution((lower + upper) / 2 * size, free, float(free))
-    which, row = np.nonzero(most[open_ones] > 0)
-    slack, slopes, limits = (
-        most[open_ones][which, row],
+    which, row = np.nonzero(max_excess[open_ones] > 0)
+    violation, coefficients, limits = (
+        max_excess[open_ones][which, row],
         gains[open_ones][which, row],
-        room[open_ones][which, row],
+        slack[open_ones][which, row],
     )
     # g' z + a e <= h + a, every row scaled to a largest entry of one: outcomes come in any unit.
-    unit = np.maximum(np.abs(slopes).max(-1), slack)
-    slack, slopes, limits = slack / unit, slopes / unit[:, None], limits / unit
+    unit = np.maximum(np.abs(coefficients).max(-1), violation)
+    violation, coefficients, limits = violation / unit, coefficients / unit[:, None], limits / unit
     rows = np.arange(len(which))
-    entries = np.concatenate([slopes.ravel(), slack])
+    entries = np.concatenate([coefficients.ravel(), violation])
     place = (
         np.concatenate([np.repeat(rows, width), rows]),
         np.concatenate([np.tile(np.arange(width), len(rows)), width + which]),
@@ -197,7 +202,7 @@ def solve(
     cost = np.concatenate([np.zeros(width), -np.ones(len(open_ones))])
     constraints = [
         LinearConstraint(
-            coo_array((entries, place), shape=(len(rows), total)).tocsc(), -np.inf, limits + slack
+            coo_array((entries, place), shape=(len(rows), total)).tocsc(), -np.inf, limits + violation
         )
     ]
     if known > free:

@@ -67,9 +67,9 @@ def explored(
         kappa: The bound's width.
         budget: No more is evaluated after it.
     """
-    most = pools.shape[1]
-    everything = acquisition == "every" or probes + iterations >= most
-    first = torch.arange(most if everything else probes, device=pools.device).expand(len(pools), -1)
+    pool_size = pools.shape[1]
+    everything = acquisition == "every" or probes + iterations >= pool_size
+    first = torch.arange(pool_size if everything else probes, device=pools.device).expand(len(pools), -1)
     # A pool with fewer valid points than are asked of it is asked its first one again.
     first = torch.where(valid.gather(1, first), first, valid.long().argmax(1, keepdim=True))
     asked, values = first, function(_at(pools, first))
@@ -80,9 +80,13 @@ def explored(
         for _ in range(iterations):
             if budget.out():
                 break
-            worth, state = _worth(unit, asked, values, acquisition, kappa, state)
-            worth = worth.masked_fill(~valid, -torch.inf).scatter(1, asked, -torch.inf)
-            following = torch.where(worth.isfinite().any(1), worth.argmax(1), asked[:, 0]).unsqueeze(1)
+            acquisition_values, state = _acquisition_values(unit, asked, values, acquisition, kappa, state)
+            acquisition_values = acquisition_values.masked_fill(~valid, -torch.inf).scatter(
+                1, asked, -torch.inf
+            )
+            following = torch.where(
+                acquisition_values.isfinite().any(1), acquisition_values.argmax(1), asked[:, 0]
+            ).unsqueeze(1)
             asked, values = (
                 torch.cat([asked, following], 1),
                 torch.cat([values, function(_at(pools, following))], 1),
@@ -94,7 +98,7 @@ def _at(pools: Tensor, places: Tensor) -> Tensor:
     return pools.gather(1, places.unsqueeze(-1).expand(-1, -1, pools.shape[-1]))
 
 
-def _worth(
+def _acquisition_values(
     unit: Tensor,
     asked: Tensor,
     values: Tensor,

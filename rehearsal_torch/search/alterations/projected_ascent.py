@@ -25,25 +25,25 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 LONGER, SHORTER = 1.6, 0.4
-LEAST = 1e-4
+MIN_STEP = 1e-4
 HALVED = 10
 
 
-class ProjectedAscent(ManySearch[Candidates[AlterationObjective]]):
+class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     """Multi-start projected gradient ascent.
 
     Args:
         starts: K, how many starts a situation has.
         steps: T, at most how many steps.
-        fewest: So many of a situation's starts climb to the end; K gives up none. Fixed steps give up none
-            either.
+        min_starts: So many of a situation's starts climb to the end; K gives up none. Fixed steps give up
+            none either.
         rate: A fixed factor of the gradient (the paper's learning rate, in standardised actions); None adapts
             the steps.
         single: Climbs in single precision; values are computed again in double precision at the end.
-        together: How many situations at once.
+        batch_size: How many situations at once.
         declines: See `Search`; False for the paper's own behaviour.
         budget_s: See `Search`; a step is one of the ascent.
 
@@ -55,58 +55,58 @@ class ProjectedAscent(ManySearch[Candidates[AlterationObjective]]):
         self,
         starts: int = 20,
         steps: int = 100,
-        fewest: int = 5,
+        min_starts: int = 5,
         rate: float | None = None,
         single: bool = True,
-        together: int = 32,
+        batch_size: int = 32,
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if min(starts, steps, fewest, together) < 1 or (rate is not None and rate <= 0):
+        if min(starts, steps, min_starts, batch_size) < 1 or (rate is not None and rate <= 0):
             raise ValueError(
-                f"expected positive numbers; got starts={starts}, steps={steps}, fewest={fewest}, "
-                f"rate={rate}, together={together}"
+                f"expected positive numbers; got starts={starts}, steps={steps}, min_starts={min_starts}, "
+                f"rate={rate}, batch_size={batch_size}"
             )
-        self.starts, self.steps, self.fewest, self.rate, self.single, self.together = (
+        self.starts, self.steps, self.min_starts, self.rate, self.single, self.batch_size = (
             starts,
             steps,
-            fewest,
+            min_starts,
             rate,
             single,
-            together,
+            batch_size,
         )
         self.declines, self.budget_s = declines, checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
-        """See `ManySearch.many`. Trace: ``starts``, ``steps`` used."""
+    def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
+        """See `BatchSearch.batch_search`. Trace: ``starts``, ``steps`` used."""
         budget = Budget(self.budget_s)
         found, values, used = [], [], 0
         for one in in_time(objective.sets, budget):
             actions, steps = self.ascend(one, budget)
-            judged, acceptable = ranked(one.judged(actions)), one.acceptable(actions)
+            compared, acceptable = ranked(one.comparison_value(actions)), one.acceptable(actions)
             if not bool(acceptable.any(0).all()):
-                actions, judged, acceptable = self._with_starts(one, actions, judged, acceptable)
+                actions, compared, acceptable = self._with_starts(one, actions, compared, acceptable)
             # The best acceptable action; where there is none, the best end of an ascent.
             allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
-            best = judged.where(allowed, -torch.inf).argmax(0)
+            best = compared.where(allowed, -torch.inf).argmax(0)
             which = torch.arange(len(best), device=best.device)
             found.append(actions[best, which])
-            values.append(judged[best, which])
+            values.append(compared[best, which])
             used = max(used, steps)
-        facts = [{"starts": self.starts, "steps": used} for _ in objective.situations]
+        facts = [{"starts": self.starts, "steps": used} for _ in objective.cases]
         return chosen(objective, found, torch.stack(values), "projected_ascent", budget, facts, self.declines)
 
     def _with_starts(
-        self, objective: AlterationObjective, ends: Tensor, judged: Tensor, acceptable: Tensor
+        self, objective: AlterationObjective, ends: Tensor, compared: Tensor, acceptable: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Ends of ascents with the starts behind them; starts count only in situations without an acceptable
         end, and where they are acceptable.
         """
         starts = objective.starts(self.starts)
         of_use = objective.acceptable(starts) & ~acceptable.any(0)
-        worth = ranked(objective.judged(starts)).where(of_use, -torch.inf)
-        return torch.cat((ends, starts)), torch.cat((judged, worth)), torch.cat((acceptable, of_use))
+        start_values = ranked(objective.comparison_value(starts)).where(of_use, -torch.inf)
+        return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, of_use))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
         """Where the starts end that were not given up, (n, B, k) in the actions' units, and how many steps
@@ -114,47 +114,47 @@ class ProjectedAscent(ManySearch[Candidates[AlterationObjective]]):
         """
         inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
         points = inside.points(objective.starts(self.starts))
-        value, slope = objective.value_and_slope_in_frame(points)
+        value, gradients = objective.value_and_gradient_in_frame(points)
         if self.rate is not None:
             for step in range(self.steps):
                 if budget.out():
                     return inside.units(points), step
-                moved = inside.clipped(points + self.rate * slope)
-                value, steeper = objective.value_and_slope_in_frame(moved)
+                moved = inside.clipped(points + self.rate * gradients)
+                value, new_gradients = objective.value_and_gradient_in_frame(moved)
                 if bool(value.isfinite().all()):
-                    points, slope = moved, steeper
+                    points, gradients = moved, new_gradients
                     continue
                 # A step to where nothing is defined is not made, and what stands there stays.
                 defined = value.isfinite().unsqueeze(-1)
-                points, slope = (
+                points, gradients = (
                     torch.where(defined, moved, points),
-                    torch.where(defined, steeper, torch.zeros_like(slope)),
+                    torch.where(defined, new_gradients, torch.zeros_like(gradients)),
                 )
             return inside.units(points), self.steps
         value, length = ranked(value), torch.full_like(value, 0.1)
         for step in range(self.steps):
             if budget.out():
                 return inside.units(points), step
-            towards = slope / slope.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+            towards = gradients / gradients.norm(dim=-1, keepdim=True).clamp_min(1e-12)
             moved = inside.clipped(points + length.unsqueeze(-1) * towards)
-            other, steeper = objective.value_and_slope_in_frame(moved)
+            other, new_gradients = objective.value_and_gradient_in_frame(moved)
             better = other > value
-            points, slope = (
+            points, gradients = (
                 torch.where(better.unsqueeze(-1), moved, points),
-                torch.where(better.unsqueeze(-1), steeper, slope),
+                torch.where(better.unsqueeze(-1), new_gradients, gradients),
             )
             value, length = (
                 torch.where(better, other, value),
                 torch.where(better, length * LONGER, length * SHORTER),
             )
-            if bool((length < LEAST).all()):
+            if bool((length < MIN_STEP).all()):
                 return inside.units(points), step + 1
-            if (step + 1) % HALVED == 0 and len(points) > self.fewest:
-                kept = value.topk(max(self.fewest, len(points) // 2), dim=0).indices
+            if (step + 1) % HALVED == 0 and len(points) > self.min_starts:
+                kept = value.topk(max(self.min_starts, len(points) // 2), dim=0).indices
                 wide = kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])
-                points, slope, value, length = (
+                points, gradients, value, length = (
                     points.gather(0, wide),
-                    slope.gather(0, wide),
+                    gradients.gather(0, wide),
                     value.gather(0, kept),
                     length.gather(0, kept),
                 )

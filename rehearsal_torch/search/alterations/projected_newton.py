@@ -31,9 +31,9 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
-from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleLaw
+from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleProbability
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import ManySearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
@@ -49,18 +49,18 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
     Returns:
         (B, k).
     """
-    least, most = torch.where(effect > 0, lower, upper), torch.where(effect > 0, upper, lower)
-    low, high = base + least @ effect, base + most @ effect
+    lowest, highest = torch.where(effect > 0, lower, upper), torch.where(effect > 0, upper, lower)
+    low, high = base + lowest @ effect, base + highest @ effect
     span = high - low
     share = torch.where(
         span > 0,
         (target - low) / torch.where(span > 0, span, torch.ones_like(span)),
         torch.full_like(span, 0.5),
     ).clamp(0.0, 1.0)
-    return least + share.unsqueeze(-1) * (most - least)
+    return lowest + share.unsqueeze(-1) * (highest - lowest)
 
 
-class ProjectionNewton(ManySearch[GaussianSuccess]):
+class ProjectionNewton(BatchSearch[GaussianSuccess]):
     """The most probable success over every candidate set.
 
     Args:
@@ -68,7 +68,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         tolerance: Stops where no coordinate moves by more than this share of its range.
         shrink: beta, in (0, 1).
         decrease: sigma, in (0, 1/2).
-        together: How many situations at once.
+        batch_size: How many situations at once.
         predictive: Compares sets by the predictive probability of their best action; false compares the
             plug-in values, as the paper does.
         declines: See `Search`; False for the paper's own behaviour.
@@ -84,7 +84,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         tolerance: float = 1e-7,
         shrink: float = 0.5,
         decrease: float = 1e-3,
-        together: int = 1000,
+        batch_size: int = 1000,
         predictive: bool = True,
         declines: bool = True,
         budget_s: float | None = None,
@@ -94,36 +94,45 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
                 f"expected steps >= 1, tolerance > 0, shrink in (0, 1), decrease in (0, .5); got {steps}, "
                 f"{tolerance}, {shrink}, {decrease}"
             )
-        self.steps, self.tolerance, self.shrink, self.decrease, self.together = (
+        self.steps, self.tolerance, self.shrink, self.decrease, self.batch_size = (
             steps,
             tolerance,
             shrink,
             decrease,
-            together,
+            batch_size,
         )
         self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
 
     @torch.no_grad()
-    def many(self, objective: GaussianSuccess) -> list[Decision]:
+    def batch_search(self, objective: GaussianSuccess) -> list[Decision]:
         """The best set and action for each situation."""
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [self.best(one, budget) for one in in_time(sets, budget)]
-        values = torch.stack([self.worth(one, each) for one, each in zip(sets, actions, strict=False)])
+        values = torch.stack(
+            [self.compared_value(one, each) for one, each in zip(sets, actions, strict=False)]
+        )
         return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
 
-    def worth(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
+    def compared_value(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
         """What the best actions (B, k) of a set are compared by, (B,)."""
-        return objective.worth(actions) if self.predictive else objective(actions)
+        return objective.compared_value(actions) if self.predictive else objective(actions)
 
     @torch.no_grad()
     def best(self, objective: SuccessObjective, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set, (B, k)."""
-        law = objective.law
-        if isinstance(law, RectangleLaw) and len(law.directions) == 1:
-            base, effect = objective.base @ law.directions[0], law.directions[0] @ objective.effect
+        region_probability = objective.region_probability
+        if isinstance(region_probability, RectangleProbability) and len(region_probability.directions) == 1:
+            base, effect = (
+                objective.base @ region_probability.directions[0],
+                region_probability.directions[0] @ objective.effect,
+            )
             return centred(
-                base, effect, objective.lower, objective.upper, _middle(law.lower[0], law.upper[0])
+                base,
+                effect,
+                objective.lower,
+                objective.upper,
+                _middle(region_probability.lower[0], region_probability.upper[0]),
             )
         return self.climb(objective, objective.starts(1)[0], budget)
 
@@ -139,22 +148,25 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
                 break
             found = objective.expansion(z, left)
             # In shares of each variable's range, so that one tolerance and one ridge serve all.
-            slope, curvature = found.slope * unit, -found.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2)
-            pushed = clipped(z + slope * unit, lower, upper) - z
+            gradient, curvature = (
+                found.gradient * unit,
+                -found.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2),
+            )
+            projected = clipped(z + gradient * unit, lower, upper) - z
             near = (
                 torch.minimum(
-                    (pushed / unit).abs().amax(-1, keepdim=True), torch.full_like(unit[:, :1], 1e-3)
+                    (projected / unit).abs().amax(-1, keepdim=True), torch.full_like(unit[:, :1], 1e-3)
                 )
                 * unit
             )
-            active = ((z <= lower + near) & (slope < 0)) | ((z >= upper - near) & (slope > 0))
-            step = _newton(slope, curvature, active)
-            moved = self._armijo(objective, left, z, found.value, slope, step, active, unit, lower, upper)
-            settled = ((moved - z) / unit).abs().amax(-1) < self.tolerance
+            active = ((z <= lower + near) & (gradient < 0)) | ((z >= upper - near) & (gradient > 0))
+            step = _newton(gradient, curvature, active)
+            moved = self._armijo(objective, left, z, found.value, gradient, step, active, unit, lower, upper)
+            converged = ((moved - z) / unit).abs().amax(-1) < self.tolerance
             answer[left] = moved
-            if settled.all():
+            if converged.all():
                 break
-            keep = ~settled
+            keep = ~converged
             z, lower, upper, unit, left = moved[keep], lower[keep], upper[keep], unit[keep], left[keep]
         return answer
 
@@ -164,7 +176,7 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         which: Tensor,
         z: Tensor,
         value: Tensor,
-        slope: Tensor,
+        gradient: Tensor,
         step: Tensor,
         active: Tensor,
         unit: Tensor,
@@ -172,11 +184,11 @@ class ProjectionNewton(ManySearch[GaussianSuccess]):
         upper: Tensor,
     ) -> Tensor:
         moved, rest, size = z.clone(), torch.arange(len(z), device=z.device), 1.0
-        free_gain = torch.where(active, torch.zeros_like(slope), slope * step).sum(-1)
+        free_gain = torch.where(active, torch.zeros_like(gradient), gradient * step).sum(-1)
         for _ in range(40):
             trial = clipped(z[rest] + size * step[rest] * unit[rest], lower[rest], upper[rest])
             at_bound = torch.where(
-                active[rest], slope[rest] * (trial - z[rest]) / unit[rest], torch.zeros_like(trial)
+                active[rest], gradient[rest] * (trial - z[rest]) / unit[rest], torch.zeros_like(trial)
             ).sum(-1)
             gain = objective.values(trial, which[rest]) - value[rest]
             # The last bits of log P may hide a gain: what is level within them is taken.
@@ -196,7 +208,7 @@ def clipped(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return torch.minimum(torch.maximum(values, lower), upper)
 
 
-def _newton(slope: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
+def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     """The Newton step with active coordinates uncoupled from the others: (n, k), (n, k, k) -> (n, k)."""
     diagonal = curvature.diagonal(dim1=-2, dim2=-1)
     free = ~active
@@ -206,7 +218,7 @@ def _newton(slope: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     matrix = torch.where(both, curvature, torch.zeros_like(curvature)) + torch.diag_embed(
         torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
     )
-    return torch.cholesky_solve(slope.unsqueeze(-1), torch.linalg.cholesky_ex(matrix).L).squeeze(-1)
+    return torch.cholesky_solve(gradient.unsqueeze(-1), torch.linalg.cholesky_ex(matrix).L).squeeze(-1)
 
 
 def _middle(lower: Tensor, upper: Tensor) -> Tensor:

@@ -70,7 +70,9 @@ class Qualifying:
         """Those of one set in one situation, as far as there is time to look for them."""
         if len(one.names) == 1:
             covers = self._covers(one, index)
-            pieces = meet(*(cover.at_least(self._least(count)) for cover, count in covers)).to(one.lower)
+            pieces = meet(*(cover.at_least(self._required_count(count)) for cover, count in covers)).to(
+                one.lower
+            )
             return self._first(
                 one,
                 index,
@@ -86,7 +88,7 @@ class Qualifying:
         2).
         """
         return one.origin[index] + meet(
-            *(cover.at_least(self._least(count)) for cover, count in self._covers(one, index))
+            *(cover.at_least(self._required_count(count)) for cover, count in self._covers(one, index))
         ).to(one.lower)
 
     def best(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
@@ -119,12 +121,12 @@ class Qualifying:
         """The intervals of both samples, counted from the origin, and how many scenarios there are."""
         lower, upper = self._bounds(one, index)
         found = []
-        for part in (one.seek, one.choose):
-            left, right = intervals(part.gains[..., 0], part.room[:, [index]], lower, upper)
+        for part in (one.search_scenarios, one.validation_scenarios):
+            left, right = intervals(part.gains[..., 0], part.slack[:, [index]], lower, upper)
             found.append((Cover.of(left[:, 0], right[:, 0]), len(left)))
         return found
 
-    def _least(self, count: int) -> int:
+    def _required_count(self, count: int) -> int:
         return math.ceil(self.tau * count - 1e-9)
 
     def _deepest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:

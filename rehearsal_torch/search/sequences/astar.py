@@ -138,7 +138,7 @@ class AStar(Search[CounterfactualReturn]):
             chosen = [torch.unique(torch.cat(chosen), dim=0)] * process.horizon
         else:
             chosen = [
-                torch.cat([process.course.states[time : time + 1], states])
+                torch.cat([process.trajectory.states[time : time + 1], states])
                 for time, states in enumerate(chosen)
             ]
         bound = LipschitzBound(process, chosen, lipschitz, self.exact, budget)
@@ -215,7 +215,7 @@ class _Frontier:
         )
         # Optimal means: up to this much, a thousand times above the rounding of the bounds.
         self.tolerance = objective.rounding(
-            1e-9, 1.0 + float(objective.rewards(objective.course.states).abs().sum())
+            1e-9, 1.0 + float(objective.rewards(objective.trajectory.states).abs().sum())
         )
         self._heap: list[tuple[float, int, _Block]] = []
         self._order = count()

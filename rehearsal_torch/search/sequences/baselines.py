@@ -61,7 +61,7 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         action nor one that it may be changed to, and at steps that are not open to change.
     """
     objective = process.objective
-    course, H, A = process.course, len(sequence), objective.actions
+    trajectory, H, A = process.trajectory, len(sequence), objective.actions
     state, prefix = process.start, process.start.new_zeros(())
     moving, totals = state[:0], state[:0, 0]
     for time in range(objective.horizon):
@@ -74,8 +74,10 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         if time == objective.horizon - 1:
             break
         process.effort.network_evaluations += len(moving) + A
-        branched = course.branch(state, time)[0]
-        moving = torch.cat([course.step(moving, time, sequence[time]) if len(moving) else moving, branched])
+        branched = trajectory.branch(state, time)[0]
+        moving = torch.cat(
+            [trajectory.step(moving, time, sequence[time]) if len(moving) else moving, branched]
+        )
         state = branched[sequence[time]].unsqueeze(0)
     values = ranked(totals.view(H, A))
     kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
@@ -171,11 +173,11 @@ class TopK(Search[CounterfactualReturn]):
             best, action = values.max(-1)
             times = best.topk(min(objective.changes, len(best))).indices
             # Better by more than rounding, so that a change without effect is not taken for an improvement.
-            least = objective.outcome() + objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
-            times = times[best[times] > least]
-            together = sequence.clone()
-            together[times] = action[times]
-            sequence = together if float(objective(together)) > least else sequence
+            threshold = objective.outcome() + objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
+            times = times[best[times] > threshold]
+            combined = sequence.clone()
+            combined[times] = action[times]
+            sequence = combined if float(objective(combined)) > threshold else sequence
         return sequence_decision(objective, sequence, effort, budget, search="top_k", gap=gap)
 
 
@@ -213,7 +215,7 @@ class RandomChanges(Search[CounterfactualReturn]):
                 gap=0.0,
                 draws=self.count,
             )
-        draws = stream(self.seed, objective.situation.identity)
+        draws = stream(self.seed, objective.case.identity)
         free = objective.open
         order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
         times = free[order[:, : objective.changes]].to(observed.device)

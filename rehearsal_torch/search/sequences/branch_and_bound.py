@@ -36,7 +36,7 @@ from typing import final
 import torch
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.mechanisms.trajectory import CurvedCourse
+from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.budget import Budget, checked_budget, ended
 from rehearsal_torch.search.search import Search
@@ -123,11 +123,11 @@ class BranchAndBound(Search[CounterfactualReturn]):
         """Why the model cannot be made, or nothing."""
         if not isinstance(objective.reward, LinearReward):
             return "the reward is not linear in the states"
-        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope())
+        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale())
         if not torch.isfinite(gradient).all():
             return "the reward is not linear in the course's coordinates (a rewarded feature is logged)"
-        if not isinstance(objective.course, CurvedCourse):
-            return f"{type(objective.course).__name__} does not bound its curvature"
+        if not isinstance(objective.trajectory, CurvedTrajectory):
+            return f"{type(objective.trajectory).__name__} does not bound its curvature"
         count = int(objective.choices.sum())
         return f"{count} single changes are more than events={self.events}" if count > self.events else ""
 

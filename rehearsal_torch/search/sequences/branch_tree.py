@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.mechanisms.trajectory import CurvedCourse
+from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
@@ -63,21 +63,21 @@ class EventTree:
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
-        assert isinstance(objective.course, CurvedCourse)
+        assert isinstance(objective.trajectory, CurvedTrajectory)
         assert isinstance(objective.reward, LinearReward)
         self.effort, self.limits, self.observed = effort, limits, objective.outcome()
         self.open, self.choices = objective.open.tolist(), objective.choices
-        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope()).to(
-            objective.course.states
+        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale()).to(
+            objective.trajectory.states
         )
-        self.course, self.gradient = objective.course, gradient
+        self.trajectory, self.gradient = objective.trajectory, gradient
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
         self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0
         self._ties, self._given_up = count(), -torch.inf
         left = min(objective.changes, len(self.open))
         self._heap = (
-            [_Node(-torch.inf, next(self._ties), self.course.states, objective.observed, 0.0, left, -1)]
+            [_Node(-torch.inf, next(self._ties), self.trajectory.states, objective.observed, 0.0, left, -1)]
             if left
             else []
         )
@@ -109,7 +109,7 @@ class EventTree:
     def _expand(self, node: _Node) -> None:
         times = [time for time in self.open if time > node.after]
         events = change_events(
-            self.course, self.gradient, node.path, node.kept, times, self.effort, self.choices
+            self.trajectory, self.gradient, node.path, node.kept, times, self.effort, self.choices
         )
         events = replace(events, gains=ranked(events.gains))
         left, first = min(node.left, len(times)), not self.recentred
@@ -125,7 +125,7 @@ class EventTree:
         if left == 1:
             self.root = max(0.0, float(events.gains[place])) if first else self.root
             return
-        bound = gain_bound(self.course, self.gradient, events, left)
+        bound = gain_bound(self.trajectory, self.gradient, events, left)
         if not bound.finite:
             if first:
                 self.loose = "the curvature on the ball of reachable states has no finite bound"
@@ -149,7 +149,7 @@ class EventTree:
         while not found.complete and len(events.gains) <= SHRUNK * before:
             before = len(events.gains)
             events, model = self._sieve(
-                node, events, SetModel(gain_bound(self.course, self.gradient, events, left), events.times)
+                node, events, SetModel(gain_bound(self.trajectory, self.gradient, events, left), events.times)
             )
             found = model.search(self._threshold(node), min(QUICK, self.limits.leaves))
             self.effort.expanded += found.grown
@@ -181,7 +181,7 @@ class EventTree:
                 self._roll_out(node, events, found.sets[part])
 
     def _roll_out(self, node: _Node, events: ChangeEvents, sets: Tensor) -> None:
-        gains, sequences = roll_out(self.course, self.gradient, events, sets, self.effort)
+        gains, sequences = roll_out(self.trajectory, self.gradient, events, sets, self.effort)
         self.effort.generated += len(sets)
         self.rolled_out += len(sets)
         place = int(gains.argmax())

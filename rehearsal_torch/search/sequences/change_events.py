@@ -19,7 +19,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import Course
+from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.search.sequences.decision_process import ROWS, Effort
 
 
@@ -84,7 +84,7 @@ class ChangeEvents:
 
 
 def change_events(
-    course: Course,
+    trajectory: Trajectory,
     gradient: Tensor,
     path: Tensor,
     kept: Tensor,
@@ -95,7 +95,7 @@ def change_events(
     """All events at some times.
 
     Args:
-        course: The maps.
+        trajectory: The maps.
         gradient: r, (D,).
         path: c, (T, D).
         kept: o, (T - 1,) long.
@@ -103,17 +103,17 @@ def change_events(
         effort: Where evaluations are counted.
         choices: The actions that may be chosen at each step, (T - 1, A) bool; None for all.
     """
-    every, horizon = torch.arange(course.actions, device=kept.device), len(path)
+    every, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
     moving, states, when, what = path[:0], [], [], []
     for time in range(times[0] if times else horizon - 1, horizon - 1):
-        rows = [course.step(moving, time, kept[time])] if len(moving) else []
+        rows = [trajectory.step(moving, time, kept[time])] if len(moving) else []
         if time in times:
             others = (
                 every[every != kept[time]]
                 if choices is None
                 else every[(every != kept[time]) & choices[time]]
             )
-            rows.append(course.branch(path[time : time + 1], time, others)[0])
+            rows.append(trajectory.branch(path[time : time + 1], time, others)[0])
             what.append(others)
             when.append(torch.full_like(others, time))
         moving = torch.cat(rows)
@@ -132,12 +132,12 @@ def change_events(
 
 
 def roll_out(
-    course: Course, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort
+    trajectory: Trajectory, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort
 ) -> tuple[Tensor, Tensor]:
     """Exact gains of sets of events at different times.
 
     Args:
-        course: The maps.
+        trajectory: The maps.
         gradient: r, (D,).
         events: The events.
         sets: Places of each set's events in the order of time, -1 after the last, (N, m) long; N and m at
@@ -162,7 +162,7 @@ def roll_out(
         actions = sequences[order[:count], time]
         moving = torch.cat(
             [
-                course.step(rows, time, taken)
+                trajectory.step(rows, time, taken)
                 for rows, taken in zip(moving.split(ROWS), actions.split(ROWS), strict=True)
             ]
         )

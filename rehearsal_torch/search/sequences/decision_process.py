@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.spaces.box import Alteration
@@ -85,11 +85,13 @@ def sequence_decision(
             f"the best sequence found has the return {value}: the model has no number for it",
         )
     elif changed and not value > outcome:
-        said = f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        message = (
+            f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+        )
         if declines:
-            changed, value, reason = [], outcome, reason or said
+            changed, value, reason = [], outcome, reason or message
         else:
-            warnings = (*warnings, said)
+            warnings = (*warnings, message)
     quiet = "" if changed else "no change of at most k actions is better than what was done"
     found = {
         "search": search,
@@ -155,14 +157,14 @@ class CounterfactualProcess:
         self, objective: CounterfactualReturn, effort: Effort, dtype: torch.dtype = torch.float64
     ) -> None:
         self.objective, self.effort = objective, effort
-        course = objective.course
-        self.course = (
-            course.to(dtype)
-            if isinstance(course, LocationScaleCourse) and course.states.dtype != dtype
-            else course
+        trajectory = objective.trajectory
+        self.trajectory = (
+            trajectory.to(dtype)
+            if isinstance(trajectory, LocationScaleTrajectory) and trajectory.states.dtype != dtype
+            else trajectory
         )
         self.horizon, self.changes, self.acts = objective.horizon, objective.changes, objective.reward.acts
-        self.others = [objective.alternatives(time) for time in range(len(objective.observed))]
+        self.others = [objective.candidate_actions(time) for time in range(len(objective.observed))]
         free = [time for time, other in enumerate(self.others) if len(other)]
         self.last = free[-1] if free and self.changes else -1
         self.baseline = 0.0
@@ -171,7 +173,7 @@ class CounterfactualProcess:
     @property
     def start(self) -> Tensor:
         """s_0, (1, D)."""
-        return self.course.states[:1]
+        return self.trajectory.states[:1]
 
     def rewards(self, states: Tensor) -> Tensor:
         """R, (n, D) -> (n, A), or (n, 1) where the action plays no part."""
@@ -190,10 +192,10 @@ class CounterfactualProcess:
     def keep(self, states: Tensor, time: int) -> Tensor:
         """F_t under the observed action, (n, D) -> (n, D)."""
         self.effort.network_evaluations += len(states)
-        action = self.course.observed[time]
+        action = self.trajectory.observed[time]
         if len(states) <= ROWS:
-            return self.course.step(states, time, action)
-        return torch.cat([self.course.step(part, time, action) for part in states.split(ROWS)])
+            return self.trajectory.step(states, time, action)
+        return torch.cat([self.trajectory.step(part, time, action) for part in states.split(ROWS)])
 
     def branch(self, states: Tensor, time: int) -> Tensor:
         """F_t under the other actions, (n, D) -> (n, A', D)."""
@@ -201,8 +203,8 @@ class CounterfactualProcess:
         self.effort.network_evaluations += len(states) * len(others)
         rows = max(1, ROWS // max(1, len(others)))
         if len(states) <= rows:
-            return self.course.branch(states, time, others)
-        return torch.cat([self.course.branch(part, time, others) for part in states.split(rows)])
+            return self.trajectory.branch(states, time, others)
+        return torch.cat([self.trajectory.branch(part, time, others) for part in states.split(rows)])
 
     def to_go(self, states: Tensor, time: int) -> Tensor:
         """J_t, the reward from time t on under the observed actions, (n, D) -> (n,)."""
@@ -214,7 +216,7 @@ class CounterfactualProcess:
         The last action moves no state, so that it is chosen for its reward alone.
         """
         rewards, time = self.rewards(states), self.horizon - 1
-        best, action = self.kept(rewards, time), self.course.observed[time].expand(len(states))
+        best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
         if time > self.last:
             return best, action
         other, place = self.changed(rewards, time).max(-1)
@@ -235,12 +237,12 @@ class CounterfactualProcess:
         reward, surrogate = self.objective.reward, self.objective.surrogate
         if not isinstance(reward, LinearReward):
             return None
-        gradient = reward.gradient(surrogate.names, surrogate.slope())
+        gradient = reward.gradient(surrogate.names, surrogate.state_scale())
         if not torch.isfinite(gradient).all():
             return None
-        states = self.course.states
-        zero = self.objective.rewards(torch.zeros_like(self.objective.course.states[:1]))
-        usual = float(self.objective.rewards(self.objective.course.states).mean())
+        states = self.trajectory.states
+        zero = self.objective.rewards(torch.zeros_like(self.objective.trajectory.states[:1]))
+        usual = float(self.objective.rewards(self.objective.trajectory.states).mean())
         if states.dtype == torch.float32 and abs(usual) > OFFSET * self.objective.constant:
             self.baseline = usual
         return gradient.to(states).unsqueeze(-1), (zero[0] - self.baseline).to(states)

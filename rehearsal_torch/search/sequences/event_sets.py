@@ -80,15 +80,15 @@ class SetModel:
         bounds = self.gains + (best.topk(min(j, self.slots), -1).values.sum(-1) if j else 0)
         return (bounds > threshold).nonzero()[:, 0], bounds
 
-    def search(self, threshold: float, most: int) -> EventSets:
-        """All sets with a bound above the threshold, unless a layer has more than `most` sets."""
+    def search(self, threshold: float, max_sets: int) -> EventSets:
+        """All sets with a bound above the threshold, unless a layer has more than `max_sets` sets."""
         sets = torch.zeros(1, 0, dtype=torch.long, device=self.times.device)
         totals, scores = self.gains.new_zeros(1), self.gains.unsqueeze(0)
         found, bounds, extended = [sets.new_zeros(0, self.changes)], [totals[:0]], 0
         firsts, ended = (torch.full_like(self.gains, -torch.inf) for _ in range(2))
         for size in range(self.changes):
             extended += len(sets)
-            grown = self._grow(sets, totals, scores, self.changes - size, threshold, most)
+            grown = self._grow(sets, totals, scores, self.changes - size, threshold, max_sets)
             if grown is None:
                 return EventSets(found[0], bounds[0], False, firsts, extended)
             row, event, ceiling = grown
@@ -126,9 +126,11 @@ class SetModel:
         return torch.nn.functional.pad(sets, (0, self.changes - sets.shape[1]), value=-1)
 
     def _grow(
-        self, sets: Tensor, totals: Tensor, scores: Tensor, left: int, threshold: float, most: int
+        self, sets: Tensor, totals: Tensor, scores: Tensor, left: int, threshold: float, max_sets: int
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        """Rows and events of all sets grown by one, with their bounds; None if there are more than `most`."""
+        """Rows and events of all sets grown by one, with their bounds; None if there are more than
+        `max_sets`.
+        """
         rows, events, ceilings, count = [], [], [], 0
         last = self.slot[sets[:, -1]] if sets.shape[1] else torch.full((len(sets),), -1, device=sets.device)
         later = self._later(left - 1)
@@ -145,7 +147,7 @@ class SetModel:
                 ceiling = ceiling + 0.5 * later[last[part] + 1] + _best_after(ahead, left - 1)[:, self.slot]
             row, event = (ceiling > threshold).nonzero(as_tuple=True)
             count += len(row)
-            if count > most and sets.shape[1]:
+            if count > max_sets and sets.shape[1]:
                 return None
             rows.append(part[row])
             events.append(event)

@@ -88,7 +88,7 @@ class Exhaustive(Search[CounterfactualReturn]):
         process = CounterfactualProcess(objective, effort, PRECISIONS[self.precision])
         best = _Finalists(self.finalists, objective.observed)
         finished = self._enumerate(process, best, budget)
-        value, sequence, gap, rounding = best.judged(objective, process.baseline * process.horizon)
+        value, sequence, gap, rounding = best.evaluated(objective, process.baseline * process.horizon)
         if not value > objective.outcome() + objective.rounding(
             1e-12, 1 + abs(value)
         ):  # better by rounding alone is no improvement
@@ -190,7 +190,9 @@ class _Finalists:
         order = merged.topk(min(self.count, len(merged))).indices
         self.values, self.sequences = merged[order], torch.cat([self.sequences, rows])[order]
 
-    def judged(self, objective: CounterfactualReturn, baseline: float) -> tuple[float, Tensor, float, float]:
+    def evaluated(
+        self, objective: CounterfactualReturn, baseline: float
+    ) -> tuple[float, Tensor, float, float]:
         """Value, sequence, gap and largest rounding after judging every finalist by the objective itself;
         values are counted from a baseline.
         """
@@ -213,7 +215,7 @@ def tree_size(objective: CounterfactualReturn) -> list[int]:
     """How many nodes the search tree has at each of the T time steps."""
     count, layers = [1] + [0] * objective.changes, [1]
     for time in range(objective.horizon - 1):
-        other = len(objective.alternatives(time))
+        other = len(objective.candidate_actions(time))
         count = [here + other * (count[spent - 1] if spent else 0) for spent, here in enumerate(count)]
         layers.append(sum(count))
     return layers

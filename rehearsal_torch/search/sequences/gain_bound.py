@@ -46,7 +46,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedCourse, spectral_bound
+from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, spectral_bound
 from rehearsal_torch.search.sequences.change_events import ChangeEvents
 
 
@@ -78,17 +78,19 @@ class GainBound:
         )
 
 
-def gain_bound(course: CurvedCourse, gradient: Tensor, events: ChangeEvents, changes: int) -> GainBound:
+def gain_bound(
+    trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
+) -> GainBound:
     """The model around a path.
 
     Args:
-        course: The maps.
+        trajectory: The maps.
         gradient: r, dR/dx, (D,).
         events: The events considered, with their exact effects.
         changes: m >= 1, how many of them may be made.
     """
-    steps = _Steps(course, gradient, events, changes)
-    for time in range(events.first, course.horizon - 1):
+    steps = _Steps(trajectory, gradient, events, changes)
+    for time in range(events.first, trajectory.horizon - 1):
         steps.advance(time)
     rest = steps.rest + steps.later.sum(0)
     later = torch.triu(steps.pairs + rest + (steps.pairs.abs() + rest) * 1e-12, 1)
@@ -99,9 +101,11 @@ def gain_bound(course: CurvedCourse, gradient: Tensor, events: ChangeEvents, cha
 class _Steps:
     """The sums over time, taken forward; pairs (e, f) stand at e < f in the order of time."""
 
-    def __init__(self, course: CurvedCourse, gradient: Tensor, events: ChangeEvents, changes: int) -> None:
-        self.course, self.events, self.changes = course, events, changes
-        self.adjoint = _adjoint(course, gradient, events)
+    def __init__(
+        self, trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
+    ) -> None:
+        self.trajectory, self.events, self.changes = trajectory, events, changes
+        self.adjoint = _adjoint(trajectory, gradient, events)
         count = len(events.times)
         self.pairs, self.rest, self.eta = (gradient.new_zeros(count, count) for _ in range(3))
         self.after = max(0, changes - 2)
@@ -114,9 +118,9 @@ class _Steps:
         start, stop = events.span(time)
         moved, norms = events.effects[:start, time], events.norms[:start, time]
         reach = events.reach(time, self.changes)
-        most, before = float(reach[self.changes]), float(reach[self.changes - 1])
-        radius = most + self.epsilon
-        bounds = self.course.curvature(
+        farthest, before = float(reach[self.changes]), float(reach[self.changes - 1])
+        radius = farthest + self.epsilon
+        bounds = self.trajectory.curvature(
             events.path[time : time + 1],
             time,
             self.adjoint[time + 1].unsqueeze(0),
@@ -128,25 +132,25 @@ class _Steps:
             float(bounds.twist[0, kept]),
             bounds.hessian[0, kept],
         )
-        steepest = float(bounds.slope[0, torch.cat([taken, events.kept[time : time + 1]])].max())
-        slope = max(float(bounds.slope[0, kept]), 0.9 * steepest)
+        largest_norm = float(bounds.jacobian_norm[0, torch.cat([taken, events.kept[time : time + 1]])].max())
+        jacobian_norm = max(float(bounds.jacobian_norm[0, kept]), 0.9 * largest_norm)
         old, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
         both = norms.unsqueeze(1) * norms
         share = float(spectral_bound(hessian)) * radius + 0.5 * twist * radius**2
         self.pairs[old, old] += moved @ hessian @ moved.mT
-        self.rest[old, old] += 0.5 * twist * most * both + share * eta
-        epsilon = steepest * self.epsilon + 0.5 * bend * most**2
+        self.rest[old, old] += 0.5 * twist * farthest * both + share * eta
+        epsilon = largest_norm * self.epsilon + 0.5 * bend * farthest**2
         if len(taken):
             change = _Change(bounds, self.adjoint[time + 1], kept, taken)
             if self.after:
-                self._keep(old, change.steepness(radius) * eta + change.gap * both)
+                self._keep(old, change.gradient_norm(radius) * eta + change.gap * both)
             self.pairs[old, start:stop], self.rest[old, start:stop], fresh = change.with_earlier(
                 moved, norms, before, before + self.epsilon, self.changes
             )
             epsilon += change.spread(before)
             self.eta[old, start:stop] = fresh
-        self.eta[old, old] = self.eta[old, old] * slope + bend * both
-        self.excess = max(self.excess, steepest / slope if slope else 1.0)
+        self.eta[old, old] = self.eta[old, old] * jacobian_norm + bend * both
+        self.excess = max(self.excess, largest_norm / jacobian_norm if jacobian_norm else 1.0)
         self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
 
     def _mutual(self, stop: int) -> float:
@@ -188,10 +192,10 @@ class _Change:
         self.bows = spectral_bound(self.hessian)
         self.gap = float(self.bows.max())
 
-    def steepness(self, radius: float) -> float:
+    def gradient_norm(self, radius: float) -> float:
         """What one unit of eta costs at most, whichever of the actions is taken."""
-        slope = torch.linalg.vector_norm(self.gradient, dim=-1)
-        return float((slope + self.bows * radius + self.twist / 6 * radius**2).max())
+        jacobian_norm = torch.linalg.vector_norm(self.gradient, dim=-1)
+        return float((jacobian_norm + self.bows * radius + self.twist / 6 * radius**2).max())
 
     def spread(self, before: float) -> float:
         """How much the step adds to epsilon, at most."""
@@ -208,11 +212,11 @@ class _Change:
         return moved @ self.gradient.mT + 0.5 * bow, cubic.unsqueeze(1) * self.twist / 6, eta
 
 
-def _adjoint(course: CurvedCourse, gradient: Tensor, events: ChangeEvents) -> Tensor:
+def _adjoint(trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents) -> Tensor:
     """p, (T, D); zero before the first event's time, where it is not needed."""
-    adjoint = gradient.expand(course.horizon, -1).clone()
-    for time in range(course.horizon - 2, events.first, -1):
+    adjoint = gradient.expand(trajectory.horizon, -1).clone()
+    for time in range(trajectory.horizon - 2, events.first, -1):
         adjoint[time] += (
-            adjoint[time + 1] @ course.jacobians(events.path[time : time + 1], time)[0, events.kept[time]]
+            adjoint[time + 1] @ trajectory.jacobians(events.path[time : time + 1], time)[0, events.kept[time]]
         )
     return adjoint

@@ -97,7 +97,7 @@ class MonteCarlo(Anchors):
 
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
         """T tensors (n_t, D); the first row is the observed state."""
-        generator = stream(self.seed, process.objective.situation.identity)
+        generator = stream(self.seed, process.objective.case.identity)
         if self.samples is not None:
             sequences = self._draw(process, lipschitz, self.samples, generator)
         else:
@@ -107,7 +107,8 @@ class MonteCarlo(Anchors):
         chosen = [states[first, time] for time, first in enumerate(_firsts(sequences, process.horizon))]
         # The observed sequence stands first; its states are taken as they were observed.
         return [
-            torch.cat([process.course.states[time : time + 1], rest[1:]]) for time, rest in enumerate(chosen)
+            torch.cat([process.trajectory.states[time : time + 1], rest[1:]])
+            for time, rest in enumerate(chosen)
         ]
 
     def _draw(
@@ -184,8 +185,8 @@ class FacilityLocation(Anchors):
             first = int(torch.randint(len(pool), (), generator=stream(self.seed, "facility location")))
             self._chosen = (
                 surrogate,
-                pool[farthest_points(pool.to(process.course.states), self.size, first)].to(
-                    process.course.states
+                pool[farthest_points(pool.to(process.trajectory.states), self.size, first)].to(
+                    process.trajectory.states
                 ),
             )
         return [self._chosen[1]] * process.horizon
@@ -240,7 +241,7 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
     Raises:
         UnboundedError: if the course or the reward knows no finite constant.
     """
-    known = objective.course.lipschitz() if constants is None else constants
+    known = objective.trajectory.lipschitz() if constants is None else constants
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
         culprit = (
             "reward has no finite Lipschitz constant in these coordinates"
@@ -254,7 +255,7 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
     lipschitz = [objective.constant]
     for constant in known.tolist()[::-1]:
         lipschitz.append(objective.constant + constant * lipschitz[-1])
-    return torch.tensor(lipschitz[::-1], dtype=torch.float64, device=objective.course.states.device)
+    return torch.tensor(lipschitz[::-1], dtype=torch.float64, device=objective.trajectory.states.device)
 
 
 class LipschitzBound:
@@ -278,7 +279,7 @@ class LipschitzBound:
         budget: Budget = UNLIMITED,
     ) -> None:
         self.process, self.exact, self.lipschitz = process, exact, lipschitz
-        scale = float(process.objective.rewards(process.objective.course.states).abs().sum()) + float(
+        scale = float(process.objective.rewards(process.objective.trajectory.states).abs().sum()) + float(
             lipschitz[0]
         )
         self.margin = process.objective.rounding(1e-12, 1.0 + scale)
@@ -347,14 +348,14 @@ class LipschitzBound:
     def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V(x, l, t) from the anchors at time t alone, (n, D), t, (m,) -> (n, m)."""
         anchors, values = self.anchors[time], self.values[time]
-        steep = float(self.lipschitz[time]) * (1 + 1e-12)
+        lipschitz_constant = float(self.lipschitz[time]) * (1 + 1e-12)
         out = states.new_empty(len(states), len(spent))
         self.distances += len(states) * len(anchors)
         rows = max(1, ENTRIES // len(anchors))
         for start in range(0, len(states), rows):
             part = torch.cdist(
                 states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist"
-            ).mul_(steep)
+            ).mul_(lipschitz_constant)
             for column, made in enumerate(spent):
                 torch.amin(part + values[:, made], 1, out=out[start : start + rows, column])
         return out.add_(self.margin)

@@ -103,16 +103,16 @@ def decided(
     """A decision to try an action (k,).
 
     Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the
-    objective at what is tried), ``believed`` (posterior mean reward of what is tried), ``evaluations``,
-    `facts`, and what is said of a budget that ended the search.
+    objective at what is tried), ``predicted_reward`` (posterior mean reward of what is tried),
+    ``evaluations``, `facts`, and what is said of a budget that ended the search.
     """
     with torch.no_grad():
-        believed = float(objective.expected(action.unsqueeze(0), objective.other))
+        predicted_reward = float(objective.expected(action.unsqueeze(0), objective.other))
     names = objective.task.actions
     trace = {
         "search": search,
         "acquisition": value,
-        "believed": believed,
+        "believed": predicted_reward,
         "evaluations": recommended.evaluations,
         **facts,
         **budget.facts(),
@@ -136,7 +136,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         raw: Points that are screened.
         starts: R, from how many the ascent begins.
         incumbents: How many of them are visited actions.
-        glance: Steps after which the starts are compared.
+        screening_steps: Steps after which the starts are compared.
         kept: How many starts go on.
         steps: At most so many further steps.
         seed: With the round's identity, decides the screened points.
@@ -151,23 +151,24 @@ class AcquisitionSearch(Search[CausalObjective]):
         raw: int = 512,
         starts: int = 32,
         incumbents: int = 4,
-        glance: int = 8,
+        screening_steps: int = 8,
         kept: int = 4,
         steps: int = 100,
         seed: int = 0,
         budget_s: float | None = None,
     ) -> None:
-        if min(raw, starts, glance, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
+        if min(raw, starts, screening_steps, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
             given = (
-                f"raw={raw}, starts={starts}, incumbents={incumbents}, glance={glance}, kept={kept}, "
+                f"raw={raw}, starts={starts}, incumbents={incumbents}, screening_steps={screening_steps}, "
+                f"kept={kept}, "
                 f"steps={steps}"
             )
             raise ValueError(f"expected positive numbers and incumbents < starts <= raw; got {given}")
-        self.raw, self.starts, self.incumbents, self.glance, self.kept, self.steps, self.seed = (
+        self.raw, self.starts, self.incumbents, self.screening_steps, self.kept, self.steps, self.seed = (
             raw,
             starts,
             incumbents,
-            glance,
+            screening_steps,
             kept,
             steps,
             seed,
@@ -177,7 +178,7 @@ class AcquisitionSearch(Search[CausalObjective]):
     def __call__(self, objective: CausalObjective) -> Decision:
         """The best candidate found; its action is what is tried."""
         budget = Budget(self.budget_s)
-        seed, width = round_seed(self.seed, objective.situation.identity), len(objective.task.actions)
+        seed, width = round_seed(self.seed, objective.case.identity), len(objective.task.actions)
         recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
         spread = region.spread(self.raw, seed + 1)
@@ -203,7 +204,7 @@ class AcquisitionSearch(Search[CausalObjective]):
             region,
             torch.cat([region.unit(known), first]),
             self.steps,
-            self.glance,
+            self.screening_steps,
             self.kept,
             rough,
             sure=1,

@@ -48,7 +48,7 @@ def climb(
     region: CandidateRegion,
     starts: Tensor,
     steps: int = 100,
-    glance: int = 8,
+    screening_steps: int = 8,
     kept: int = 6,
     rough: Value | None = None,
     sure: int = 0,
@@ -62,7 +62,7 @@ def climb(
         region: Where the points may lie.
         starts: (R, d), in unit coordinates.
         steps: Quasi-Newton steps of the starts that go on.
-        glance: Steps after which starts are compared; 0 compares them where they stand.
+        screening_steps: Steps after which starts are compared; 0 compares them where they stand.
         kept: How many go on.
         rough: Nearly the same function at less cost, for the steps before starts are compared.
         sure: The first so many starts go on whatever comes of them.
@@ -72,40 +72,40 @@ def climb(
         NoFiniteValueError: if neither a start nor an end has a finite value.
     """
     starts, count = region.into(starts), 0
-    least, holes = torch.inf, False
+    lowest, holes = torch.inf, False
 
     def both(flat: np.ndarray, function: Value = value) -> tuple[np.ndarray, np.ndarray]:
-        nonlocal count, least, holes
+        nonlocal count, lowest, holes
         count += len(flat)
         with torch.enable_grad():
             at = torch.from_numpy(flat).to(starts).requires_grad_(True)
             values = function(region.units(at))
-            (slopes,) = torch.autograd.grad(values.sum(), at)
-        values, defined = values.detach(), values.isfinite() & slopes.isfinite().all(-1)
+            (gradients,) = torch.autograd.grad(values.sum(), at)
+        values, defined = values.detach(), values.isfinite() & gradients.isfinite().all(-1)
         if not bool(defined.all()):
             # A hole: flat, and lower than all that was seen, so that a line search turns back from it.
-            holes, least = True, min(least, float(values.where(defined, torch.inf).min()))
-            floor = least - 1 - abs(least) if least < torch.inf else 0.0
-            values, slopes = values.where(defined, floor), slopes.where(defined.unsqueeze(-1), 0.0)
-        return -values.cpu().numpy(), -slopes.cpu().numpy()
+            holes, lowest = True, min(lowest, float(values.where(defined, torch.inf).min()))
+            floor = lowest - 1 - abs(lowest) if lowest < torch.inf else 0.0
+            values, gradients = values.where(defined, floor), gradients.where(defined.unsqueeze(-1), 0.0)
+        return -values.cpu().numpy(), -gradients.cpu().numpy()
 
-    def ascended(points: Tensor, most: int, function: Value = value) -> tuple[Tensor, Tensor]:
+    def ascended(points: Tensor, max_steps: int, function: Value = value) -> tuple[Tensor, Tensor]:
         bounds = [(0.0, 1.0)] * points.shape[-1]
         best = _Best(points.cpu().numpy())
 
         def watched(flat: np.ndarray, batch_indices: list[int]) -> tuple[np.ndarray, np.ndarray]:
-            values, slopes = both(flat, function)
+            values, gradients = both(flat, function)
             best.note(batch_indices, flat, values)
             if budget.out():
                 raise _OutOfTimeError
-            return values, slopes
+            return values, gradients
 
         try:
             found, values, _ = fmin_l_bfgs_b_batched(
                 watched,
                 points.cpu().numpy(),
                 bounds,
-                maxiter=most,
+                maxiter=max_steps,
                 factr=1e9,
                 pgtol=1e-5,
                 pass_batch_indices=True,
@@ -117,8 +117,8 @@ def climb(
 
     points, values = starts, None
     if len(points) > kept or region.limited:
-        if glance and not region.limited:
-            points, values = ascended(points, glance, value if rough is None else rough)
+        if screening_steps and not region.limited:
+            points, values = ascended(points, screening_steps, value if rough is None else rough)
         else:
             with torch.no_grad():
                 values = ranked(value(region.units(points)))
@@ -164,11 +164,11 @@ def _limited(
 
         def one(flat: np.ndarray, place: int = place) -> tuple[float, np.ndarray]:
             inside = flat[None].clip(0.0, 1.0)
-            values, slopes = both(inside)
+            values, gradients = both(inside)
             best.note([place], inside, values)
             if budget.out():
                 raise _OutOfTimeError
-            return float(values[0]), slopes[0]
+            return float(values[0]), gradients[0]
 
         try:
             found = minimize(

@@ -45,10 +45,10 @@ from rehearsal_torch.seeding import round_seed, stream
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 HIDDEN = 4
-LEAST = 1e-3
+MARGIN = 1e-3
 
 
-class PushNetworks(nn.Module):
+class PerturbedNetworks(nn.Module):
     """eta_i of some nodes, for R restarts.
 
     Args:
@@ -64,7 +64,7 @@ class PushNetworks(nn.Module):
         for width in inputs.values():
             hidden = HIDDEN * width
             offset = (
-                LEAST + (1 - 2 * LEAST) * torch.rand(restarts, dtype=torch.float64, generator=draws)
+                MARGIN + (1 - 2 * MARGIN) * torch.rand(restarts, dtype=torch.float64, generator=draws)
             ).logit()
             first = (
                 _uniform((restarts, hidden, width), width, draws),
@@ -73,7 +73,7 @@ class PushNetworks(nn.Module):
             last = _uniform((restarts, hidden), hidden, draws), _uniform((restarts,), hidden, draws)
             self.weights.extend(nn.Parameter(each) for each in (*first, *last, offset))
 
-    def push(self, place: int, scaled: Tensor) -> Tensor:
+    def perturbation(self, place: int, scaled: Tensor) -> Tensor:
         """eta of a node, (R, S, p) -> (R, S)."""
         start = 5 * self.places[place]
         inward, threshold, outward, shift, offset = (self.weights[start + index] for index in range(5))
@@ -113,11 +113,11 @@ class OptimisticNetworks(Search[Optimism]):
     Args:
         restarts: R, how many begin.
         kept: How many go on; ``converged`` only.
-        glance: Steps after which they are compared; ``converged`` only.
+        screening_steps: Steps after which they are compared; ``converged`` only.
         steps: At most so many steps.
         rate: Of Adam, or of the gradient ascent.
         draws: Draws of the noise in each step of ``released``; ``converged`` uses those of the objective.
-        judged: Draws by which the best is chosen in the end.
+        evaluation_draws: Draws by which the best is chosen in the end.
         incumbents: How many restarts begin at visited actions; ``converged`` only.
         stop_rule: ``converged`` or ``released``.
         seed: With the round's identity, decides everything random.
@@ -131,35 +131,42 @@ class OptimisticNetworks(Search[Optimism]):
         self,
         restarts: int = 48,
         kept: int = 8,
-        glance: int = 30,
+        screening_steps: int = 30,
         steps: int = 150,
         rate: float = 0.02,
         draws: int = 32,
-        judged: int = 2000,
+        evaluation_draws: int = 2000,
         incumbents: int = 10,
         stop_rule: str = "converged",
         seed: int = 0,
         budget_s: float | None = None,
     ) -> None:
         if (
-            min(restarts, kept, steps, draws, judged) < 1
-            or not 0 <= glance <= steps
+            min(restarts, kept, steps, draws, evaluation_draws) < 1
+            or not 0 <= screening_steps <= steps
             or not 0 <= incumbents < restarts
             or rate <= 0
         ):
             given = (
-                f"restarts={restarts}, kept={kept}, glance={glance}, steps={steps}, rate={rate}, "
-                f"draws={draws}, judged={judged}, incumbents={incumbents}"
+                f"restarts={restarts}, kept={kept}, screening_steps={screening_steps}, steps={steps}, "
+                f"rate={rate}, "
+                f"draws={draws}, evaluation_draws={evaluation_draws}, incumbents={incumbents}"
             )
             raise ValueError(
-                f"expected positive numbers, glance <= steps and incumbents < restarts; got {given}"
+                f"expected positive numbers, screening_steps <= steps and incumbents < restarts; got {given}"
             )
         if stop_rule not in STOP_RULES:
             raise ValueError(f"expected stop_rule in {list(STOP_RULES)}; got {stop_rule!r}")
-        self.restarts, self.kept, self.glance, self.steps, self.rate = restarts, kept, glance, steps, rate
-        self.draws, self.judged, self.incumbents, self.stop_rule, self.seed = (
+        self.restarts, self.kept, self.screening_steps, self.steps, self.rate = (
+            restarts,
+            kept,
+            screening_steps,
+            steps,
+            rate,
+        )
+        self.draws, self.evaluation_draws, self.incumbents, self.stop_rule, self.seed = (
             draws,
-            judged,
+            evaluation_draws,
             incumbents,
             stop_rule,
             seed,
@@ -168,7 +175,7 @@ class OptimisticNetworks(Search[Optimism]):
 
     def __call__(self, objective: Optimism) -> Decision:
         """The best action, under the pushes that are best for it."""
-        budget, identity = Budget(self.budget_s), objective.situation.identity
+        budget, identity = Budget(self.budget_s), objective.case.identity
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
         recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
@@ -181,9 +188,9 @@ class OptimisticNetworks(Search[Optimism]):
         widths = {
             place: len(task.inputs(node))
             for place, node in enumerate(task.nodes)
-            if objective.pushes[place] is None
+            if objective.perturbations[place] is None
         }
-        networks = PushNetworks(widths, self.restarts, draws).to(starts.device)
+        networks = PerturbedNetworks(widths, self.restarts, draws).to(starts.device)
         if self.stop_rule == "released":
             free, taken = self._released(objective, region, starts, networks, seed, budget)
         else:
@@ -193,8 +200,8 @@ class OptimisticNetworks(Search[Optimism]):
             starts[: len(known)] = region.unit(known)
             free, taken = self._converged(objective, region, starts, networks, budget)
         actions = region.units(region.into(torch.sigmoid(free)))
-        noise = objective.draw(self.judged, seed + 7)
-        values = _judged(objective, actions, networks, noise)
+        noise = objective.draw(self.evaluation_draws, seed + 7)
+        values = _evaluated(objective, actions, networks, noise)
         best = best_of_all(values)
         facts = {"restarts": self.restarts, "steps": taken, "stop_rule": self.stop_rule}
         return decided(
@@ -206,14 +213,14 @@ class OptimisticNetworks(Search[Optimism]):
         objective: Optimism,
         region: CandidateRegion,
         starts: Tensor,
-        networks: PushNetworks,
+        networks: PerturbedNetworks,
         budget: Budget,
     ) -> tuple[Tensor, float]:
         """Adam with thinning: free coordinates (R', k) of the actions, and how many steps were taken."""
         free, taken = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit()), 0
-        for most in (self.glance, self.steps - self.glance):
+        for max_steps in (self.screening_steps, self.steps - self.screening_steps):
             ascent = torch.optim.Adam([free, *networks.parameters()], lr=self.rate, maximize=True)
-            for _ in range(most):
+            for _ in range(max_steps):
                 if budget.out():
                     break
                 taken += 1
@@ -237,7 +244,7 @@ class OptimisticNetworks(Search[Optimism]):
         objective: Optimism,
         region: CandidateRegion,
         starts: Tensor,
-        networks: PushNetworks,
+        networks: PerturbedNetworks,
         seed: int,
         budget: Budget,
     ) -> tuple[Tensor, float]:
@@ -257,10 +264,10 @@ class OptimisticNetworks(Search[Optimism]):
             if budget.out():
                 break
             value = _value(objective, region, free, networks, objective.draw(self.draws, seed + 100 + step))
-            slopes = torch.autograd.grad(value.sum(), moved)
+            gradients = torch.autograd.grad(value.sum(), moved)
             with torch.no_grad():
-                for each, slope in zip(moved, slopes, strict=True):
-                    each.add_(self.rate * slope * going.reshape(-1, *[1] * (each.ndim - 1)))
+                for each, gradient in zip(moved, gradients, strict=True):
+                    each.add_(self.rate * gradient * going.reshape(-1, *[1] * (each.ndim - 1)))
             _within(region, free)
             taken = taken + going.to(taken)
             # The criterion is handed the value, and stops where the moving average did not fall by more than
@@ -275,9 +282,11 @@ class OptimisticNetworks(Search[Optimism]):
 
 
 def _value(
-    objective: Optimism, region: CandidateRegion, free: Tensor, networks: PushNetworks, noise: Tensor
+    objective: Optimism, region: CandidateRegion, free: Tensor, networks: PerturbedNetworks, noise: Tensor
 ) -> Tensor:
-    return objective.frame.seen(objective.optimistic(region.units(torch.sigmoid(free)), networks.push, noise))
+    return objective.frame.seen(
+        objective.optimistic(region.units(torch.sigmoid(free)), networks.perturbation, noise)
+    )
 
 
 @torch.no_grad()
@@ -288,8 +297,10 @@ def _within(region: CandidateRegion, free: Tensor) -> None:
 
 
 @torch.no_grad()
-def _judged(objective: Optimism, actions: Tensor, networks: PushNetworks, noise: Tensor) -> Tensor:
+def _evaluated(objective: Optimism, actions: Tensor, networks: PerturbedNetworks, noise: Tensor) -> Tensor:
     """The value of every restart by other draws, (R, k) -> (R,); the draws are taken in parts."""
     size = max(1, CHUNK // len(actions))
-    totals = [len(part) * objective.optimistic(actions, networks.push, part) for part in noise.split(size)]
+    totals = [
+        len(part) * objective.optimistic(actions, networks.perturbation, part) for part in noise.split(size)
+    ]
     return torch.stack(totals).sum(0) / len(noise)

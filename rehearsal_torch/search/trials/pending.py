@@ -15,7 +15,7 @@ from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 
-def believe_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
+def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
     """Conditions a model on completed trials, and on pending and failed ones as if they had come out as
     expected.
 
@@ -40,11 +40,11 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
     network, reward = model.network(), task.reward
     with torch.no_grad():
-        guessed, _ = network.propagate(actions, model.draws(1024, 0).mean(0, keepdim=True))
-        believed = dict(zip(network.task.nodes, guessed[:, 0].unbind(-1), strict=True))
-        total = network.reward(guessed)[:, 0]
-    nodes |= {name: value for name, value in believed.items() if name in nodes}
-    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in believed:
+        node_means, _ = network.propagate(actions, model.draws(1024, 0).mean(0, keepdim=True))
+        predicted_reward = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
+        total = network.reward(node_means)[:, 0]
+    nodes |= {name: value for name, value in predicted_reward.items() if name in nodes}
+    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in predicted_reward:
         nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
     values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
     marks = torch.zeros_like(values, dtype=torch.bool)

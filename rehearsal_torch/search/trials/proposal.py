@@ -10,7 +10,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import CausalObjective
@@ -57,7 +57,7 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
         ValueError: if all of them are taken, or the best cannot be set.
     """
     region, width = objective.region(), len(objective.task.actions)
-    spread = region.spread(TRIES, round_seed(seed, f"another {objective.situation.identity}"))
+    spread = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
     points = region.units(spread)
     points = points[~log.taken(points[:, :width], "pending", "failed")]
     if not len(points):
@@ -88,7 +88,7 @@ def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
 
 def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
     """What a table lacks for a model: ``rows``, ``variation`` (a node is constant so far), or nothing."""
-    columns = {name: table.untouched([name]).columns([name]) for name in nodes}
-    if min(map(len, columns.values())) < LEAST_ROWS:
+    columns = {name: table.unaltered([name]).columns([name]) for name in nodes}
+    if min(map(len, columns.values())) < MIN_ROWS:
         return "rows"
     return "variation" if any(bool((column == column[0]).all()) for column in columns.values()) else ""

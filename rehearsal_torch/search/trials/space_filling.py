@@ -21,15 +21,15 @@ from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
-LAWS = ("uniform", "sobol")
+SAMPLINGS = ("uniform", "sobol")
 
 
 @final
-class SpreadActions(Search[CausalObjective]):
+class SpaceFilling(Search[CausalObjective]):
     """Uniform or Sobol actions.
 
     Args:
-        law: ``uniform`` or ``sobol``.
+        sampling: ``uniform`` or ``sobol``.
         seed: Decides the actions; uniform ones together with the round's identity.
         budget_s: See `Search`; a step is one evaluation in the climb to what is recommended.
 
@@ -37,23 +37,23 @@ class SpreadActions(Search[CausalObjective]):
         ValueError: if the law is none of the two, or the budget is not positive.
     """
 
-    def __init__(self, law: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
-        if law not in LAWS:
-            raise ValueError(f"expected law in {list(LAWS)}; got {law!r}")
-        self.law, self.seed, self.budget_s = law, seed, checked_budget(budget_s)
+    def __init__(self, sampling: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
+        if sampling not in SAMPLINGS:
+            raise ValueError(f"expected sampling in {list(SAMPLINGS)}; got {sampling!r}")
+        self.sampling, self.seed, self.budget_s = sampling, seed, checked_budget(budget_s)
 
     @torch.no_grad()
     def __call__(self, objective: CausalObjective) -> Decision:
         """The next action."""
-        budget, identity = Budget(self.budget_s), objective.situation.identity
+        budget, identity = Budget(self.budget_s), objective.case.identity
         recommended = recommend(objective, round_seed(self.seed, identity), budget=budget)
         action = self._next(objective, objective.region(further=False), identity)
         with torch.no_grad():
             value = float(objective.expected(action.unsqueeze(0)))
-        return decided(objective, action, value, recommended, f"{self.law}_actions", budget, {})
+        return decided(objective, action, value, recommended, f"{self.sampling}_actions", budget, {})
 
     def _next(self, objective: CausalObjective, region: CandidateRegion, identity: str) -> Tensor:
-        if self.law == "uniform":
+        if self.sampling == "uniform":
             # The first point of a scrambled sequence is uniform over the box; limits keep those within.
             return region.units(region.spread(1, round_seed(self.seed, f"uniform {identity}"))[0])
         count = len(objective.visited)

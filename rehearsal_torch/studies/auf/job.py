@@ -77,13 +77,13 @@ def _done(protocol: Protocol, job: Job) -> Outcome:
         fitted = learnt(run, Path(folder))
     made = list(played(run, fitted.surrogate))
     lines = [json.loads(each.line()) | {"seconds": each.decision.seconds} for each in made]
-    idle = sum(line["alteration"] is None for line in lines)
+    no_action_count = sum(line["alteration"] is None for line in lines)
     warned = sum(bool(line.get("warnings")) and line["alteration"] is not None for line in lines)
     told = {
         "state": "ok",
         "fit_seconds": fitted.seconds,
         "decisions": len(lines),
-        "idle": idle,
+        "idle": no_action_count,
         "warned": warned,
         "commit": protocol.commit,
         "message": "",

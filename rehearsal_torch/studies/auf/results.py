@@ -300,7 +300,7 @@ def _claims(found: Cells, warned: dict[tuple[object, object], int]) -> list[str]
         for name, one in line.items():
             if not math.isnan(one.claimed):
                 held = f"{percent(one.covered)} of {one.intervals}" if one.intervals else "-"
-                counts = [f"{one.idle} of {one.count}", str(warned.get((world, name), 0))]
+                counts = [f"{one.no_action_count} of {one.count}", str(warned.get((world, name), 0))]
                 body.append(
                     [
                         world,
@@ -344,7 +344,7 @@ def _curves(found: dict[tuple[str, int], MethodSummary], worlds: Sequence[str]) 
     for place, (axes, world) in enumerate(zip(places, worlds, strict=False)):
         sizes = sorted(size for each, size in found if each == world)
         some = [found[world, size] for size in sizes]
-        bars = np.nan_to_num([one.deviation for one in some])
+        bars = np.nan_to_num([one.std for one in some])
         axes.errorbar(
             sizes,
             [one.auf.mean for one in some],

@@ -170,7 +170,7 @@ def tables23(rows: Sequence[Row]) -> list[str]:
                     [
                         problem,
                         f"{method}, published",
-                        *(f"{mean:g} ± {deviation:g}" for mean, deviation in published[method]),
+                        *(f"{mean:g} ± {std:g}" for mean, std in published[method]),
                     ]
                 )
     if not body:
@@ -290,8 +290,8 @@ def _signed(values: Sequence[float]) -> str:
 def _best(rows: Sequence[Row], round_: int) -> str:
     values = [run[round_ - 1]["best_expected"] for run in by_seed(rows).values()]
     mean = sum(values) / len(values)
-    deviation = (sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)) ** 0.5
-    return f"{mean:.4g} ± {deviation:.2g}"
+    std = (sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)) ** 0.5
+    return f"{mean:.4g} ± {std:.2g}"
 
 
 def _long(rows: Sequence[Row]) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import problem_of, settle
+from rehearsal_torch.cli.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.evaluation.online_rows import Row, online_row
 from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.studies.qwz23.counterparts import associative, causal
@@ -50,7 +50,7 @@ def configured(protocol: Protocol, repeat: Repeat) -> DictConfig:
         config = compose(
             "config", [*repeat.overrides, f"dataset.contexts={protocol.rounds}", *protocol.extra]
         )
-    for name in ("seek", "choose"):
+    for name in ("search_scenarios", "validation_scenarios"):
         if name in config.objective and not any(
             text.startswith(f"objective.{name}=") for text in protocol.extra
         ):
@@ -65,7 +65,7 @@ def rows_of(protocol: Protocol, repeat: Repeat) -> Iterator[Row]:
         TypeError: if the world is none in foresight.
     """
     config = configured(protocol, repeat)
-    settle(repeat.repeat)
+    seed_and_use_one_thread(repeat.repeat)
     problem = problem_of(config)
     if not isinstance(problem, RehearsalProblem):
         raise TypeError(

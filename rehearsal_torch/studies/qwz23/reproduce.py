@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = study_parser(__doc__, STAGES, "docs/results/qwz23", "repeat", "objective.teach=100")
+    parser = study_parser(__doc__, STAGES, "docs/results/qwz23", "repeat", "objective.information_models=100")
     parser.add_argument(
         "--worlds",
         nargs="+",

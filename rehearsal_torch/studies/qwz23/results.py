@@ -273,9 +273,9 @@ def _compared(rows: Sequence[Row], head: str, name: str) -> Section:
 
 
 def _reached(one: OnlineSummary) -> list[str]:
-    deviation = "" if math.isnan(one.deviation) else f" ± {one.deviation:.3f}"
+    std = "" if math.isnan(one.std) else f" ± {one.std:.3f}"
     return [
-        f"{figure(one.probability.mean)}{deviation}",
+        f"{figure(one.probability.mean)}{std}",
         f"{one.successes:.1f}",
         figure(one.late),
         figure(one.oracle),

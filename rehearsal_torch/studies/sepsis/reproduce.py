@@ -19,18 +19,18 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.cli.build import plain, problem_of, settle
+from rehearsal_torch.cli.build import plain, problem_of, seed_and_use_one_thread
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import spoken
-from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.truth_panel import truth_rows
 from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.reporting.figures import lipschitz_grid, truth_errors
-from rehearsal_torch.reporting.figures import patient_trajectory as patient_course
+from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
 from rehearsal_torch.reporting.style import drawing, save, wording
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.command import ended, note, say
@@ -55,14 +55,14 @@ class Study:
     """What every search of the study needs.
 
     Attributes:
-        situations: The episodes.
+        decision_cases: The episodes.
         models: L_h to the model.
         pool: Training transitions.
         problem: Who knows the truth.
         limit: Seconds an episode may take.
     """
 
-    situations: Sequence[Hindsight]
+    decision_cases: Sequence[EpisodeCase]
     models: dict[float, TransitionModel]
     pool: Table
     problem: SepsisSimulated
@@ -71,30 +71,32 @@ class Study:
 
 def solved(study: Study, task: tuple[int, Case]) -> dict[str, object]:
     """The row of one episode and case."""
-    situation, case = study.situations[task[0]], task[1]
-    return case.row(situation.identity, _decide(study, situation, case))
+    decision_case, case = study.decision_cases[task[0]], task[1]
+    return case.row(decision_case.identity, _decide(study, decision_case, case))
 
 
 def judged(study: Study, task: tuple[int, Case]) -> list[dict[str, object]]:
     """What the truth says of one episode's recommended sequence; the true optimum is enumerated up to k =
     2.
     """
-    situation, case = study.situations[task[0]], task[1]
-    decision = _decide(study, situation, case)
+    decision_case, case = study.decision_cases[task[0]], task[1]
+    decision = _decide(study, decision_case, case)
     return [
         {"k": case.changes, **asdict(row)}
         for row in truth_rows(
-            study.models[case.constant], study.problem, [(situation, decision)], case.changes, 2
+            study.models[case.constant], study.problem, [(decision_case, decision)], case.changes, 2
         )
     ]
 
 
-def _decide(study: Study, situation: Hindsight, case: Case) -> Decision:
-    return search(case, study.pool, study.limit)(_objective(study, situation, case))
+def _decide(study: Study, decision_case: EpisodeCase, case: Case) -> Decision:
+    return search(case, study.pool, study.limit)(_objective(study, decision_case, case))
 
 
-def _objective(study: Study, situation: Hindsight, case: Case) -> CounterfactualReturn:
-    return CounterfactualReturn(study.models[case.constant], situation, LinearReward(REWARD), case.changes)
+def _objective(study: Study, decision_case: EpisodeCase, case: Case) -> CounterfactualReturn:
+    return CounterfactualReturn(
+        study.models[case.constant], decision_case, LinearReward(REWARD), case.changes
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -168,7 +170,7 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     deadline = None if asked.budget_minutes is None else began + 60 * asked.budget_minutes
     overrides = [*asked.set, "trainer.progress=false"]
     config = configured(asked.conf, [*overrides, f"dataset.horizon={HORIZON}"])
-    settle(int(config.seed))
+    seed_and_use_one_thread(int(config.seed))
     problem = problem_of(config)
     assert isinstance(problem, SepsisSimulated)
     if problem.count() < asked.episodes:
@@ -182,7 +184,7 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     constants = sorted({each.case.constant for cases in plan.values() for each in cases} | {USUAL.constant})
     say(began, f"models for L_h = {', '.join(f'{constant:g}' for constant in constants)} in {asked.cache}")
     study = Study(
-        [problem.situation(index) for index in range(asked.episodes)],
+        [problem.case(index) for index in range(asked.episodes)],
         models(asked.conf, asked.cache, problem, constants, overrides),
         problem.observations(),
         problem,
@@ -200,7 +202,7 @@ def _run(asked: argparse.Namespace, typed: list[str]) -> int:
     todo = [
         (e, case)
         for e, case in tasks(wanted, asked.episodes)
-        if case.key(study.situations[e].identity) not in rows.done
+        if case.key(study.decision_cases[e].identity) not in rows.done
     ]
     if todo:
         _searches(study, rows, todo, asked.workers, deadline, began)
@@ -244,7 +246,7 @@ def _truth(study: Study, path: Path, workers: int, deadline: float | None, began
     cases = [replace(bound, changes=changes) for changes in (1, 2, 3)]
     todo = [
         (e, case)
-        for e, each in enumerate(study.situations)
+        for e, each in enumerate(study.decision_cases)
         for case in cases
         if (str(case.changes), each.identity) not in done
     ]
@@ -287,11 +289,11 @@ def _figures(study: Study, out: RunFolder, rows: EpisodeRows, config: dict[str, 
 
 
 def _patient(study: Study, episode: str, config: dict[str, Any]) -> Figure:
-    situation = next(each for each in study.problem.chosen if each.identity == episode)
+    decision_case = next(each for each in study.problem.chosen if each.identity == episode)
     case = replace(USUAL, search=BOUND, anchors="", size=0)
-    objective = _objective(study, Hindsight(situation), case)
-    trajectory = objective.trajectory(search(case, study.pool, study.limit)(objective))
-    return patient_course.draw({"identity": episode, "trajectory": trajectory}, wording(config))
+    objective = _objective(study, EpisodeCase(decision_case), case)
+    trajectory = objective.trajectory_record(search(case, study.pool, study.limit)(objective))
+    return patient_trajectory.draw({"identity": episode, "trajectory": trajectory}, wording(config))
 
 
 def _method(run: dict[str, Any]) -> str:

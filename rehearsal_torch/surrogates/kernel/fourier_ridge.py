@@ -31,14 +31,14 @@ from rehearsal_torch.surrogates.kernel.low_rank_ridge import (
     kernel_errors,
     landmarks,
     regressed,
-    said_errors,
+    reported_errors,
 )
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, gaussian, joined, lay_out
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
 
 # A factor of that size is kept.
-MOST_FEATURES = 4096
+MAX_FEATURES = 4096
 
 
 class FourierRidge(AlterationValue):
@@ -76,10 +76,10 @@ class FourierRidge(AlterationValue):
                 f"expected at least 2 features, 1 landmark and a positive lambda_x; got {features}, {rank}, "
                 f"{lambda_x}"
             )
-        bounded("features", features, 2 * MOST_FEATURES, 2)
+        bounded("features", features, 2 * MAX_FEATURES, 2)
         bounded("rank", rank)
         self.pairs, self.rank, self.lambda_x, self.seed = features // 2, rank, lambda_x, seed
-        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
         self.register_fitted(
             "widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total"
         )
@@ -193,7 +193,7 @@ class FourierRidge(AlterationValue):
         """How far the features' kernels (of h, and of x) are from the exact ones on a sample: relative
         Frobenius and mean absolute errors.
         """
-        return {name: error for name, error in said_errors(self.errors).items() if error == error}
+        return {name: error for name, error in reported_errors(self.errors).items() if error == error}
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """Pieces: expected waves of (x, U), (B, 2 R), the fit's weights (B, 2 R) of cosines and sines for
@@ -204,8 +204,10 @@ class FourierRidge(AlterationValue):
         phase = scaled @ self._block(0, contexts.shape[1]).T
         waves, expected = torch.complex(phase.cos(), phase.sin()), phase.new_empty(len(phase), 0)
         if self.embedding.numel():
-            told = gaussian(scaled, self.context_centres) @ self.embedding
-            cosine, sine, expected = told.split([self.pairs, self.pairs, told.shape[1] - 2 * self.pairs], -1)
+            projected = gaussian(scaled, self.context_centres) @ self.embedding
+            cosine, sine, expected = projected.split(
+                [self.pairs, self.pairs, projected.shape[1] - 2 * self.pairs], -1
+            )
             waves = waves * torch.complex(cosine, sine)
         waves = waves / self.pairs**0.5
         weights = []
@@ -221,7 +223,7 @@ class FourierRidge(AlterationValue):
         phase = self._phase(actions)
         return (torch.cat([phase.cos(), phase.sin()], -1) * prepared.pieces[1 + target]).sum(-1)
 
-    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """(..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
         frequencies, (even, odd) = (
             (self._actions_block() / self.widths[2]).to(actions),
@@ -231,7 +233,7 @@ class FourierRidge(AlterationValue):
         cosine, sine = phase.cos(), phase.sin()
         return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
 
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """The posterior in the features' span, (..., B, k) -> (..., B)."""
         phase, (real, imaginary) = self._phase(actions), prepared.pieces[0].chunk(2, -1)
         cosine, sine = phase.cos(), phase.sin()

@@ -132,7 +132,7 @@ class IterativeRidge(GaussianBumps):
             )
         bounded("rank", rank)
         self.rank, self.lambda_x, self.tolerance = rank, lambda_x, tolerance
-        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
         self.register_fitted(
             "contexts",
             "covariates",
@@ -201,7 +201,7 @@ class IterativeRidge(GaussianBumps):
             contexts, (*((reach * column)[:, None] for column in self.coefficients.T), reach, prior, expected)
         )
 
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """One more system for each action, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])

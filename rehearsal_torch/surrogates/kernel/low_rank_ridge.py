@@ -161,8 +161,8 @@ def regressed(
     """Ridge regression of targets on features of `count` rows, both given for a slice of rows."""
 
     def part(span: slice) -> tuple[Tensor, ...]:
-        phi, told = features(span), targets(span)
-        return phi.T @ phi, phi.T @ told, phi.sum(0)
+        phi, projected = features(span), targets(span)
+        return phi.T @ phi, phi.T @ projected, phi.sum(0)
 
     columns = features(slice(0, 1)).shape[1] + targets(slice(0, 1)).shape[1]
     moments, cross, total = accumulated(count, columns, part)
@@ -182,7 +182,7 @@ def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int)
     return torch.stack([error.norm() / exact.norm(), error.abs().mean()])
 
 
-def said_errors(errors: Tensor) -> dict[str, float]:
+def reported_errors(errors: Tensor) -> dict[str, float]:
     """Errors (stages, 2) by name."""
     kinds, stages = ("frobenius", "mean"), ("outcome", "covariates", "context")
     return {
@@ -226,7 +226,7 @@ class LowRankRidge(GaussianBumps):
             raise ValueError(f"expected a positive rank and lambda_x; got {rank} and {lambda_x}")
         bounded("rank", rank)
         self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
-        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, most=1, seed=seed)
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
         self.register_fitted(
             "contexts",
             "covariates",
@@ -342,7 +342,7 @@ class LowRankRidge(GaussianBumps):
         """How far the landmarks' kernels (of h, u and x) are from the exact ones on a sample: relative
         Frobenius and mean absolute errors.
         """
-        return said_errors(self.errors)
+        return reported_errors(self.errors)
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """Pieces: weights of both targets (B, 1, m), reach (B, m), prior variance over its amplitude (B,),
@@ -353,13 +353,13 @@ class LowRankRidge(GaussianBumps):
         reach = gaussian(scaled, self.contexts / self.widths[0])
         prior, expected = reach.new_ones(len(reach)), reach.new_empty(len(reach), 0)
         if self.embedding.numel():
-            told = gaussian(scaled, self.context_centres) @ self.embedding
-            embedded, expected = told.split([self.cover.shape[1], self.covariates.shape[1]], -1)
+            projected = gaussian(scaled, self.context_centres) @ self.embedding
+            embedded, expected = projected.split([self.cover.shape[1], self.covariates.shape[1]], -1)
             reach, prior = reach * (embedded @ self.cover.T), embedded.square().sum(-1)
         weights = [(reach * column)[:, None] for column in self.coefficients.T]
         return Prepared(contexts, (*weights, reach, prior, expected))
 
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """Posterior in the span, and what the span leaves out, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])

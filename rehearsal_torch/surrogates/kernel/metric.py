@@ -93,10 +93,10 @@ def evidence(
     solved = torch.cholesky_solve(outputs, factor)
     signal = (outputs * solved).sum(0) / count
     value = 0.5 * count * signal.log().sum() + width * factor.diagonal().log().sum()
-    slope = 0.5 * (width * torch.cholesky_inverse(factor) - (solved / signal) @ solved.mT)
-    trace = float(slope.diagonal().sum())
-    slope *= kernel
-    moved = -2 * (slope.sum(1, keepdim=True) * shown - slope @ shown)
+    kernel_gradient = 0.5 * (width * torch.cholesky_inverse(factor) - (solved / signal) @ solved.mT)
+    trace = float(kernel_gradient.diagonal().sum())
+    kernel_gradient *= kernel
+    moved = -2 * (kernel_gradient.sum(1, keepdim=True) * shown - kernel_gradient @ shown)
     return float(value), moved.mT @ inputs, trace * 2 * ratio
 
 
@@ -120,8 +120,8 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int, start: Tensor 
     def directions(free: Tensor) -> Tensor:
         return free.reshape(shape)
 
-    def back(slope: Tensor, free: Tensor) -> Tensor:
-        return slope.reshape(-1) + free / ENTRY_SPREAD**2
+    def back(kernel_gradient: Tensor, free: Tensor) -> Tensor:
+        return kernel_gradient.reshape(-1) + free / ENTRY_SPREAD**2
 
     def prior(free: Tensor) -> float:
         return float(free.square().sum()) / (2 * ENTRY_SPREAD**2)
@@ -144,8 +144,8 @@ def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor
         # A line search may ask for absurd widths; beyond NARROWEST the prior alone turns it back.
         return free.clamp_max(NARROWEST).exp().unsqueeze(-1) * basis.mT
 
-    def back(slope: Tensor, free: Tensor) -> Tensor:
-        return (slope * basis.mT).sum(-1) * free.exp().where(free <= NARROWEST, 0.0) + (
+    def back(kernel_gradient: Tensor, free: Tensor) -> Tensor:
+        return (kernel_gradient * basis.mT).sum(-1) * free.exp().where(free <= NARROWEST, 0.0) + (
             free - WIDTH_MEAN
         ) / WIDTH_SPREAD**2
 
@@ -166,8 +166,10 @@ def _descend(
 ) -> Metric:
     def both(point: np.ndarray) -> tuple[float, np.ndarray]:
         free, log_ratio = torch.from_numpy(point[:-1]).to(inputs), float(point[-1])
-        value, slope, ratio_slope = evidence(inputs, outputs, directions(free), log_ratio)
-        gradient = np.append(back(slope, free).cpu().numpy(), ratio_slope + (log_ratio - RATIO) / 4)
+        value, kernel_gradient, ratio_gradient = evidence(inputs, outputs, directions(free), log_ratio)
+        gradient = np.append(
+            back(kernel_gradient, free).cpu().numpy(), ratio_gradient + (log_ratio - RATIO) / 4
+        )
         return value + prior(free) + (log_ratio - RATIO) ** 2 / 8, gradient
 
     begin = np.append(start.detach().cpu().numpy(), RATIO)
@@ -186,7 +188,7 @@ def _descend(
     return Metric(best, math.exp(2 * log_ratio) + FLOOR, -evidence(inputs, outputs, best, log_ratio)[0])
 
 
-LEAST = 0.1
+MIN_SCALE = 0.1
 
 
 def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor:
@@ -214,7 +216,7 @@ def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tupl
     """
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
-    return vectors, (values / values[0].clamp_min(1e-300)).sqrt().clamp_min(LEAST)
+    return vectors, (values / values[0].clamp_min(1e-300)).sqrt().clamp_min(MIN_SCALE)
 
 
 class MetricRidge(Solved):
@@ -247,10 +249,10 @@ class MetricRidge(Solved):
         """Fits to inputs (n, p), outputs (n, q), and the outputs (n, r) by which the metric is chosen."""
         inputs, outputs, telling = (each[evenly(len(each), self.rows, each.device)] for each in examples)
         some = evenly(len(inputs), self.chosen_by, inputs.device)
-        told = telling[some] - telling[some].mean(0)
-        told = told[:, told.std(0) > 1e-6]
-        if inputs.shape[1] and told.shape[1]:
-            metric = free_metric(inputs[some], told / told.std(0), self.iterations)
+        responses = telling[some] - telling[some].mean(0)
+        responses = responses[:, responses.std(0) > 1e-6]
+        if inputs.shape[1] and responses.shape[1]:
+            metric = free_metric(inputs[some], responses / responses.std(0), self.iterations)
             self.directions, self.ratio = metric.directions, inputs.new_tensor([metric.ratio])
         else:
             self.directions, self.ratio = (
@@ -292,8 +294,8 @@ class MetricRidge(Solved):
         return (solved.square().sum(0) / len(self.centred)).reshape(values.shape[:-1])
 
 
-def evenly(count: int, most: int, device: torch.device) -> Tensor:
-    """At most `most` of `count` row numbers, evenly spread."""
-    if count <= most:
+def evenly(count: int, max_count: int, device: torch.device) -> Tensor:
+    """At most `max_count` of `count` row numbers, evenly spread."""
+    if count <= max_count:
         return torch.arange(count, device=device)
-    return torch.linspace(0, count - 1, most, device=device).round().long()
+    return torch.linspace(0, count - 1, max_count, device=device).round().long()

@@ -165,14 +165,14 @@ class AlterationValue(Solved, ABC):
         """J at actions (..., B, k) -> (..., B); target 0 is the smoothed desirability, 1 the indicator."""
 
     @abstractmethod
-    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """J of the smoothed desirability (..., B) and its gradient (..., B, k).
 
         Source: Du et al. (2026), Eq. (10).
         """
 
     @abstractmethod
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """The posterior standard deviation of J, (..., B, k) -> (..., B)."""
 
     @abstractmethod

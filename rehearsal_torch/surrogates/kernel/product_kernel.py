@@ -27,8 +27,8 @@ The paper takes the median heuristic. Leave-one-out takes, on a subset of n rows
 in closed form from one eigendecomposition a kernel, over multiples of the medians, one multiple a block.
 Errors are measured where the data lie while decisions are taken at their edge, so the best of a grid is a
 lottery; hence J is averaged over models that leave-one-out cannot tell apart: those whose squared errors
-exceed the best model's by less than `tolerance` standard errors of the paired difference. Of more than `most`
-such models, evenly spaced ranks are kept.
+exceed the best model's by less than `tolerance` standard errors of the paired difference. Of more than
+`max_models` such models, evenly spaced ranks are kept.
 
 Source: Du et al. (2026), Sec. 4.1 (median heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq.
 (5.12) (leave-one-out); the averaging is ours.
@@ -88,7 +88,7 @@ class GaussianBumps(AlterationValue, ABC):
         )
         return torch.as_tensor(total).T.reshape(shape)
 
-    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single
         precision is good enough for an ascent.
         """
@@ -97,12 +97,12 @@ class GaussianBumps(AlterationValue, ABC):
             self.centres.to(actions),
             _by_context(actions),
         )
-        values, slopes = rows.new_zeros(rows.shape[:2]), torch.zeros_like(rows)
+        values, gradients = rows.new_zeros(rows.shape[:2]), torch.zeros_like(rows)
         for g, width in enumerate(self.bump_widths.to(actions)):
             moments = superposed(rows, centres, width, weights[:, g], True)
             values += moments[..., 0]
-            slopes += (moments[..., 1:] - rows * moments[..., :1]) / width**2
-        return values.T.reshape(actions.shape[:-1]), slopes.transpose(0, 1).reshape(actions.shape)
+            gradients += (moments[..., 1:] - rows * moments[..., :1]) / width**2
+        return values.T.reshape(actions.shape[:-1]), gradients.transpose(0, 1).reshape(actions.shape)
 
     def weights(self, prepared: Prepared) -> Tensor:
         """omega, summed over the widths, (B, n).
@@ -117,7 +117,9 @@ class GaussianBumps(AlterationValue, ABC):
         return self.centres
 
 
-def superposed(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, slope: bool) -> Tensor:
+def superposed(
+    actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, with_gradient: bool
+) -> Tensor:
     """Moments sum_i omega_i k_a(a_i, a) (1, a_i) at actions (B, S, k), centres (n, k), weights (B, n) -> (B,
     S, 1) or (B, S, 1 + k).
 
@@ -132,7 +134,7 @@ def superposed(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor,
     for first in range(0, contexts, step):
         some = weights[first : first + step, :, None]
         kernel = (left[first : first + step].flatten(0, 1) @ right).exp_().unflatten(0, (-1, starts))
-        found.append(kernel @ (torch.cat([some, some * centres], -1) if slope else some))
+        found.append(kernel @ (torch.cat([some, some * centres], -1) if with_gradient else some))
     return torch.cat(found)
 
 
@@ -242,7 +244,7 @@ class Choice:
         ridge: lambda_h, where leave-one-out does not choose it.
         rows: How many rows leave-one-out looks at.
         tolerance: How many standard errors of difference count as none.
-        most: How many models are kept at most.
+        max_models: How many models are kept at most.
         seed: Decides the subset.
 
     Raises:
@@ -253,7 +255,7 @@ class Choice:
     ridge: float = 1e-3
     rows: int = 300
     tolerance: float = 1.0
-    most: int = 8
+    max_models: int = 8
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -267,7 +269,7 @@ class Choice:
                 f"expected `widths` {MEDIAN!r} or {LEAVE_ONE_OUT!r}, or `fixed` three positive numbers "
                 f"(context, covariates, actions); got {self.rule!r}"
             )
-        if self.ridge <= 0 or self.rows < 10 or self.tolerance < 0 or self.most < 1:
+        if self.ridge <= 0 or self.rows < 10 or self.tolerance < 0 or self.max_models < 1:
             raise ValueError(
                 "expected a positive ridge, at least 10 rows, a tolerance of at least 0 and at least 1 "
                 f"model; got {self}"
@@ -301,7 +303,7 @@ class Choice:
         near = excess.mean(1) <= self.tolerance * excess.std(1) / len(kept) ** 0.5
         ranked = squares.mean(1).masked_fill(~near, float("inf")).argsort()[: int(near.sum())]
         places = (
-            torch.linspace(0, len(ranked) - 1, min(len(ranked), self.most), device=ranked.device)
+            torch.linspace(0, len(ranked) - 1, min(len(ranked), self.max_models), device=ranked.device)
             .round()
             .long()
         )

@@ -158,7 +158,7 @@ class ProductRidge(GaussianBumps):
         pieces = [self._grouped(reach, target) for target in range(self.coefficients.shape[-1])]
         return Prepared(contexts, (*pieces, reach, torch.stack(priors, 1), torch.stack(expected, 1)))
 
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """Within and between models, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         means, inner = [], []

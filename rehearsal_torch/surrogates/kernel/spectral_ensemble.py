@@ -90,20 +90,20 @@ class SpectralEnsemble(AlterationValue):
             [member.value(part, actions, target) for member, part in self._parts(prepared)]
         ).mean(0)
 
-    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """See `AlterationValue.value_and_slope`."""
-        found = [member.value_and_slope(part, actions) for member, part in self._parts(prepared)]
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_gradient`."""
+        found = [member.value_and_gradient(part, actions) for member, part in self._parts(prepared)]
         count = len(found)
-        value, slope = found[0]
-        for more, steeper in found[1:]:
-            value, slope = value + more, slope + steeper
-        return value / count, slope / count
+        value, gradient = found[0]
+        for more, more_gradient in found[1:]:
+            value, gradient = value + more, gradient + more_gradient
+        return value / count, gradient / count
 
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """See `AlterationValue.deviation`."""
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """See `AlterationValue.std`."""
         parts = self._parts(prepared)
         values = torch.stack([member.value(part, actions, target) for member, part in parts])
-        variances = torch.stack([member.deviation(part, actions, target).square() for member, part in parts])
+        variances = torch.stack([member.std(part, actions, target).square() for member, part in parts])
         count = len(parts)
         between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(variances[0])
         return (variances.mean(0) + between).sqrt()
@@ -115,4 +115,4 @@ class SpectralEnsemble(AlterationValue):
     def weights(self, prepared: Prepared) -> Tensor:
         """J at historical actions, (B, n)."""
         points = self.actions.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
-        return self.value_and_slope(prepared, points)[0].mT
+        return self.value_and_gradient(prepared, points)[0].mT

@@ -40,12 +40,12 @@ from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
-TOLD = 16
+RESPONSES = 16
 CANDIDATES = 192
 CHUNK = 4_000_000
 FLAT = 1e-6
 # A factor of twice the features, squared, is kept.
-MOST_FEATURES = 4096
+MAX_FEATURES = 4096
 
 
 class SpectralRidge(AlterationValue):
@@ -72,7 +72,7 @@ class SpectralRidge(AlterationValue):
         super().__init__(first)
         if min(features, directed_by, chosen_by, iterations) < 1:
             raise ValueError("expected at least one feature, row and iteration")
-        bounded("features", features, MOST_FEATURES)
+        bounded("features", features, MAX_FEATURES)
         self.features, self.directed_by, self.chosen_by, self.iterations, self.seed = (
             features,
             directed_by,
@@ -131,11 +131,11 @@ class SpectralRidge(AlterationValue):
         if covariates.shape[1]:
             seen = covariates @ self.on_covariates.mT
             waves = torch.cat((seen.cos(), seen.sin()), -1)
-            told = torch.cat(
-                (waves[:, :TOLD], waves[:, self.features : self.features + TOLD], covariates), -1
+            responses = torch.cat(
+                (waves[:, :RESPONSES], waves[:, self.features : self.features + RESPONSES], covariates), -1
             )
             inputs = torch.cat((context, actions[:, list(self.first)]), -1)
-            self.embedding.solve(inputs[order], waves[order], told[order])
+            self.embedding.solve(inputs[order], waves[order], responses[order])
         self.rows, self.covariates = whole @ self.directions.mT, covariates.mean(0)
         some = order[:CANDIDATES]
         self.kept = actions[some]
@@ -168,7 +168,7 @@ class SpectralRidge(AlterationValue):
         """Sizes, directions over other variables, and covariates whose embedding is missing."""
         found = super().faults()
         context, covariates, actions = self.widths_of_rows
-        columns, told = context + covariates + actions, context + len(self.first)
+        columns, responses = context + covariates + actions, context + len(self.first)
         if not found and self.directions.shape[1] != columns:
             found.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
         second = self.embedding
@@ -178,11 +178,12 @@ class SpectralRidge(AlterationValue):
             and not (
                 second.fitted
                 and len(second.mean) == 2 * self.features
-                and second.directions.shape[-1] == told
+                and second.directions.shape[-1] == responses
             )
         ):
             found.append(
-                f"embedding: expected {2 * self.features} means given {told} inputs, for the {covariates} "
+                f"embedding: expected {2 * self.features} means given {responses} inputs, for the "
+                f"{covariates} "
                 "covariates"
             )
         return found
@@ -261,10 +262,10 @@ class SpectralRidge(AlterationValue):
         """See `AlterationValue.value`."""
         return self.mean[target] + self.expected(prepared, actions) @ self.coefficients[:, target]
 
-    def value_and_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """See `AlterationValue.value_and_slope`."""
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_gradient`."""
         if self.first:
-            return self._sequential_slope(prepared, actions)
+            return self._sequential_gradient(prepared, actions)
         waves = prepared.pieces[0].to(actions)
         cosine, sine = waves.chunk(2, -1)
         even, odd = self.coefficients[:, 0].to(actions).chunk(2)
@@ -275,7 +276,7 @@ class SpectralRidge(AlterationValue):
         values = self.mean[0].to(actions) + (along * cosines + across * sines).sum(-1)
         return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
 
-    def _sequential_slope(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """The same where the embedding follows the first actions: J = mean + q'e(v), so that both q and e
         move with the action.
         """
@@ -283,16 +284,18 @@ class SpectralRidge(AlterationValue):
             self._inputs(prepared, actions).to(actions),
             *self._mixtures(prepared, actions, 0),
         )
-        shown, slopes = self.embedding.shown.to(actions), self.embedding.directions.to(actions)
+        shown, metric_directions = self.embedding.shown.to(actions), self.embedding.directions.to(actions)
         weights = self.embedding.weights.to(actions)
         similar = self.embedding.similar(inputs)
         expected = self.embedding.mean.to(actions) + similar @ weights
         value = self.mean[0].to(actions) + (expected * mixture).sum(-1)
-        slope = _pairs(expected * turned) @ self.on_actions.to(actions)
+        gradient = _pairs(expected * turned) @ self.on_actions.to(actions)
         pulls = similar * (mixture @ weights.mT)
-        moved = (pulls @ shown - pulls.sum(-1, keepdim=True) * (inputs @ slopes.mT)) @ slopes
-        slope[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
-        return value, slope
+        moved = (
+            pulls @ shown - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
+        ) @ metric_directions
+        gradient[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
+        return value, gradient
 
     def _mixtures(self, prepared: Prepared, actions: Tensor, target: int) -> tuple[Tensor, Tensor]:
         """The value at covariates u as a mixture q of (cos(w_u'u), sin(w_u'u)), and dq over each phase, (...,
@@ -307,8 +310,8 @@ class SpectralRidge(AlterationValue):
         mixture = torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
         return mixture, torch.cat((odd * cosine - even * sine, -odd * sine - even * cosine), -1)
 
-    def deviation(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """See `AlterationValue.deviation`."""
+    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """See `AlterationValue.std`."""
         features = self.expected(prepared, actions)
         flat = features.reshape(-1, features.shape[-1])
         solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
@@ -332,7 +335,7 @@ class SpectralRidge(AlterationValue):
     def weights(self, prepared: Prepared) -> Tensor:
         """J at the kept historical actions, (B, n)."""
         points = self.kept.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
-        return self.value_and_slope(prepared, points)[0].mT
+        return self.value_and_gradient(prepared, points)[0].mT
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:

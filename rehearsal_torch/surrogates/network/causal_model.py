@@ -47,7 +47,7 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # (node's place, its inputs in [0, 1] or nearly so (..., S or 1, p)) -> how many standard deviations it is
 # pushed, to be broadcast to (..., S).
-Push = Callable[[int, Tensor], Tensor]
+Perturbation = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CausalNetwork:
         self,
         actions: Tensor,
         noise: Tensor,
-        push: Push | None = None,
+        perturbation: Perturbation | None = None,
         spread: Sequence[str] = (),
         fixed: Mapping[str, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
@@ -75,7 +75,8 @@ class CausalNetwork:
         Args:
             actions: (..., k), in their units.
             noise: (S, N), the same draws for all actions, as `CausalModel.draws` gives them; or (..., S, N).
-            push: How far each node is pushed from its posterior mean; None for the posterior mean itself.
+            perturbation: How far each node is pushed from its posterior mean; None for the posterior mean
+                itself.
             spread: Nodes whose standard deviation is wanted as well.
             fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their
                 law is left out.
@@ -97,12 +98,12 @@ class CausalNetwork:
                 else actions.new_empty(*actions.shape[:-1], 1, 0)
             )
             scaled, own = mechanism.scaled(inputs), noise[..., place].unsqueeze(-1)
-            if push is None and node not in spread:
+            if perturbation is None and node not in spread:
                 known[node] = mechanism.forward(scaled, own).squeeze(-1)
                 continue
-            value, deviation = (each.squeeze(-1) for each in mechanism.belief(scaled, own))
-            known[node] = value if push is None else value + push(place, scaled) * deviation
-            spreads[node] = deviation
+            value, std = (each.squeeze(-1) for each in mechanism.belief(scaled, own))
+            known[node] = value if perturbation is None else value + perturbation(place, scaled) * std
+            spreads[node] = std
         shape = (*actions.shape[:-1], noise.shape[-2])
         return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
             node: spreads[node] for node in spread if node in spreads
@@ -224,10 +225,10 @@ def counterfactual(
     Raises:
         ValueError: if a name is no action or no node.
     """
-    strange = [name for name in actions or {} if name not in network.task.actions]
-    if strange:
+    unknown = [name for name in actions or {} if name not in network.task.actions]
+    if unknown:
         raise ValueError(
-            f"{strange} are no actions; there are {list(network.task.actions)}: set nodes by hand with "
+            f"{unknown} are no actions; there are {list(network.task.actions)}: set nodes by hand with "
             "`fixed`"
         )
     noise, other = recover(network, table), table.columns(network.task.actions).double().clone()
@@ -243,9 +244,9 @@ def counterfactual(
 
 
 def _set(network: CausalNetwork, fixed: Mapping[str, float] | None, like: Tensor) -> dict[str, Tensor] | None:
-    strange = [name for name in fixed or {} if name not in network.task.nodes]
-    if strange:
-        raise ValueError(f"{strange} are no nodes of this model; it has {list(network.task.nodes)}")
+    unknown = [name for name in fixed or {} if name not in network.task.nodes]
+    if unknown:
+        raise ValueError(f"{unknown} are no nodes of this model; it has {list(network.task.nodes)}")
     return (
         None
         if fixed is None

@@ -133,12 +133,12 @@ class ExogenousModel(CausalModel):
             )
             yield self.weighted, (rows[0], own.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies)
         if self.weighted is not None and self.mixed is not None and self.first is not None:
-            residual, deviation = self.weighted.missed()
-            noise = (residual / deviation).mT
+            residual, std = self.weighted.missed()
+            noise = (residual / std).mT
             yield self.first, (noise, own.kept.mT)
-            laws = torch.stack([self.first.weights, self.first.means, self.first.variances], -2).expand(
-                count, -1, -1, -1
-            )
+            first_mixtures = torch.stack(
+                [self.first.weights, self.first.means, self.first.variances], -2
+            ).expand(count, -1, -1, -1)
             lengths = self.weighted.log_lengths.expand(count, -1, -1)
             self.mixed.like(self.encoder)
             yield (
@@ -149,7 +149,7 @@ class ExogenousModel(CausalModel):
                     own.kept.mT,
                     self.weighted.ratios.mT,
                     lengths,
-                    laws,
+                    first_mixtures,
                     noise,
                 ),
             )
@@ -182,8 +182,8 @@ class ExogenousModel(CausalModel):
         Under the process this is (x - mu) / (s^2 - tau^2)^(1/2) of the one that has seen it: the fitted
         residual, its shrinkage undone.
         """
-        residual, deviation = self.processes.missed()
-        return residual / deviation
+        residual, std = self.processes.missed()
+        return residual / std
 
     def noise_of_rows(self) -> Tensor:
         """What the mixture is fitted to, (N, n): leave-one-out noise, or, with the predictive scale, (x - mu)
@@ -195,10 +195,8 @@ class ExogenousModel(CausalModel):
         """(x - mu) / sigma of the rows by the process that has seen them, (N, n); 0 where a row is left
         out.
         """
-        residual, deviation, unknown = self.processes.seen_noise()
-        return residual / (
-            deviation if self.scale == "noise" else (deviation.square() + unknown.square()).sqrt()
-        )
+        residual, std, unknown = self.processes.seen_noise()
+        return residual / (std if self.scale == "noise" else (std.square() + unknown.square()).sqrt())
 
     def _joined(self) -> Tensor:
         """The decoders' inputs, (n, N, p + 1): a node's noise stands after its last input."""
@@ -221,10 +219,10 @@ class ExogenousModel(CausalModel):
             parents, own = mechanism.scaled(inputs[:, place, : len(names)]), values[:, place].unsqueeze(-1)
             noise, unit = mechanism.abduct(parents, own), self.cube.scale[place]
             # The noise is linear in the value, so that a difference is a slope.
-            steep = (mechanism.abduct(parents, own + unit) - noise) / unit
-            found.append((noise.squeeze(-1), steep.squeeze(-1).log()))
+            derivative = (mechanism.abduct(parents, own + unit) - noise) / unit
+            found.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
         return self.mixtures.log_density(torch.stack([noise for noise, _ in found], -1)) + torch.stack(
-            [slope for _, slope in found], -1
+            [log_jacobian for _, log_jacobian in found], -1
         )
 
     @torch.no_grad()

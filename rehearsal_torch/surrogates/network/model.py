@@ -52,9 +52,9 @@ class NetworkEnsemble(EnsembleModel):
     def forward(self, X: Tensor) -> Tensor:
         """Expected rewards of actions in their units, (..., q, k) -> (..., E, q, 1)."""
         members, draws = len(self.epistemic), len(self.noise)
-        pushed = self.epistemic.repeat_interleave(draws, 0)
+        perturbed = self.epistemic.repeat_interleave(draws, 0)
         values, _ = self.network.propagate(
-            X, self.noise.repeat(members, 1), lambda place, _: pushed[:, place]
+            X, self.noise.repeat(members, 1), lambda place, _: perturbed[:, place]
         )
         rewards = self.network.reward(values).unflatten(-1, (members, draws)).mean(-1)
         return rewards.mT.unsqueeze(-1)

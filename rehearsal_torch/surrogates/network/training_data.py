@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import LEAST_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.table import Table
@@ -55,7 +55,7 @@ class NodeRows:
                 RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits
             )
         self.inputs = tuple(self.seen.inputs(node) for node in self.seen.nodes)
-        self.most = max(1, *map(len, self.inputs))
+        self.max_inputs = max(1, *map(len, self.inputs))
 
     def values(self, table: Table) -> Tensor:
         """Node values, (n, N)."""
@@ -82,7 +82,7 @@ class NodeRows:
     def columns(self, table: Table) -> tuple[Tensor, Tensor]:
         """Inputs (n, N, p), padded with zeros, and values (n, N)."""
         inputs = [
-            torch.nn.functional.pad(table.columns(names).double(), (0, self.most - len(names)))
+            torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
             for names in self.inputs
         ]
         return torch.stack(inputs, 1), self.values(table).double()
@@ -96,9 +96,9 @@ class NodeRows:
         inputs, values = self.columns(table)
         kept = self.kept(table)
         for node, column, rows in zip(self.seen.nodes, values.T, kept.T, strict=True):
-            if int(rows.sum()) < LEAST_ROWS:
+            if int(rows.sum()) < MIN_ROWS:
                 raise ValueError(
-                    f"{node}: expected at least {LEAST_ROWS} rows in which it was not set by hand; got "
+                    f"{node}: expected at least {MIN_ROWS} rows in which it was not set by hand; got "
                     f"{int(rows.sum())}: add observations"
                 )
             if bool((column[rows] == column[rows][0]).all()):
@@ -121,15 +121,18 @@ class UnitCube(Solved):
         box = rows.seen.box
         bounds = box.bounds()
         known = torch.tensor(
-            [[name in bounds for name in names] + [True] * (rows.most - len(names)) for names in rows.inputs]
-        ).reshape(-1, rows.most)
+            [
+                [name in bounds for name in names] + [True] * (rows.max_inputs - len(names))
+                for names in rows.inputs
+            ]
+        ).reshape(-1, rows.max_inputs)
         lower = [
-            [bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.most - len(names))
+            [bounds.get(name, (0.0, 1.0))[0] for name in names] + [0.0] * (rows.max_inputs - len(names))
             for names in rows.inputs
         ]
         width = [
             [bounds[name][1] - bounds[name][0] if name in bounds else 1.0 for name in names]
-            + [1.0] * (rows.most - len(names))
+            + [1.0] * (rows.max_inputs - len(names))
             for names in rows.inputs
         ]
         self.register_buffer("known", known, persistent=False)
@@ -146,8 +149,13 @@ class UnitCube(Solved):
 
     def sizes(self) -> Sizes:
         """N nodes with p inputs at most."""
-        nodes, most = tuple(self.known.shape)
-        return {"offset": (nodes, most), "width": (nodes, most), "centre": (nodes,), "scale": (nodes,)}
+        nodes, max_inputs = tuple(self.known.shape)
+        return {
+            "offset": (nodes, max_inputs),
+            "width": (nodes, max_inputs),
+            "centre": (nodes,),
+            "scale": (nodes,),
+        }
 
     def faults(self) -> list[str]:
         """Sizes, and widths or scales that are not positive."""
@@ -162,12 +170,12 @@ class UnitCube(Solved):
         """
         inputs, values, kept = examples
         rows = kept.unsqueeze(-1)
-        least, largest = (
+        smallest, largest = (
             torch.where(rows, inputs, torch.inf).amin(0),
             torch.where(rows, inputs, -torch.inf).amax(0),
         )
-        span = largest - least
-        self.offset = torch.where(self.known, self.low, least)
+        span = largest - smallest
+        self.offset = torch.where(self.known, self.low, smallest)
         # An input that has not varied yet keeps a width of 1.
         self.width = torch.where(self.known, self.wide, torch.where(span > 0, span, 1.0))
         count = kept.sum(0)

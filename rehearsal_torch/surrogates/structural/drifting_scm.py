@@ -108,9 +108,9 @@ class DriftingLinear(LinearSurrogate):
         which = self.equations.index(equation)
         begin = sum(len(each.members) for each in self.equations[:which])
         end = begin + len(equation.members)
-        intercepts, slopes = self.regressions.coefficients()
+        intercepts, gains = self.regressions.coefficients()
         return AffineMechanism(
-            slopes[begin:end, : len(equation.parents)].mT,
+            gains[begin:end, : len(equation.parents)].mT,
             intercepts[begin:end],
             self.mechanisms()[which].covariance,
         )
@@ -124,5 +124,7 @@ class DriftingLinear(LinearSurrogate):
         rows = []
         for start in self.mechanisms():
             block = torch.cat([start.intercept.unsqueeze(-1), start.weights.mT], -1)
-            rows.append(torch.nn.functional.pad(block, (0, self.regressions.most + 1 - block.shape[1])))
+            rows.append(
+                torch.nn.functional.pad(block, (0, self.regressions.max_parents + 1 - block.shape[1]))
+            )
         return torch.cat(rows), torch.cat([start.covariance.diagonal() for start in self.mechanisms()])

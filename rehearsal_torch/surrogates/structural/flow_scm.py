@@ -62,7 +62,7 @@ class FittedEquation:
 
 
 @dataclass(frozen=True)
-class PushForward:
+class Pushforward:
     """Values of altered variables to draws of some others, everything standardised.
 
     Attributes:
@@ -90,10 +90,10 @@ class PushForward:
         lead = torch.broadcast_shapes((*values.shape[:-1], count), *(draw.shape for draw in draws))
         return torch.stack([draw.expand(lead) for draw in draws], -1)
 
-    def first(self, count: int) -> "PushForward":
+    def first(self, count: int) -> "Pushforward":
         """The same with the first `count` draws alone."""
         known = {name: each[..., :count] if each.shape[-1] > 1 else each for name, each in self.known.items()}
-        return PushForward(
+        return Pushforward(
             self.altered,
             self.wanted,
             known,
@@ -101,13 +101,13 @@ class PushForward:
             self.open,
         )
 
-    def of(self, which: Tensor) -> "PushForward":
+    def of(self, which: Tensor) -> "Pushforward":
         """The same for some of the B situations."""
         known = {
             name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each
             for name, each in self.known.items()
         }
-        return PushForward(self.altered, self.wanted, known, self.noise, self.open)
+        return Pushforward(self.altered, self.wanted, known, self.noise, self.open)
 
 
 def follow(
@@ -208,9 +208,9 @@ class FlowStructural(RehearsalSurrogate):
         Raises:
             ValueError: if a variable may not be altered.
         """
-        strange = [name for name in altered if name not in self.task.box.names]
-        if strange:
-            raise ValueError(f"{strange} may not be altered; actionable are {list(self.task.box.names)}")
+        unknown = [name for name in altered if name not in self.task.box.names]
+        if unknown:
+            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
         cut = set(altered)
         return self.fitted([each for each in self.equations if set(each.altered) == cut & set(each.clique)])
 
@@ -225,9 +225,9 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     @torch.no_grad()
-    def pushed(
+    def pushforward(
         self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]
-    ) -> PushForward:
+    ) -> Pushforward:
         """How draws of some variables follow from the altered ones, in standardised variables.
 
         Args:
@@ -245,9 +245,9 @@ class FlowStructural(RehearsalSurrogate):
         drawn = {name: noise[:, names.index(name)] for name in names}
         shown = self.scaler.shown(self.task.context, given).to(noise)
         known = {name: shown[:, place : place + 1] for place, name in enumerate(self.task.context)}
-        settled = [each for each in under if not reached & set(each.equation.members)]
-        follow(known, drawn, settled)
-        return PushForward(
+        determined = [each for each in under if not reached & set(each.equation.members)]
+        follow(known, drawn, determined)
+        return Pushforward(
             tuple(altered),
             tuple(wanted),
             known,
@@ -266,9 +266,9 @@ class FlowStructural(RehearsalSurrogate):
         Returns:
             (..., B, n, d), differentiable in the alteration.
         """
-        pushed = self.pushed(noise, alteration.names, given, self.scaler.names)
+        pushforward = self.pushforward(noise, alteration.names, given, self.scaler.names)
         return self.scaler.units(
-            self.scaler.names, pushed(self.scaler.shown(alteration.names, alteration.values).to(noise))
+            self.scaler.names, pushforward(self.scaler.shown(alteration.names, alteration.values).to(noise))
         )
 
     def _spread(self, table: Table) -> Table:

@@ -125,11 +125,11 @@ class PosteriorModels(SampledModels):
         names, seen = self.task.graph.names, contexts.to(self._noise)
         # Variables first: columns of scenarios are read and written whole.
         offset = self._noise.new_zeros(len(names), len(seen), self.count)
-        slope = self._noise.new_zeros(len(names), len(altered), self.count)
+        gain = self._noise.new_zeros(len(names), len(altered), self.count)
         for column, name in enumerate(self.task.context):
             offset[self._place[name]] = seen[:, column, None]
         for column, name in enumerate(altered):
-            slope[self._place[name], column] = 1.0
+            gain[self._place[name], column] = 1.0
         moved = set(altered)
         for index, start, end in self.blocks:
             reached = set(moved)
@@ -149,12 +149,12 @@ class PosteriorModels(SampledModels):
                         value.addcmul_(root[:, row, column], noise[column])
                     lifted = [column for column in range(len(above)) if equation.parents[column] in reached]
                     for column in lifted:
-                        slope[place, :, start:end] += (
-                            weights[:, column, row] * slope[above[column], :, start:end]
+                        gain[place, :, start:end] += (
+                            weights[:, column, row] * gain[above[column], :, start:end]
                         )
                 if reached & set(equation.parents):
                     reached |= set(equation.members)
-        return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), slope.permute(2, 0, 1))
+        return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
         """See `SampledModels.log_density`."""
@@ -174,7 +174,7 @@ class PosteriorModels(SampledModels):
                     upper=False,
                 )
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
-                slopes = torch.cat([inverse, -inverse @ weights.mT, -(inverse @ intercept.unsqueeze(-1))], -1)
+                gains = torch.cat([inverse, -inverse @ weights.mT, -(inverse @ intercept.unsqueeze(-1))], -1)
                 shown = torch.cat([rows[..., own], rows[..., above], torch.ones_like(rows[..., :1])], -1)
                 constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(
                     2 * math.pi
@@ -182,7 +182,7 @@ class PosteriorModels(SampledModels):
                 part = found[..., start:end]
                 part += constant
                 for row in range(len(own)):
-                    part -= 0.5 * (shown @ slopes[:, row].mT).square()
+                    part -= 0.5 * (shown @ gains[:, row].mT).square()
         return found
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
@@ -198,9 +198,9 @@ class PosteriorModels(SampledModels):
         return found
 
     def _check(self, altered: Sequence[str]) -> None:
-        strange = [name for name in altered if name not in self.task.box.names]
-        if strange:
-            raise ValueError(f"{strange} may not be altered; actionable are {list(self.task.box.names)}")
+        unknown = [name for name in altered if name not in self.task.box.names]
+        if unknown:
+            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
 
     def _factored(self, index: int, equation: Equation) -> Parameters:
         """Weights, intercepts and Cholesky factors of an equation in a graph's models."""

@@ -9,7 +9,7 @@ Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4; Qin et al. (2025b
 Linear structural models: least squares for every clique of a rehearsal graph.
 
 Each equation is fitted by itself on the rows in which its members were untouched; the whole law, under any
-alteration, follows in closed form (see `linear_law`).
+alteration, follows in closed form (see `linear_model`).
 
 Source: Qin et al. (2025b), Sec. 4.2; Qin et al. (2023), Sec. 4.1.
 """
@@ -31,7 +31,7 @@ from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.structural.linear_law import AffineResponse, LinearLaw
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Equation:
         exactly `altered` was set, once there are ten for each parameter of a member: until then the
         association seen without altering stands in.
         """
-        untouched = table.untouched(self.members)
+        unaltered = table.unaltered(self.members)
         if not self.altered:
-            return untouched
+            return unaltered
         place = [table.names.index(name) for name in self.altered]
-        own = untouched.altered[:, place].all(-1)
+        own = unaltered.altered[:, place].all(-1)
         if int(own.sum()) < 10 * (len(self.parents) + 1):
-            return untouched
-        return Table(untouched.names, untouched.values[own], untouched.altered[own])
+            return unaltered
+        return Table(unaltered.names, unaltered.values[own], unaltered.altered[own])
 
 
 def equations(task: RehearsalTask) -> tuple[Equation, ...]:
@@ -93,17 +93,17 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
 
 
 class SeenContexts(Solved):
-    """The contexts that the observations show, at most `most` of them, for choices that a method makes before
-    it decides.
+    """The contexts that the observations show, at most `max_rows` of them, for choices that a method makes
+    before it decides.
 
     Args:
         width: |X|.
-        most: How many are kept.
+        max_rows: How many are kept.
     """
 
-    def __init__(self, width: int, most: int = 64) -> None:
+    def __init__(self, width: int, max_rows: int = 64) -> None:
         super().__init__()
-        self.width, self.most = width, most
+        self.width, self.max_rows = width, max_rows
         self.register_fitted("values")
         self.values: Tensor
 
@@ -114,7 +114,7 @@ class SeenContexts(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Keeps the first rows of (n, |X|)."""
         (values,) = examples
-        self.values = values[: self.most].detach().clone().to(torch.float64)
+        self.values = values[: self.max_rows].detach().clone().to(torch.float64)
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
@@ -139,12 +139,12 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         method has no posterior.
         """
 
-    def law(self, altered: Sequence[str] = ()) -> LinearLaw:
+    def linear_model(self, altered: Sequence[str] = ()) -> LinearModel:
         """The law in which `altered` is set from outside."""
         self.require_fitted()
         return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
-    def laws(self, altered: Sequence[str] = ()) -> LinearLaw | None:
+    def linear_models(self, altered: Sequence[str] = ()) -> LinearModel | None:
         """Draws of the law, in a leading dimension; None where there are none."""
         self.require_fitted()
         found = [self.drawn(equation) for equation in self.under(altered)]
@@ -157,25 +157,30 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         Raises:
             ValueError: if a variable may not be altered.
         """
-        strange = [name for name in altered if name not in self.task.box.names]
-        if strange:
-            raise ValueError(f"{strange} may not be altered; actionable are {list(self.task.box.names)}")
+        unknown = [name for name in altered if name not in self.task.box.names]
+        if unknown:
+            raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
         cut = set(altered)
         return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
 
     def response(self, altered: Sequence[str] = ()) -> AffineResponse:
         """How the outcomes depend on the context, on what is set and on noise."""
-        return self.law(altered).response(self.task.context, self.task.outcomes)
+        return self.linear_model(altered).response(self.task.context, self.task.outcomes)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
         """Every variable after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given
         (..., |X|) -> (..., d).
         """
-        law = self.law(alteration.names)
-        there, back = positions(self.task.graph.names, law.names), positions(law.names, self.task.graph.names)
-        return law.rehearse(noise[..., there], alteration.values, self.task.context, given)[..., back]
+        linear_model = self.linear_model(alteration.names)
+        there, back = (
+            positions(self.task.graph.names, linear_model.names),
+            positions(linear_model.names, self.task.graph.names),
+        )
+        return linear_model.rehearse(noise[..., there], alteration.values, self.task.context, given)[
+            ..., back
+        ]
 
-    def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearLaw:
+    def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
         names = self.task.graph.names
         place = {name: index for index, name in enumerate(names)}
         like, width = learnt[0].intercept, len(names)
@@ -191,7 +196,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             for row, index in enumerate(to):
                 covariance[..., index, to] = mechanism.covariance[..., row, :]
         keep = [place[name] for name in order]
-        return LinearLaw(
+        return LinearModel(
             order,
             tuple(altered),
             weights[..., keep, :][..., keep],
@@ -211,7 +216,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         )
 
 
-MOST_DRAWS = 100_000
+MAX_DRAWS = 100_000
 
 
 class LinearStructural(LinearSurrogate):
@@ -230,7 +235,7 @@ class LinearStructural(LinearSurrogate):
         super().__init__(task)
         if draws < 0:
             raise ValueError(f"expected draws >= 0; got {draws}")
-        bounded("draws", draws, MOST_DRAWS, 0)
+        bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
         self.mechanisms = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations

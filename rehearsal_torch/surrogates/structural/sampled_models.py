@@ -128,13 +128,13 @@ class AffineScenarios:
         names: The d variables, in order.
         altered: The k variables that are set.
         offset: (B, K, d), each column in its variable's unit; zero for what is set.
-        slope: (K, d, k), the same in all situations; the unit matrix for what is set, zero for the context.
+        gain: (K, d, k), the same in all situations; the unit matrix for what is set, zero for the context.
     """
 
     names: tuple[str, ...]
     altered: tuple[str, ...]
     offset: Tensor
-    slope: Tensor
+    gain: Tensor
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
         """The scenarios of some variables, such as the outcomes, in the order asked for.
@@ -143,11 +143,11 @@ class AffineScenarios:
             KeyError: for a variable that the scenarios do not have.
         """
         place = positions(self.names, names)
-        return AffineScenarios(tuple(names), self.altered, self.offset[..., place], self.slope[..., place, :])
+        return AffineScenarios(tuple(names), self.altered, self.offset[..., place], self.gain[..., place, :])
 
     def rows(self, actions: Tensor) -> Tensor:
         """What happens under actions, (..., B, k) -> (..., B, K, d)."""
-        return self.offset + torch.einsum("sdk,...bk->...bsd", self.slope, actions.to(self.slope))
+        return self.offset + torch.einsum("sdk,...bk->...bsd", self.gain, actions.to(self.gain))
 
 
 class SampledModels(ABC):

@@ -63,7 +63,7 @@ def test_what_is_printed(capsys):
         )
     }
     assert len(columns) == 1, "aligned"
-    assert sum("SpreadActions" in line or "AcquisitionSearch" in line for line in lines) == 1, (
+    assert sum("SpaceFilling" in line or "AcquisitionSearch" in line for line in lines) == 1, (
         "a class is named once"
     )
 

@@ -56,9 +56,9 @@ def method(*overrides):
     ],
 )
 def test_a_reward_of_variables_that_the_surrogate_does_not_move_is_refused(weights, words):
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as as_user_error:
         suits(method(f"objective.reward.weights={weights}"), transition())
-    assert words in str(told.value)
+    assert words in str(as_user_error.value)
     suits(method("objective.reward.weights={GCS: 1}"), transition())
     suits(method(), transition())
 
@@ -96,9 +96,9 @@ def test_weights_that_are_none_are_refused(weights):
 )
 def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, words):
     config, _ = composed(CONF, overrides, multirun=False)
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as as_user_error:
         fit(build(config, Untouched()), RunFolder(tmp_path))
-    assert words in str(told.value)
+    assert words in str(as_user_error.value)
 
 
 @pytest.mark.parametrize(
@@ -116,15 +116,18 @@ def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, w
 )
 def test_sizes_beyond_any_machine_are_refused_before_anything_is_imported(override, words):
     config, jobs = composed(CONF, [override], multirun=False)
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as as_user_error:
         check(config, "train", jobs, [override])
-    assert words in str(told.value)
+    assert words in str(as_user_error.value)
 
 
 def test_a_transition_that_has_learnt_nothing_says_so():
     (episode,) = patients(1, 5, seed=0)
     assert isinstance(episode, Episode)
-    for asked in (lambda: model().course(episode), lambda: model().log_likelihood(transitions([episode]))):
+    for asked in (
+        lambda: model().trajectory(episode),
+        lambda: model().log_likelihood(transitions([episode])),
+    ):
         with pytest.raises(
             ValueError, match=r"this TransitionModel has learnt nothing yet \(rescale, levels\): fit it first"
         ):

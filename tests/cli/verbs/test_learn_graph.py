@@ -110,7 +110,7 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         (
             [],
@@ -127,18 +127,21 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
         (["data=TABLE", "level=x"], "level=x: expected a number"),
         (["data=TABLE", "columns=x,p", "level=2"], "expected a level in (0, 1); got 2.0"),
         (["data=TABLE", "resamples=-1"], "resamples=-1: expected 0 or more"),
-        (["data=TABLE", "most=0"], "most=0: expected 1 or more"),
-        (["data=TABLE", "columns=x,p,q,y", "most=1"], "more than 1 directed graphs are Markov equivalent"),
+        (["data=TABLE", "max_graphs=0"], "max_graphs=0: expected 1 or more"),
+        (
+            ["data=TABLE", "columns=x,p,q,y", "max_graphs=1"],
+            "more than 1 directed graphs are Markov equivalent",
+        ),
         (["data=TABLE", "columns=x,p", "test=chisq"], "chisq tests codes"),
         (["data=TABLE", "out=TABLE"], "is a file. Name a folder"),
         (["data=TABLE", "columns=x,p", "background=no.yaml"], "no.yaml: there is no such file"),
         (["data=TABLE", "columns=x,p", "background=TABLE"], "expected a value of at most 10000 characters"),
     ],
 )
-def test_slips_are_answered(capsys, table, typed, told):
+def test_slips_are_answered(capsys, table, typed, message):
     code, said = answered(capsys, *(text.replace("TABLE", str(table)) for text in typed))
     assert code == 2
-    assert told in said.err
+    assert message in said.err
 
 
 def test_constant_columns_and_doubled_ones_are_told(capsys, table, tmp_path):

@@ -22,7 +22,7 @@ def answered(capsys, *typed):
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "message"),
     [
         (["nhanse"], "nhanse: there is no such verb. Did you mean nhanes?"),
         (["x"], "Choose from bermuda, nhanes"),
@@ -44,10 +44,10 @@ def answered(capsys, *typed):
         (["bermuda", "out=b"], "bermuda needs source="),
     ],
 )
-def test_slips_are_answered(capsys, typed, told):
+def test_slips_are_answered(capsys, typed, message):
     code, said = answered(capsys, *typed)
     assert code == 2
-    assert told in said.err
+    assert message in said.err
     assert said.out == ""
     assert len(said.err.splitlines()) == 1
 
@@ -72,10 +72,10 @@ def test_help_is_quick():
         "import sys; from rehearsal_torch.cli.verbs.prepare import main; main(['nhanes', '--help']); "
         f"print({heavy})"
     )
-    told = subprocess.run(
+    message = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout
-    assert told.splitlines()[-1] == "[]"
+    assert message.splitlines()[-1] == "[]"
     assert time.monotonic() - began < 5
 
 

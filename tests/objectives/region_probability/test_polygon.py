@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.region_probability.polygon import (
-    PolygonLaw,
+    PolygonProbability,
     edges,
     probability,
     triangle,
@@ -51,18 +51,18 @@ def test_corners_come_from_half_planes():
 
 @pytest.mark.parametrize("centre", [(0.0, 0.0), (1.2, -0.7), (3.0, 2.0)])
 def test_the_logarithm_and_its_slope(centre):
-    law, at = PolygonLaw(SQUARE), number(*centre)
+    law, at = PolygonProbability(SQUARE), number(*centre)
     value = law.log_probability(at)
     assert float(value.exp()) == pytest.approx(float(probability(SQUARE, at)), rel=1e-9)
     step = 1e-5 * torch.eye(2, dtype=torch.float64)
-    slope = (law.log_probability(at + step) - law.log_probability(at - step)) / 2e-5
-    torch.testing.assert_close(law.expansion(at).slope, slope, rtol=1e-5, atol=1e-7)
+    gradient = (law.log_probability(at + step) - law.log_probability(at - step)) / 2e-5
+    torch.testing.assert_close(law.expansion(at).gradient, gradient, rtol=1e-5, atol=1e-7)
 
 
 def test_far_away_the_logarithm_stays_finite():
     # Along the axis the square is the tail of a normal times one interval; far away log P is told to a few
     # hundredths.
-    found = PolygonLaw(SQUARE).log_probability(number(40.0, 0.0))
+    found = PolygonProbability(SQUARE).log_probability(number(40.0, 0.0))
     tail = torch.special.log_ndtr(number(-39.0))
     interval = (torch.special.ndtr(number(1.0)) - torch.special.ndtr(number(-1.0))).log()
     assert float(found) == pytest.approx(float(tail + interval), abs=0.05)

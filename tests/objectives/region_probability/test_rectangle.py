@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy.integrate import dblquad
 from scipy.stats import multivariate_normal, norm
 
-from rehearsal_torch.objectives.gaussian_success import law_of
+from rehearsal_torch.objectives.gaussian_success import region_probability_of
 from rehearsal_torch.objectives.region_probability.polygon import (
-    PolygonLaw,
+    PolygonProbability,
     probability,
     triangle,
     vertices_of,
 )
-from rehearsal_torch.objectives.region_probability.polytope import PolytopeLaw
+from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
 from rehearsal_torch.objectives.region_probability.rectangle import (
-    RectangleLaw,
+    RectangleProbability,
     concave,
     log_interval,
     rectangle_of,
@@ -51,9 +51,9 @@ def laws():
         "interval": rectangle_of(torch.tensor([[2.0], [-1.0]]).double(), torch.tensor([1.0, 0.7]).double()),
         "half line": rectangle_of(torch.tensor([[-1.0]]).double(), torch.tensor([0.7]).double()),
         "rectangle": rectangle_of(*BOX),
-        "triangle": law_of(*TRIANGLE),
-        "wedge": law_of(*WEDGE),
-        "solid": law_of(*SOLID),
+        "triangle": region_probability_of(*TRIANGLE),
+        "wedge": region_probability_of(*WEDGE),
+        "solid": region_probability_of(*SOLID),
     }
 
 
@@ -82,9 +82,9 @@ def centres(width, count=12, scale=1.5, seed=0):
 
 def test_the_fastest_law_is_chosen():
     kinds = {name: type(law) for name, law in laws().items()}
-    assert kinds["triangle"] is kinds["wedge"] is PolygonLaw
-    assert kinds["solid"] is PolytopeLaw
-    assert type(law_of(*BOX)) is RectangleLaw
+    assert kinds["triangle"] is kinds["wedge"] is PolygonProbability
+    assert kinds["solid"] is PolytopeProbability
+    assert type(region_probability_of(*BOX)) is RectangleProbability
 
 
 @every
@@ -104,27 +104,31 @@ def test_slopes_and_curvatures_are_derivatives(name):
     at = centres(regions()[name][0].shape[1], 6).requires_grad_(True)
     found = law.expansion(at.detach())
     value = law.log_probability(at)
-    (slope,) = torch.autograd.grad(value.sum(), at, create_graph=True)
+    (gradient,) = torch.autograd.grad(value.sum(), at, create_graph=True)
     if name == "solid":
         # Of sampled points only differences over a stretch make sense, and of many of them; the moments are
         # to agree with these.
-        law = PolytopeLaw(*SOLID, points=2**12)
+        law = PolytopeProbability(*SOLID, points=2**12)
         value, found = law.log_probability(at), law.expansion(at.detach())
-        (slope,) = torch.autograd.grad(value.sum(), at)
+        (gradient,) = torch.autograd.grad(value.sum(), at)
         step = 0.2 * torch.eye(3, dtype=torch.float64)
         curvature = (
             torch.stack(
-                [law.expansion(at.detach() + e).slope - law.expansion(at.detach() - e).slope for e in step],
+                [
+                    law.expansion(at.detach() + e).gradient - law.expansion(at.detach() - e).gradient
+                    for e in step
+                ],
                 -2,
             )
             / 0.4
         )
     else:
         curvature = torch.stack(
-            [torch.autograd.grad(slope[:, i].sum(), at, retain_graph=True)[0] for i in range(at.shape[1])], -2
+            [torch.autograd.grad(gradient[:, i].sum(), at, retain_graph=True)[0] for i in range(at.shape[1])],
+            -2,
         )
     assert torch.allclose(found.value, value, atol=1e-12)
-    assert torch.allclose(found.slope, slope, atol=1e-8)
+    assert torch.allclose(found.gradient, gradient, atol=1e-8)
     assert torch.allclose(found.curvature, curvature, atol=0.1 if name == "solid" else 1e-7)
 
 
@@ -152,17 +156,17 @@ def test_log_probabilities_are_concave(name):
 @given(x=st.floats(-30, 30), y=st.floats(-30, 30))
 def test_polygon_and_rectangle_agree_near_and_far(x, y):
     at = torch.tensor([[x, y]], dtype=torch.float64)
-    product, polygon = rectangle_of(*BOX).expansion(at), PolygonLaw(vertices_of(*BOX)).expansion(at)
+    product, polygon = rectangle_of(*BOX).expansion(at), PolygonProbability(vertices_of(*BOX)).expansion(at)
     near = float(product.value) > math.log(1e-6)
     assert torch.allclose(product.value, polygon.value, atol=1e-8 if near else 0.03)
-    assert torch.allclose(product.slope, polygon.slope, atol=1e-6 if near else 0.05)
+    assert torch.allclose(product.gradient, polygon.gradient, atol=1e-6 if near else 0.05)
     assert torch.allclose(product.curvature, polygon.curvature, atol=1e-6 if near else 0.03)
 
 
 def test_a_correlated_rectangle_is_scipys():
     covariance = torch.tensor([[1.0, 0.6], [0.6, 2.0]]).double()
     root = torch.linalg.cholesky(covariance)
-    law = law_of(BOX[0] @ root, BOX[1])
+    law = region_probability_of(BOX[0] @ root, BOX[1])
     mean = torch.tensor([[0.3, -0.2]]).double()
     at = torch.linalg.solve_triangular(root, mean.mT, upper=False).mT
     expected = multivariate_normal(mean[0].numpy(), covariance.numpy()).cdf(
@@ -189,7 +193,7 @@ def test_few_nodes_are_enough_for_eight_digits():
 
 
 def test_open_regions_are_half_planes():
-    law = PolygonLaw(vertices_of(torch.tensor([[1.0, 1.0]]).double(), torch.tensor([0.7]).double()))
+    law = PolygonProbability(vertices_of(torch.tensor([[1.0, 1.0]]).double(), torch.tensor([0.7]).double()))
     at = torch.tensor([[0.0, 0.0], [3.0, 3.0], [-8.0, 2.0], [20.0, 20.0]]).double()
     assert torch.allclose(
         law.log_probability(at), torch.special.log_ndtr((0.7 - at.sum(-1)) / math.sqrt(2)), atol=1e-2
@@ -217,13 +221,13 @@ def test_intervals_keep_their_digits_in_both_tails():
 def test_skew_regions_are_no_rectangles_and_empty_ones_no_polygons():
     assert rectangle_of(*TRIANGLE) is None
     with pytest.raises(ValueError, match="orthonormal"):
-        RectangleLaw(
+        RectangleProbability(
             torch.tensor([[1.0, 0.0], [0.6, 0.8]]).double(), torch.zeros(2).double(), torch.ones(2).double()
         )
     with pytest.raises(ValueError, match="no inside"):
         vertices_of(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double(), torch.tensor([0.0, -1.0]).double())
     with pytest.raises(ValueError, match="interval"):
-        PolytopeLaw(torch.ones(1, 1).double(), torch.ones(1).double())
+        PolytopeProbability(torch.ones(1, 1).double(), torch.ones(1).double())
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])

@@ -23,10 +23,10 @@ def test_ackley_without_noise_is_the_usual_function():
 @pytest.mark.parametrize("modes", [1, 2, 3])
 def test_ackley_with_noise(modes):
     world = Ackley(sigma=0.3, modes=modes)
-    law = world.noise["X0"]
-    draws = law.draw(1_000_000, np.random.default_rng(0))
+    distribution = world.noise["X0"]
+    draws = distribution.draw(1_000_000, np.random.default_rng(0))
     height = 20 * np.exp(-0.2 * np.sqrt(np.maximum(draws, 0)))
-    rise = math.e * np.exp(law.draw(1_000_000, np.random.default_rng(1)))
+    rise = math.e * np.exp(distribution.draw(1_000_000, np.random.default_rng(1)))
     error = (height.var() + rise.var()) ** 0.5 / 1000
     assert world.optimal_value == pytest.approx(height.mean() + rise.mean() - 20 - math.e, abs=4 * error)
     assert float(world.expected(world.task.box.sobol(2000)).max()) < world.optimal_value

@@ -39,7 +39,7 @@ def test_standard_normal_noise():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("law", "sigma", "optimum", "most", "least"),
+    ("distribution", "sigma", "optimum", "most", "least"),
     [
         (FIRST, 0.05, 171.23, 0.790, 0.479),
         (FIRST, 0.1, 168.41, 0.790, 0.479),
@@ -49,8 +49,8 @@ def test_standard_normal_noise():
         (SECOND, 0.2, 50.22, 0.812, 0.500),
     ],
 )
-def test_noise_inside_the_sine(law, sigma, optimum, most, least):
-    world = Alpine2("non_dgm", sigma=sigma, scale=1.0, **law)
+def test_noise_inside_the_sine(distribution, sigma, optimum, most, least):
+    world = Alpine2("non_dgm", sigma=sigma, scale=1.0, **distribution)
     assert world.optimal_value == pytest.approx(optimum, abs=1e-2)
     action = world.optimal_action.sort().values
     assert action.tolist() == pytest.approx([least, *[most] * 5], abs=1.5e-3)
@@ -67,9 +67,9 @@ SIMULATED = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scale", "sigma", "law", "simulated", "error"), SIMULATED)
-def test_decomposable_noise(scale, sigma, law, simulated, error):
-    world = Alpine2("dgm", sigma=sigma, scale=scale, **law)
+@pytest.mark.parametrize(("scale", "sigma", "distribution", "simulated", "error"), SIMULATED)
+def test_decomposable_noise(scale, sigma, distribution, simulated, error):
+    world = Alpine2("dgm", sigma=sigma, scale=scale, **distribution)
     assert world.optimal_value == pytest.approx(simulated, abs=3 * error)
     assert sorted(round(each, 1) for each in world.optimal_action.tolist()) == [0.5, 0.8, 0.8, 0.8, 0.8, 0.8]
 
@@ -109,7 +109,7 @@ def test_moments_agree_with_quadrature():
     # small and actions are zero.
     world = Alpine2("dgm", sigma=0.3, scale=0.5)
     action = torch.tensor([0.3, 0.6, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)
-    points, weights = (torch.from_numpy(each) for each in world.law.nodes(40))
+    points, weights = (torch.from_numpy(each) for each in world.distribution.nodes(40))
     fourth = float(weights @ (0.5 * points**4))
     first = -hill(10 * action[0]) + (torch.cos(10 * action[0]) + 1.2) * 0.5 * points**4
     second = (

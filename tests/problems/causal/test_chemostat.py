@@ -71,7 +71,7 @@ def test_nitrogen_solves_its_equation():
     fine, step = 40.0, 1e-4
     for _ in range(10_000):
         fine += step * (0.55 * (80 - fine) - 3.3 * fine * 5 / (4.3 + fine))
-    assert float(world.law.mean("N", inputs)) == pytest.approx(fine, rel=0.01)
+    assert float(world.dynamics.mean("N", inputs)) == pytest.approx(fine, rel=0.01)
 
 
 def test_rows_are_prepared(folder):
@@ -139,4 +139,4 @@ def test_the_measurements():
     # Nearly flat: actions move the mean by less than a tenth of the noise.
     assert float(values.max() - values.min()) < 0.06
     assert -1.05 < float(values.min()) < float(values.max()) < -0.85
-    assert world.law.deviation("D") > 0.5
+    assert world.dynamics.std("D") > 0.5

@@ -31,12 +31,11 @@ def test_optima(scale, sigma, optimum, radius, centre, mean, high):
 
 def test_quadrature_agrees_with_a_fine_sum():
     world = Dropwave(sigma=0.3, scale=3)
-    law, shift = world.noise["X"], 3 * world.noise["Y"].mean
+    distribution, shift = world.noise["X"], 3 * world.noise["Y"].mean
     fine = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
-    parts = zip(law.weights, law.means, law.deviations, strict=True)
+    parts = zip(distribution.weights, distribution.means, distribution.stds, strict=True)
     density = sum(
-        weight * torch.distributions.Normal(mean, deviation).log_prob(fine).exp()
-        for weight, mean, deviation in parts
+        weight * torch.distributions.Normal(mean, std).log_prob(fine).exp() for weight, mean, std in parts
     )
     for action in world.task.box.sobol(5):
         radius = float(((10.24 * action - 5.12) ** 2).sum() ** 0.5)
@@ -47,8 +46,8 @@ def test_quadrature_agrees_with_a_fine_sum():
 def test_the_certificate_holds():
     # The bound on the second derivative that the certificate rests on.
     points = torch.linspace(-20, 20, 400_001, dtype=torch.float64, requires_grad=True)
-    (slope,) = torch.autograd.grad(wave(points).sum(), points, create_graph=True)
-    (bend,) = torch.autograd.grad(slope.sum(), points)
+    (derivative,) = torch.autograd.grad(wave(points).sum(), points, create_graph=True)
+    (bend,) = torch.autograd.grad(derivative.sum(), points)
     assert float(bend.abs().max()) < CURVATURE
     world = Dropwave()
     assert world.gap == pytest.approx(CURVATURE * GRID**2 / 8)
@@ -76,9 +75,9 @@ def test_noise_that_is_not_fed_on():
 
 
 def test_readings_and_bad_values():
-    assert Dropwave(reading="std").noise["X"].deviations == pytest.approx((0.14, 0.1))
-    assert Dropwave(reading="std").noise["Y"].deviations == pytest.approx((0.032, 0.032))
-    assert Dropwave().noise["X"].deviations == pytest.approx((1.4**0.5 * 0.1, 0.1))
+    assert Dropwave(reading="std").noise["X"].stds == pytest.approx((0.14, 0.1))
+    assert Dropwave(reading="std").noise["Y"].stds == pytest.approx((0.032, 0.032))
+    assert Dropwave().noise["X"].stds == pytest.approx((1.4**0.5 * 0.1, 0.1))
     with pytest.raises(ValueError, match="scale"):
         Dropwave(scale=-1)
     with pytest.raises(ValueError, match="modes"):

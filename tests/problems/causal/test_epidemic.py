@@ -53,8 +53,8 @@ def test_another_search_finds_no_more():
     def loss(unit):
         point = torch.tensor(unit, dtype=torch.float64, requires_grad=True)
         value = -world.expected(point)
-        (slope,) = torch.autograd.grad(value, point)
-        return float(value.detach()), slope.numpy()
+        (derivative,) = torch.autograd.grad(value, point)
+        return float(value.detach()), derivative.numpy()
 
     found = [
         -minimize(loss, stream.uniform(size=12), jac=True, method="L-BFGS-B", bounds=[(0, 1)] * 12).fun

@@ -10,11 +10,11 @@ from rehearsal_torch.problems.causal.noise import (
     SILENT,
     STANDARD,
     MixtureNoise,
-    even_draws,
     gauss_rule,
     modal_noise,
     product_rule,
     quantiles,
+    sobol_draws,
 )
 
 LAWS = [
@@ -29,8 +29,8 @@ def test_modes_and_readings():
     assert modal_noise(0.2, 1) == MixtureNoise((1.0,), (0.0,), (0.2,))
     two = modal_noise(0.2)
     assert two.means == (-0.5, 0.5)
-    assert two.deviations == pytest.approx((0.2, 0.5**0.5 * 0.2))
-    assert modal_noise(0.2, 2, "std").deviations == pytest.approx((0.2, 0.1))
+    assert two.stds == pytest.approx((0.2, 0.5**0.5 * 0.2))
+    assert modal_noise(0.2, 2, "std").stds == pytest.approx((0.2, 0.1))
     assert modal_noise(0.2, 3).weights == pytest.approx((1 / 3,) * 3)
     assert [modal_noise(0.7, modes).mean for modes in (1, 2, 3)] == pytest.approx([0, 0, 0])
     assert modal_noise(0.1, means=(-0.2, 0.4)).mean == pytest.approx(0.1)
@@ -50,9 +50,9 @@ def test_wrong_modes_are_told():
 @settings(max_examples=20, derandomize=True, deadline=None)
 @given(st.integers(1, 6), st.sampled_from(range(len(LAWS))))
 def test_gauss_rules_are_exact_for_polynomials(order, which):
-    law = LAWS[which]
-    points, weights = gauss_rule(law, order)
-    fine, heavy = law.nodes(64)
+    distribution = LAWS[which]
+    points, weights = gauss_rule(distribution, order)
+    fine, heavy = distribution.nodes(64)
     assert weights.sum() == pytest.approx(1)
     for degree in range(2 * order):
         assert weights @ points**degree == pytest.approx(heavy @ fine**degree, rel=1e-9, abs=1e-9)
@@ -74,10 +74,12 @@ def test_gauss_rules_of_few_values_and_products():
     )
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_quantiles_invert_the_distribution(law):
+@pytest.mark.parametrize("distribution", LAWS)
+def test_quantiles_invert_the_distribution(distribution):
     levels = torch.linspace(0.001, 0.999, 101, dtype=torch.float64)
-    np.testing.assert_allclose(law.cdf(quantiles(law, levels).numpy()), levels.numpy(), atol=1e-5)
+    np.testing.assert_allclose(
+        distribution.cdf(quantiles(distribution, levels).numpy()), levels.numpy(), atol=1e-5
+    )
 
 
 def test_quantiles_of_a_law_with_few_values():
@@ -86,9 +88,9 @@ def test_quantiles_of_a_law_with_few_values():
 
 
 def test_even_draws_have_the_moments():
-    draws = even_draws(LAWS, 12)
+    draws = sobol_draws(LAWS, 12)
     assert draws.shape == (4096, len(LAWS))
-    assert torch.equal(draws, even_draws(LAWS, 12))
-    assert draws.mean(0).tolist() == pytest.approx([law.mean for law in LAWS], abs=2e-4)
-    assert draws.var(0).tolist() == pytest.approx([law.variance for law in LAWS], rel=2e-3)
+    assert torch.equal(draws, sobol_draws(LAWS, 12))
+    assert draws.mean(0).tolist() == pytest.approx([distribution.mean for distribution in LAWS], abs=2e-4)
+    assert draws.var(0).tolist() == pytest.approx([distribution.variance for distribution in LAWS], rel=2e-3)
     assert float((draws[:, 0] * draws[:, 1]).mean()) == pytest.approx(0, abs=2e-3)

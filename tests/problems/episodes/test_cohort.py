@@ -24,7 +24,7 @@ def doing(changed: dict[int, int]) -> Decision:
 
 
 def observed_actions(problem: SepsisSimulated, index: int) -> torch.Tensor:
-    return problem.levels.digitise(problem.situation(index).episode.columns(problem.levels.names))
+    return problem.levels.digitise(problem.case(index).episode.columns(problem.levels.names))
 
 
 def test_observations_are_of_training_patients_alone(problem: SepsisSimulated) -> None:
@@ -37,10 +37,10 @@ def test_observations_are_of_training_patients_alone(problem: SepsisSimulated) -
 
 def test_nothing_changed_is_what_was_observed(problem: SepsisSimulated) -> None:
     for index in range(5):
-        episode, decision = problem.situation(index).episode, doing({})
+        episode, decision = problem.case(index).episode, doing({})
         states = problem.true_states(episode, decision)
         torch.testing.assert_close(states, episode.values[:, :9], rtol=1e-10, atol=1e-10)
-        score = problem.score(problem.situation(index), decision)
+        score = problem.score(problem.case(index), decision)
         assert (
             score["true_value"]
             == score["true_observed"]
@@ -52,54 +52,54 @@ def test_nothing_changed_is_what_was_observed(problem: SepsisSimulated) -> None:
 def test_the_course_answers_as_the_law_does(problem: SepsisSimulated) -> None:
     """The enumerated course, whose actions are level medians, agrees with the law under the same doses."""
     for index in range(3):
-        situation = problem.situation(index)
-        objective = true_return(problem.cohort, problem.levels, situation.episode, 2)
+        one_case = problem.case(index)
+        objective = true_return(problem.cohort, problem.levels, one_case.episode, 2)
         decision = doing({2: 17, 5: 0})
         sequence = objective.sequence(decision)
-        assert float(objective(sequence)) == pytest.approx(problem.score(situation, decision)["true_value"])
+        assert float(objective(sequence)) == pytest.approx(problem.score(one_case, decision)["true_value"])
         assert float(objective(objective.observed)) == pytest.approx(objective.outcome())
-        assert objective.outcome() == pytest.approx(problem.score(situation, decision)["true_observed"])
+        assert objective.outcome() == pytest.approx(problem.score(one_case, decision)["true_observed"])
 
 
 @pytest.mark.slow
 def test_the_optimum_is_at_least_what_any_decision_gives(problem: SepsisSimulated) -> None:
-    situation = problem.situation(1)
-    best = problem.optimum(situation)
+    one_case = problem.case(1)
+    best = problem.optimum(one_case)
     single = [
-        problem.score(situation, doing({step: action}))["true_value"]
+        problem.score(one_case, doing({step: action}))["true_value"]
         for step in range(9)
         for action in range(25)
     ]
     assert best == pytest.approx(max(single))
-    objective = true_return(problem.cohort, problem.levels, situation.episode, 2)
+    objective = true_return(problem.cohort, problem.levels, one_case.episode, 2)
     assert Exhaustive()(objective).value >= GreedyChanges()(objective).value >= objective.outcome()
 
 
 def test_a_response_marks_what_was_altered(problem: SepsisSimulated) -> None:
     decision = doing({3: 24 if int(observed_actions(problem, 0)[3]) != 24 else 0})
-    table = problem.respond(problem.situation(0), decision)
+    table = problem.respond(problem.case(0), decision)
     dosed = table.names.index("max_dose_vaso")
     assert len(table) == 9
     assert table.altered.sum() == 4
     assert table.altered[3, dosed]
     assert table.altered[2, len(table.names) // 2 + dosed]
-    observed = problem.situation(0).episode
+    observed = problem.case(0).episode
     torch.testing.assert_close(table.values[:3, 0], observed.values[:3, 0])
 
 
 def test_lagged_doses_are_judged_at_the_step_at_which_they_were_given() -> None:
     lagged = SepsisSimulated(patients=150, seed=0, action_lag=1)
     decision = doing({})
-    score = lagged.score(lagged.situation(0), decision)
+    score = lagged.score(lagged.case(0), decision)
     assert (
         score["true_value"]
         == score["true_observed"]
-        == pytest.approx(-float(lagged.situation(0).episode.columns(["SOFA"]).sum()))
+        == pytest.approx(-float(lagged.case(0).episode.columns(["SOFA"]).sum()))
     )
-    states = lagged.true_states(lagged.situation(0).episode, decision)
-    torch.testing.assert_close(states, lagged.situation(0).episode.values[:, :9], rtol=1e-10, atol=1e-10)
+    states = lagged.true_states(lagged.case(0).episode, decision)
+    torch.testing.assert_close(states, lagged.case(0).episode.values[:, :9], rtol=1e-10, atol=1e-10)
     with pytest.raises(ValueError, match="action_lag=0 only"):
-        lagged.optimum(lagged.situation(0))
+        lagged.optimum(lagged.case(0))
 
 
 def test_what_cannot_be_is_refused() -> None:
@@ -108,4 +108,4 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ValueError, match="no patient of split"):
         SepsisSimulated(patients=50, horizon=21)
     with pytest.raises(IndexError):
-        SepsisSimulated(patients=50).situation(10_000)
+        SepsisSimulated(patients=50).case(10_000)

@@ -31,14 +31,14 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
         real.observations().values, simulated.observations().values, rtol=1e-12, atol=1e-12
     )
     assert real.count() == simulated.count()
-    assert real.situation(0).identity == simulated.situation(0).identity
+    assert real.case(0).identity == simulated.case(0).identity
     assert real.card()["source"] == "table.csv.gz"
 
 
 def test_splits_hold_different_patients(path: Path) -> None:
     worlds = {split: Mimic(path, split=split) for split in ("train", "test")}
     identities = {
-        split: {world.situation(index).identity for index in range(world.count())}
+        split: {world.case(index).identity for index in range(world.count())}
         for split, world in worlds.items()
     }
     assert not identities["train"] & identities["test"]
@@ -46,16 +46,16 @@ def test_splits_hold_different_patients(path: Path) -> None:
 
 def test_horizons_are_filtered_and_cut(path: Path) -> None:
     problem = Mimic(path, horizon=15)
-    assert {problem.situation(index).episode.horizon for index in range(problem.count())} == {15}
+    assert {problem.case(index).episode.horizon for index in range(problem.count())} == {15}
     with pytest.raises(ValueError, match="has 30 steps: lower `horizon`"):
         Mimic(path, horizon=30)
     with pytest.raises(ValueError, match="no episode of at least 25 steps"):
-        Mimic(path, least=25, longest=30)
+        Mimic(path, min_length=25, max_length=30)
 
 
 def test_nobody_answers_for_the_past(path: Path) -> None:
     problem = Mimic(path)
-    assert problem.score(problem.situation(0), None) == {}  # type: ignore[arg-type]
+    assert problem.score(problem.case(0), None) == {}  # type: ignore[arg-type]
 
 
 def test_files_that_are_none_are_told(tmp_path: Path) -> None:

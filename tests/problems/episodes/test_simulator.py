@@ -197,7 +197,9 @@ def test_vasopressors_raise_a_low_pressure_and_not_a_sufficient_one() -> None:
         assert bool(gain > 0) is helps
 
 
-@pytest.mark.parametrize("wrong", [{"patients": 0}, {"least": 1}, {"least": 21}, {"confounding": 1.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"patients": 0}, {"min_length": 1}, {"min_length": 21}, {"confounding": 1.5}]
+)
 def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected patients >= 1"):
         simulate(**({"patients": 3} | wrong))  # type: ignore[arg-type]

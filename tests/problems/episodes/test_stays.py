@@ -42,7 +42,7 @@ def test_episodes_do_not_share_the_tables_memory(frame: pd.DataFrame) -> None:
 
 def test_a_gap_in_bloc_cuts_a_stay(frame: pd.DataFrame) -> None:
     gone = frame[~((frame.icustayid == 0) & (frame.bloc == 5))]
-    stays = read_stays(gone, source="table", least=3)
+    stays = read_stays(gone, source="table", min_length=3)
     rows = int((frame.icustayid == 0).sum())
     assert [(episode.identity, episode.horizon) for episode in stays.episodes[:2]] == [
         ("0", 4),
@@ -50,14 +50,14 @@ def test_a_gap_in_bloc_cuts_a_stay(frame: pd.DataFrame) -> None:
     ]
     assert stays.patients[:2] == ("0", "0")
     assert stays.drops["stays cut at a gap in bloc"] == 1
-    twice = read_stays(gone[~((gone.icustayid == 0) & (gone.bloc == 8))], source="table", least=2)
+    twice = read_stays(gone[~((gone.icustayid == 0) & (gone.bloc == 8))], source="table", min_length=2)
     assert [episode.identity for episode in twice.episodes[:3]] == ["0", "0+1", "0+2"]
     assert twice.drops["stays cut at a gap in bloc"] == 1
 
 
 def test_short_episodes_are_dropped_and_counted(frame: pd.DataFrame) -> None:
     lengths = frame.groupby("icustayid").size()
-    stays = read_stays(frame, source="table", least=15)
+    stays = read_stays(frame, source="table", min_length=15)
     assert len(stays.episodes) == int((lengths >= 15).sum())
     assert stays.drops["episodes shorter than 15 steps"] == int((lengths < 15).sum())
     assert stays.drops["rows of these"] == int(lengths[lengths < 15].sum())
@@ -65,7 +65,7 @@ def test_short_episodes_are_dropped_and_counted(frame: pd.DataFrame) -> None:
 
 def test_long_episodes_are_cut_and_counted(frame: pd.DataFrame) -> None:
     lengths = frame.groupby("icustayid").size()
-    stays = read_stays(frame, source="table", longest=12)
+    stays = read_stays(frame, source="table", max_length=12)
     assert max(episode.horizon for episode in stays.episodes) == 12
     assert stays.drops["rows behind the longest horizon"] == int((lengths - 12).clip(lower=0).sum())
 
@@ -73,7 +73,7 @@ def test_long_episodes_are_cut_and_counted(frame: pd.DataFrame) -> None:
 def test_lagged_doses_come_from_the_step_before(frame: pd.DataFrame) -> None:
     plain, lagged = (
         read_stays(frame, source="table"),
-        read_stays(frame, source="table", least=9, action_lag=1),
+        read_stays(frame, source="table", min_length=9, action_lag=1),
     )
     doses, rest = ["max_dose_vaso", "input_4hourly"], ["SOFA", "MeanBP", "mechvent"]
     for before, after in zip(plain.episodes, lagged.episodes, strict=True):
@@ -130,7 +130,7 @@ def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "faults"),
     [
         ("MeanBP", np.nan, r"MeanBP: 1 missing or infinite values \(first at row 4\)"),
         ("paO2", np.inf, "paO2: 1 missing or infinite"),
@@ -146,9 +146,9 @@ def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
     ],
 )
 def test_each_fault_is_named_with_its_row_and_what_to_do(
-    frame: pd.DataFrame, column: str, value: object, told: str
+    frame: pd.DataFrame, column: str, value: object, faults: str
 ) -> None:
-    with pytest.raises(TableError, match=told):
+    with pytest.raises(TableError, match=faults):
         read_stays(spoil(frame, column, value), source="table")
 
 
@@ -172,7 +172,7 @@ def test_missing_columns_are_told_with_the_nearest_name(frame: pd.DataFrame) -> 
 def test_an_empty_table_and_bad_arguments_are_refused(frame: pd.DataFrame) -> None:
     with pytest.raises(TableError, match="the table is empty"):
         read_stays(frame.iloc[:0], source="table")
-    for wrong in ({"least": 1}, {"action_lag": -1}, {"longest": 5}, {"age_unit": "months"}):
+    for wrong in ({"min_length": 1}, {"action_lag": -1}, {"max_length": 5}, {"age_unit": "months"}):
         with pytest.raises(ValueError, match="expected 2 <= least"):
             read_stays(frame, source="table", **wrong)  # type: ignore[arg-type]
 

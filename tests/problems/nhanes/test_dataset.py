@@ -14,7 +14,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def contexts(world):
-    return world.given([world.situation(index) for index in range(world.count())])
+    return world.given([world.case(index) for index in range(world.count())])
 
 
 def middle(world, **changed):
@@ -34,11 +34,11 @@ def test_doing_nothing_is_as_good_as_in_the_paper(world, contexts):
 
 
 def test_what_nothing_follows_changes_nothing(world, contexts):
-    few, many = (
+    few, batch_search = (
         world.probability(contexts[:1], ACTIONABLE, middle(world, CarbIntake=value))
         for value in (60.0, 600.0)
     )
-    assert torch.equal(few, many)
+    assert torch.equal(few, batch_search)
     lean, heavy = (
         world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value)) for value in (20.0, 45.0)
     )

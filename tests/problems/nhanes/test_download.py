@@ -61,10 +61,10 @@ def test_addresses_are_the_cdcs():
 
 
 def test_everything_is_fetched_once_and_recorded(tmp_path, site):
-    told = []
-    assert fetch(tmp_path / "got", site, told.append) == module_names()
-    assert len(told) == 40
-    assert "1 of 40: DEMO_G" in told[0]
+    progress = []
+    assert fetch(tmp_path / "got", site, progress.append) == module_names()
+    assert len(progress) == 40
+    assert "1 of 40: DEMO_G" in progress[0]
     assert fetch(tmp_path / "got", site) == []
     lines = dict(reversed(line.split("  ")) for line in (tmp_path / "got" / SUMS).read_text().splitlines())
     assert lines["DEMO_G.XPT"] == hashlib.sha256((tmp_path / "got" / "DEMO_G.XPT").read_bytes()).hexdigest()

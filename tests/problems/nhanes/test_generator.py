@@ -113,7 +113,7 @@ def test_a_chain_keeps_what_roots_lose(small):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "progress"),
     [
         (lambda cases: cases.drop(columns="BMI"), r"no column \['BMI'\]"),
         (lambda cases: cases.assign(BMI=np.nan), "some values are missing"),
@@ -121,8 +121,8 @@ def test_a_chain_keeps_what_roots_lose(small):
         (lambda cases: cases.assign(HDL=50.0), r"\['HDL'\]: all values are equal"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(change, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_cannot_be_fitted_is_said(change, progress):
+    with pytest.raises(ValueError, match=progress):
         fit_generator(change(people()))
 
 
@@ -202,7 +202,7 @@ def test_a_changed_byte_is_refused(copy):
 
 
 @pytest.mark.parametrize(
-    ("key", "change", "told"),
+    ("key", "change", "progress"),
     [
         ("equations.BMI.0.left", lambda array: np.zeros_like(array), "child does not stand behind"),
         ("equations.BMI.0.feature", lambda array: np.full_like(array, 99), "asks for none of 6"),
@@ -215,7 +215,7 @@ def test_a_changed_byte_is_refused(copy):
         ("equations.SBP.0.feature", None, "damaged|lacks"),
     ],
 )
-def test_damage_with_a_forged_card_is_refused(copy, key, change, told):
+def test_damage_with_a_forged_card_is_refused(copy, key, change, progress):
     arrays = load((copy / "weights.safetensors").read_bytes())
     arrays = {name: array for name, array in arrays.items() if name != key} | (
         {key: change(arrays[key])} if change else {}
@@ -226,7 +226,7 @@ def test_damage_with_a_forged_card_is_refused(copy, key, change, told):
             for name, array in arrays.items()
             if not name.startswith(("chain.Race.5.", "chain.Race.4."))
         }
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=progress):
         Generator.load(resealed(copy, arrays))
 
 

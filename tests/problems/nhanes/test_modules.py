@@ -128,10 +128,10 @@ def test_all_faults_of_a_folder_are_told(tmp_path):
     (tmp_path / "HDL_G.XPT").write_text("<html>moved</html>")
     write(tmp_path / "GLU_J.XPT", {"SEQN": [1], "OTHER": [2]})
     write(tmp_path / "PAQ_H.XPT", {"SEQN": [1, 1], "PAD680": [2, 3]})
-    with pytest.raises(ValueError, match=r"HDL_G\.XPT cannot be read") as told:
+    with pytest.raises(ValueError, match=r"HDL_G\.XPT cannot be read") as progress:
         merged(tmp_path)
-    assert "GLU_J.XPT has no column LBXGLU" in str(told.value)
-    assert "PAQ_H.XPT names 1 participants twice" in str(told.value)
+    assert "GLU_J.XPT has no column LBXGLU" in str(progress.value)
+    assert "PAQ_H.XPT names 1 participants twice" in str(progress.value)
 
 
 def test_nobody_complete_is_said(tmp_path):

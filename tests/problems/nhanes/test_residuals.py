@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest, spearmanr
 
-from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualLaw
+from rehearsal_torch.problems.nhanes.residuals import PairedRanks, ResidualDistribution
 
 
 def pair(count=4000, seed=0):
@@ -15,7 +15,7 @@ def pair(count=4000, seed=0):
 
 def test_draws_are_distributed_like_the_residuals():
     residuals = pair()[0]
-    drawn = ResidualLaw.of(residuals).quantile(np.random.default_rng(1).random(20_000))
+    drawn = ResidualDistribution.of(residuals).quantile(np.random.default_rng(1).random(20_000))
     assert kstest(residuals, drawn).statistic < 0.02
     assert drawn.mean() == pytest.approx(residuals.mean(), abs=0.03)
     assert drawn.std() == pytest.approx(residuals.std(), rel=0.03)
@@ -23,23 +23,25 @@ def test_draws_are_distributed_like_the_residuals():
 
 def test_no_residual_is_kept():
     residuals = pair()[0]
-    law = ResidualLaw.of(residuals)
-    assert not set(np.float32(law.means).tolist()) & set(np.float32(residuals).tolist())
-    assert law.means.max() < residuals.max()
+    distribution = ResidualDistribution.of(residuals)
+    assert not set(np.float32(distribution.means).tolist()) & set(np.float32(residuals).tolist())
+    assert distribution.means.max() < residuals.max()
     with pytest.raises(ValueError, match="somebody's own"):
-        ResidualLaw.of(residuals[:300])
+        ResidualDistribution.of(residuals[:300])
 
 
 @settings(derandomize=True, max_examples=30, deadline=None)
 @given(st.floats(0.002, 0.998))
 def test_below_undoes_quantile(uniform):
-    law = ResidualLaw.of(pair()[0])
-    assert float(law.below(law.quantile(np.array(uniform)))) == pytest.approx(uniform, abs=1e-9)
+    distribution = ResidualDistribution.of(pair()[0])
+    assert float(distribution.below(distribution.quantile(np.array(uniform)))) == pytest.approx(
+        uniform, abs=1e-9
+    )
 
 
 def test_below_goes_from_zero_to_one():
-    law = ResidualLaw.of(pair()[0])
-    assert law.below(np.array([-99.0, 99.0])).tolist() == [0.0, 1.0]
+    distribution = ResidualDistribution.of(pair()[0])
+    assert distribution.below(np.array([-99.0, 99.0])).tolist() == [0.0, 1.0]
 
 
 def test_ranks_keep_margins_and_dependence():
@@ -89,4 +91,4 @@ def test_damaged_ranks_are_refused(edges, shares):
 def test_damaged_means_are_refused():
     for means in ([0.0, 1.0, 1.0], [0.0], [0.0, np.nan]):
         with pytest.raises(ValueError, match="damaged"):
-            ResidualLaw(np.array(means))
+            ResidualDistribution(np.array(means))

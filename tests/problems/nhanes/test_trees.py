@@ -56,9 +56,9 @@ def test_trees_say_what_scikit_learn_says():
     st.lists(st.sampled_from("rmn1"), min_size=5, max_size=5),
     st.integers(0, 99),
 )
-def test_columns_of_any_shape_say_the_same_as_rows(rows, many, kinds, seed):
+def test_columns_of_any_shape_say_the_same_as_rows(rows, batch_search, kinds, seed):
     trees, _, _ = SHARED
-    shape = {"r": (rows, 1), "m": (1, many), "n": (rows, many), "1": (1, 1)}
+    shape = {"r": (rows, 1), "m": (1, batch_search), "n": (rows, batch_search), "1": (1, 1)}
     stream = np.random.default_rng(seed)
     columns = [stream.uniform(-1, 7, shape[kind]) for kind in kinds]
     whole = np.broadcast_shapes(*(column.shape for column in columns))
@@ -96,7 +96,7 @@ def test_thresholds_are_where_it_changes():
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "progress"),
     [
         ({"left": np.array([[0, 0, 3, 0, 0]])}, "child does not stand behind"),
         ({"right": np.array([[2, 0, 9, 0, 0]])}, "child does not stand behind"),
@@ -107,8 +107,8 @@ def test_thresholds_are_where_it_changes():
         ({"value": np.array([[0.0, 10, 0, 20]])}, "one shape"),
     ],
 )
-def test_damage_is_seen(changed, told):
-    with pytest.raises(ValueError, match=told):
+def test_damage_is_seen(changed, progress):
+    with pytest.raises(ValueError, match=progress):
         one_tree(**changed)
 
 

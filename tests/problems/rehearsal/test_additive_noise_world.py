@@ -25,14 +25,14 @@ LAWS = {
 
 @pytest.mark.parametrize("name", LAWS)
 def test_nodes_and_numbers_have_the_moments_of_the_law(name):
-    law, mean, variance = LAWS[name]
-    points, weights = law.nodes(64)
+    distribution, mean, variance = LAWS[name]
+    points, weights = distribution.nodes(64)
     assert float(weights.sum()) == pytest.approx(1.0, abs=1e-12)
     assert float(points @ weights) == pytest.approx(mean, abs=1e-8)
     assert float((points - mean).square() @ weights) == pytest.approx(variance, abs=1e-7)
     # Numbers through quantiles, integrated against the normal law.
     normal, shares = Normal(1.0).nodes(4001)
-    drawn = law.of_normal(normal)
+    drawn = distribution.of_normal(normal)
     assert float(drawn @ shares) == pytest.approx(mean, abs=1e-6)
     assert float((drawn - mean).square() @ shares) == pytest.approx(variance, abs=1e-6)
     assert (drawn.diff() >= 0).all()
@@ -53,7 +53,7 @@ def column(*values):
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [NonSyn1(contexts=6), NonSyn2(contexts=6)], ids=["non_syn1", "non_syn2"])
 def test_no_point_of_a_dense_grid_beats_the_oracle(world):
-    given = world.given([world.situation(index) for index in range(6)])
+    given = world.given([world.case(index) for index in range(6)])
     points = world.task.box.lower + grid(2, 51) * world.task.box.width
     dense = world.probability(given, world.task.box.names, points.unsqueeze(1).expand(-1, 6, -1)).amax(0)
     assert (dense <= world.optimal(given, world.task.box.names)[1] + 5e-4).all()
@@ -78,13 +78,13 @@ def test_worlds_that_cannot_be_integrated_are_refused():
         )
 
     upright = {"y": [0, 1], "v": [0, 1]}
-    laws = {name: Normal(1.0) for name in ("x", "z", "y", "v")}
-    assert float(Plain(task(upright), laws).probability(column(0.0), ["z"], column(0.0))) == pytest.approx(
-        0.3413**2, abs=1e-4
-    )
+    distributions = {name: Normal(1.0) for name in ("x", "z", "y", "v")}
+    assert float(
+        Plain(task(upright), distributions).probability(column(0.0), ["z"], column(0.0))
+    ) == pytest.approx(0.3413**2, abs=1e-4)
     with pytest.raises(ValueError, match="expected a law for each"):
         Plain(task(upright), {"x": Normal(1.0)})
     with pytest.raises(ValueError, match="normal noise"):
-        Plain(task(upright), {**laws, "y": Exponential()})
+        Plain(task(upright), {**distributions, "y": Exponential()})
     with pytest.raises(ValueError, match="bound one outcome each"):
-        Plain(task({"names": ["y", "v"], "normals": [[1.0, 1.0]], "offsets": [1.0]}), laws)
+        Plain(task({"names": ["y", "v"], "normals": [[1.0, 1.0]], "offsets": [1.0]}), distributions)

@@ -40,13 +40,13 @@ def test_the_ceilings_of_each_author(preset):
     given = contexts(world)
     nothing = world.probability(given, (), given.new_empty(len(given), 0))
     single = torch.stack([world.optimal(given, names)[1] for names in world.task.candidates]).amax(0)
-    together = world.optimal(given, ACTIONABLE)[1]
+    joined = world.optimal(given, ACTIONABLE)[1]
     mean, spread, best, joint = VALUES[preset]
     # The reference has other contexts: four standard errors of either mean.
     assert float(nothing.mean()) == pytest.approx(mean, abs=4 * spread * (2 / 2000) ** 0.5)
     assert float(nothing.std()) == pytest.approx(spread, rel=0.12)
     assert float(single.mean()) == pytest.approx(best, abs=0.003)
-    assert float(together.mean()) == pytest.approx(joint, abs=0.003)
+    assert float(joined.mean()) == pytest.approx(joint, abs=0.003)
     assert set(VALUES) == set(PRESETS)
 
 
@@ -67,7 +67,7 @@ def test_effects_on_calcification():
     assert nothing.context[0].tolist() == pytest.approx([0.0123, 0.3062, -0.5598], abs=1e-4)
     assert omega.context[0].tolist() == pytest.approx([0.0123, 1.5138, 0.3393], abs=1e-4)
     assert omega.action[0].tolist() == pytest.approx([-2.3303], abs=1e-4)
-    noise = dict(zip(world.law.names, omega.noise[0].tolist(), strict=True))
+    noise = dict(zip(world.system.names, omega.noise[0].tolist(), strict=True))
     expected = {
         "DIC": -2.6234,
         "TA": 3.0550,
@@ -129,7 +129,7 @@ def test_least_squares_finds_the_coefficients_of_a_made_up_reef(tmp_path):
     (tmp_path / "reef.csv").write_text("\n".join(lines), encoding="utf-8")
     found = refit(tmp_path / "reef.csv")["n"]
     spread = dict(zip(table.names, table.values.std(0, correction=0).tolist(), strict=True))
-    for child, weights in world.law.weights.items():
+    for child, weights in world.system.weights.items():
         scaled = {parent: weight * spread[parent] / spread[child] for parent, weight in weights.items()}
         assert found["weights"][child] == pytest.approx(scaled, abs=0.08)
 

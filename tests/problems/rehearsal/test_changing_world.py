@@ -4,7 +4,7 @@ forgets follows."""
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision, Hindsight
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
@@ -42,16 +42,14 @@ def test_the_change_comes_at_its_round():
     assert [never.follows(index) for index in range(9)] == [1.0] * 9
     raised = Decision(Alteration(("price",), torch.tensor([2.0], dtype=torch.float64)), 0.0)
     for index in (0, 8):
-        situation = at_once.situation(index)
-        assert at_once.score(situation, raised) == FollowedStore(at_once.follows(index), 10, 9).score(
-            situation, raised
+        one_case = at_once.case(index)
+        assert at_once.score(one_case, raised) == FollowedStore(at_once.follows(index), 10, 9).score(
+            one_case, raised
         )
-        assert at_once.optimum(situation) == at_once.score(situation, raised)["oracle"]
-        row = at_once.respond(situation, raised)
+        assert at_once.optimum(one_case) == at_once.score(one_case, raised)["oracle"]
+        row = at_once.respond(one_case, raised)
         assert row.altered.sum() == 1
-    before, after = (
-        at_once.respond(at_once.situation(index), raised).columns(("rival",)) for index in (0, 8)
-    )
+    before, after = (at_once.respond(at_once.case(index), raised).columns(("rival",)) for index in (0, 8))
     assert float(before - after) > 1.0, "the rival follows no more"
 
 
@@ -62,11 +60,11 @@ def test_a_changing_world_is_a_problem_like_any_other():
     assert world.card()["rounds"] == 4
     assert world.observations().fingerprint() == TwoStores(contexts=7).observations().fingerprint()
     assert world.held_out().fingerprint() != world.observations().fingerprint()
-    assert world.situation(2).given == TwoStores(contexts=4).situation(2).given
+    assert world.case(2).given == TwoStores(contexts=4).case(2).given
     with pytest.raises(IndexError, match=r"a round in 0 \.\.\. 3"):
-        world.situation(4)
-    with pytest.raises(TypeError, match="Foresight"):
-        world.optimum(Hindsight(None))
+        world.case(4)
+    with pytest.raises(TypeError, match="RehearsalCase"):
+        world.optimum(EpisodeCase(None))
     for wrong in ({"contexts": 0}, {"change": -1}, {"fading": -1}):
         with pytest.raises(ValueError, match="expected"):
             TwoStores(**wrong)
@@ -78,7 +76,7 @@ def followed(forgetting, seed, rounds=60):
     task, table, reached = world.task, world.observations(), []
     model = fit(StructuralPosterior(task, world.hypotheses, forgetting=forgetting), table)
     for index in range(rounds):
-        situation, best = world.situation(index), (-1.0, None)
+        one_case, best = world.case(index), (-1.0, None)
         models = model.sampled(200, seed=index)
         for names in task.candidates:
             box = task.box.only(names)
@@ -87,7 +85,7 @@ def followed(forgetting, seed, rounds=60):
             )
             shares = (
                 task.region.contains(
-                    models.scenarios(model.task.given([situation]), names).only(task.outcomes).rows(values)
+                    models.scenarios(model.task.given([one_case]), names).only(task.outcomes).rows(values)
                 )
                 .double()
                 .mean(-1)[:, 0]
@@ -95,8 +93,8 @@ def followed(forgetting, seed, rounds=60):
             if float(shares.max()) > best[0]:
                 best = float(shares.max()), Alteration(names, values[int(shares.argmax()), 0])
         decision = Decision(best[1], best[0])
-        reached.append(world.score(situation, decision)["probability"])
-        table = table + world.respond(situation, decision)
+        reached.append(world.score(one_case, decision)["probability"])
+        table = table + world.respond(one_case, decision)
         fit(model, table)
     return torch.tensor(reached)
 

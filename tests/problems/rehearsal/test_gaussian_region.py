@@ -33,8 +33,8 @@ def test_differences_keep_their_digits_in_both_tails():
 def test_a_rectangle_against_a_bivariate_distribution_function():
     region = Polytope.of({"a": (0.0, 2.0), "b": (-0.5, 1.0)})
     for mean in ([0.0, 0.0], [1.0, 0.5], [-1.0, 2.0]):
-        law = multivariate_normal(mean, COVARIANCE.numpy(), maxpts=10**6, abseps=1e-10)
-        expected = law.cdf([2.0, 1.0], lower_limit=[0.0, -0.5])
+        system = multivariate_normal(mean, COVARIANCE.numpy(), maxpts=10**6, abseps=1e-10)
+        expected = system.cdf([2.0, 1.0], lower_limit=[0.0, -0.5])
         assert float(probability_in(region, torch.tensor(mean, dtype=DOUBLE), COVARIANCE)) == pytest.approx(
             expected, abs=1e-7
         )

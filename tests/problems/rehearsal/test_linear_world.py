@@ -2,16 +2,16 @@ import pytest
 import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.problems.rehearsal.additive_noise_world import deviation
-from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearLaw
+from rehearsal_torch.problems.rehearsal.additive_noise_world import std
+from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearEquations
 
 NAMES = ("x", "z", "w", "y")
 WEIGHTS = {"z": {"x": 2.0}, "w": {"z": -1.0, "x": 0.5}, "y": {"w": 3.0, "z": 1.0}}
 EYE = torch.eye(4, dtype=torch.float64)
 
 
-def law(**changes):
-    return LinearLaw(
+def system(**changes):
+    return LinearEquations(
         **{
             "names": NAMES,
             "weights": WEIGHTS,
@@ -27,16 +27,16 @@ def test_the_response_is_what_solving_gives():
     rounds = torch.zeros(6, dtype=torch.float64)
     x, z = torch.tensor(0.7, dtype=torch.float64), torch.tensor(-0.2, dtype=torch.float64)
     for altered, fixed in (((), {"x": x}), (("z",), {"x": x, "z": z}), (("w",), {"x": x, "w": z})):
-        found = law().response(("x",), altered, ("y",))
+        found = system().response(("x",), altered, ("y",))
         values = torch.stack([fixed[name] for name in altered]) if altered else x.new_empty(0)
         expected = (
             found.context @ x.reshape(1) + found.action @ values + found.constant + noise @ found.noise.mT
         )
-        torch.testing.assert_close(law().solve(noise, fixed, rounds)[:, 3:], expected)
+        torch.testing.assert_close(system().solve(noise, fixed, rounds)[:, 3:], expected)
 
 
 def test_altering_cuts_the_paths_into_a_variable():
-    found = law().response(("x",), ("w",), ("y",))
+    found = system().response(("x",), ("w",), ("y",))
     assert found.context.tolist() == [[2.0]]  # x -> z -> y is left
     assert found.action.tolist() == [[3.0]]
     assert found.constant.tolist() == pytest.approx([0.7])
@@ -44,7 +44,7 @@ def test_altering_cuts_the_paths_into_a_variable():
 
 
 def test_coefficients_drift_with_the_round():
-    moving = law(drift=(Drift("w", "y", 0.5, 8.0, 1.0),))
+    moving = system(drift=(Drift("w", "y", 0.5, 8.0, 1.0),))
     assert moving.coefficients(1.0)[3, 2] == pytest.approx(3.5)
     rows = moving.solve(
         torch.zeros(2, 4, dtype=torch.float64),
@@ -55,7 +55,7 @@ def test_coefficients_drift_with_the_round():
 
 
 def test_uniform_roots_keep_to_their_range():
-    noise = law(uniform={"x": (-1.0, 3.0)}).noises(
+    noise = system(uniform={"x": (-1.0, 3.0)}).noises(
         torch.randn(5000, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     )
     assert noise[:, 0].aminmax().min >= -1
@@ -66,22 +66,22 @@ def test_uniform_roots_keep_to_their_range():
 
 def test_wrong_equations_are_refused():
     with pytest.raises(ValueError, match="must stand before"):
-        law(names=("z", "x", "w", "y"))
+        system(names=("z", "x", "w", "y"))
     with pytest.raises(ValueError, match="positive definite"):
-        law(covariance=torch.zeros(4, 4, dtype=torch.float64))
+        system(covariance=torch.zeros(4, 4, dtype=torch.float64))
     with pytest.raises(ValueError, match="may have no causes"):
-        law(uniform={"z": (0.0, 1.0)})
+        system(uniform={"z": (0.0, 1.0)})
 
 
 def test_two_readings_of_printed_noise():
-    assert deviation(0.25, "std") == 0.25
-    assert deviation(0.25, "variance") == 0.5
+    assert std(0.25, "std") == 0.25
+    assert std(0.25, "variance") == 0.5
     with pytest.raises(ValueError, match=r'"std" or "variance"'):
-        deviation(0.25, "sd")
+        std(0.25, "sd")
 
 
 def test_context_noise_must_be_its_own():
-    from rehearsal_torch.problems.rehearsal.linear_world import LinearLaw, LinearWorld
+    from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 
     class Leaky(LinearWorld):
         def source(self):
@@ -99,12 +99,12 @@ def test_context_noise_must_be_its_own():
     covariance[0, 2] = covariance[2, 0] = 0.5
     weights = {"y": {"x": 1.0, "z": 1.0}}
     with pytest.raises(ValueError, match="independent of the rest"):
-        Leaky(task, LinearLaw(("x", "z", "y"), weights, covariance))
+        Leaky(task, LinearEquations(("x", "z", "y"), weights, covariance))
     with pytest.raises(ValueError, match="expected equations for"):
-        Leaky(task, LinearLaw(("x", "v", "y"), {}, torch.eye(3, dtype=torch.float64)))
+        Leaky(task, LinearEquations(("x", "v", "y"), {}, torch.eye(3, dtype=torch.float64)))
     # An open side: the more the better, up to the box.
     values, best = Leaky(
-        task, LinearLaw(("x", "z", "y"), weights, torch.eye(3, dtype=torch.float64))
+        task, LinearEquations(("x", "z", "y"), weights, torch.eye(3, dtype=torch.float64))
     ).optimal(torch.zeros(1, 1, dtype=torch.float64), ["z"])
     assert values.tolist() == [[1.0]]
     assert float(best) == pytest.approx(0.8413, abs=1e-4)

@@ -52,11 +52,11 @@ def test_both_orders_put_the_covariance_where_their_code_does():
             {"raw_cost": 0.06, "self_pricing": 0.06, "competitor_pricing": 0.03},
         ),
     ):
-        law = Market(order).law
-        place = {name: index for index, name in enumerate(law.names)}
-        assert float(law.covariance[place[pair[0]], place[pair[1]]]) == 0.016
-        assert int((law.covariance != 0).sum()) == len(law.names) + 2
-        assert {name: float(law.covariance[place[name], place[name]]) for name in variances} == variances
+        system = Market(order).system
+        place = {name: index for index, name in enumerate(system.names)}
+        assert float(system.covariance[place[pair[0]], place[pair[1]]]) == 0.016
+        assert int((system.covariance != 0).sum()) == len(system.names) + 2
+        assert {name: float(system.covariance[place[name], place[name]]) for name in variances} == variances
     with pytest.raises(ValueError, match="unknown order"):
         Market("icml25")
 
@@ -86,8 +86,8 @@ def test_drift_decides_at_the_round_after_the_last_row():
     assert reach[:, 0].tolist() == pytest.approx([-1 + 0.9 * price, 1.6 + turn + customers * price])
     assert not torch.equal(world.observations().values, Market(rows=998).observations().values)
     still = {"raw_cost": torch.tensor(1.0, dtype=torch.float64)}
-    assert world.law.drift
-    assert Market(rows=998).law.drift == ()
+    assert world.system.drift
+    assert Market(rows=998).system.drift == ()
     rounds = torch.tensor([3.0, 9.0], dtype=torch.float64)
-    rows = world.law.solve(torch.zeros(2, len(world.law.names), dtype=torch.float64), still, rounds)
-    assert rows[:, world.law.names.index("self_pricing")].tolist() == pytest.approx([2.5, 1.5])
+    rows = world.system.solve(torch.zeros(2, len(world.system.names), dtype=torch.float64), still, rounds)
+    assert rows[:, world.system.names.index("self_pricing")].tolist() == pytest.approx([2.5, 1.5])

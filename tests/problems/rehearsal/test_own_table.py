@@ -52,14 +52,14 @@ def test_rows_are_split_and_come_as_they_are(file, frame):
 
 def test_a_case_is_a_row_that_was_kept_aside(file, frame):
     problem = RehearsalTable(file, TASK)
-    case = problem.situation(4)
+    case = problem.case(4)
     row = frame.iloc[int(case.identity) - 2]
     assert {name: float(value) for name, value in case.given.items()} == pytest.approx(
         {"X1": row["X1"], "X2": row["X2"]}
     )
     assert case.feasible == {"A2": (0.0, 1.0)}
     with pytest.raises(IndexError, match=r"0 \.\.\. 11"):
-        problem.situation(12)
+        problem.case(12)
 
 
 def test_cases_may_come_from_a_second_file(tmp_path, file):
@@ -68,10 +68,10 @@ def test_cases_may_come_from_a_second_file(tmp_path, file):
     )
     problem = RehearsalTable(file, TASK, cases, identity="who")
     assert (len(problem.observations()), problem.count()) == (60, 2)
-    assert problem.situation(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
+    assert problem.case(1).facts() == {"identity": "bob", "given": {"X1": 0.5, "X2": 0.3}}
     assert (
         problem.score(
-            problem.situation(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
+            problem.case(1), Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
         )
         == {}
     )
@@ -80,7 +80,7 @@ def test_cases_may_come_from_a_second_file(tmp_path, file):
 
 def test_what_was_foretold_without_altering_is_held_against_the_record(file, frame):
     problem = RehearsalTable(file, TASK)
-    case = problem.situation(0)
+    case = problem.case(0)
     row = frame.iloc[int(case.identity) - 2]
     desired = float(row["Y1"] >= 0.6 and row["Y2"] >= 0.3)
     decision = Decision(Alteration(("A2",), torch.tensor([0.3])), 0.8, baseline=Estimate(0.25, "chance"))

@@ -12,7 +12,7 @@ def worlds():
 
 
 def contexts(world, count=400):
-    return world.given([world.situation(index) for index in range(count)])
+    return world.given([world.case(index) for index in range(count)])
 
 
 def test_the_released_worlds_reference_values(worlds):
@@ -29,7 +29,7 @@ def test_the_released_worlds_reference_values(worlds):
     assert float(world.response(("recommend",)).action) == pytest.approx(-0.3470, abs=5e-5)
     assert float(world.response(("discount",)).action) == pytest.approx(0.0033, abs=5e-5)
     noise = world.response(("recommend",)).noise
-    assert float((noise @ world.law.covariance @ noise.T).sqrt()) == pytest.approx(0.0805, abs=1e-4)
+    assert float((noise @ world.system.covariance @ noise.T).sqrt()) == pytest.approx(0.0805, abs=1e-4)
 
 
 def test_structural_noise_reaches_the_rating(worlds):

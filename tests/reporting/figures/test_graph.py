@@ -22,7 +22,7 @@ PARTS = {"context": ("w",), "alterable": ("rec",), "outcomes": ("rating",)}
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_edges_run_to_the_right_and_pass_no_box(seed):
-    graph = random_graph(seed, most=9, density=0.4)
+    graph = random_graph(seed, size=9, density=0.4)
     placed = layout(graph)
     for one, other in graph.edges:
         assert placed.column[one] < placed.column[other]
@@ -112,7 +112,7 @@ def test_files_are_written_and_equal_each_time(tmp_path):
 @settings(max_examples=15, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_any_graph_can_be_drawn_with_any_roles(seed):
-    graph = random_graph(seed, most=8)
+    graph = random_graph(seed, size=8)
     figure = graph_figure(graph, context=graph.names[-1:], outcomes=graph.names[:1], altered=graph.names[1:2])
     assert len(arrows(figure)) == len(graph.altered(graph.names[1:2]).edges) + len(
         graph.altered(graph.names[1:2]).bidirected

@@ -11,10 +11,10 @@ from tests.toys.online_rows import rows
 
 
 def test_curves_are_means_with_deviations():
-    rounds, means, deviations = by_round(rows(), "p_true")
+    rounds, means, stds = by_round(rows(), "p_true")
     assert rounds.tolist() == list(range(1, 31))
     assert means[-1] == pytest.approx(0.7 - 0.4 / 30 + 0.01)
-    np.testing.assert_allclose(deviations, 0.01)
+    np.testing.assert_allclose(stds, 0.01)
     assert by_round(rows(), "success", summed=True)[1][-1] == 15
     assert by_round([*rows(1, 30), *({**row, "repeat": 1} for row in rows(1, 12))], "p_true")[0][-1] == 12, (
         "as far as all repeats go"

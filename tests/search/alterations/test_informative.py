@@ -5,7 +5,7 @@ from rehearsal_torch.objectives.success_probability import SuccessProbabilities
 from rehearsal_torch.search.alterations.informative import Informative
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
-from tests.toys.toy_posteriors import Toy, toy_situations
+from tests.toys.toy_posteriors import Toy, toy_cases
 
 # Information grows with |z|: the most informative qualifying z is the end of the interval that lies further
 # from 0.
@@ -13,8 +13,8 @@ TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
 
 
 def asked(toy=TOY, **settings):
-    (decision,) = Informative(**{"probes": 4, "iterations": 3, **settings}).many(
-        SuccessProbabilities(toy, toy_situations(1), 5000, 5000, 4000, 400, "sampled")
+    (decision,) = Informative(**{"probes": 4, "iterations": 3, **settings}).batch_search(
+        SuccessProbabilities(toy, toy_cases(1), 5000, 5000, 4000, 400, "sampled")
     )
     return decision
 
@@ -81,7 +81,7 @@ def test_a_budget_bounds_what_is_spent():
 def test_two_pieces_that_qualify_are_both_looked_at():
     # The slope is 1 or -1: z and -z are equally probable to succeed, and what lies between is not.
     toy = Toy((0.5, 0.5), (1.0, -1.0), (0.05, 0.05), 0.2, (1.0, 5.0))
-    objective = SuccessProbabilities(toy, toy_situations(1), 4000, 4000, 100, 100, "sampled")
+    objective = SuccessProbabilities(toy, toy_cases(1), 4000, 4000, 100, 100, "sampled")
     pieces = Informative(tau=0.4).qualifying.pieces(objective.sets[0], 0)
     assert pieces.shape == (2, 2)
     assert (float(pieces[0, 0]), float(pieces[1, 1])) == (-3.0, 3.0)
@@ -96,33 +96,33 @@ def posterior():
 
 def test_sets_of_one_and_of_several_variables_compete(posterior):
     world, made = posterior
-    objective = SuccessProbabilities(made, world.situations(3), 1500, 1500, 1000, 200)
+    objective = SuccessProbabilities(made, world.cases(3), 1500, 1500, 1000, 200)
     search = Informative(tau=0.6, fallback="most_probable", programs=1, scenarios=30, nodes=30)
-    decisions = search.many(objective)
+    decisions = search.batch_search(objective)
     for index, decision in enumerate(decisions):
         found = {"+".join(one.names): search.qualifying.points(one, index) for one in objective.sets}
         if not decision.trace["qualifying"]:
             continue
         assert decision.estimate.point > 0.6 - 0.05
         # No qualifying point of any pool teaches more by much.
-        most = max(
+        largest = max(
             float(one.information.at(index, each.points).max())
             for one, each in zip(objective.sets, found.values(), strict=True)
             if len(each.points)
         )
-        assert decision.value == pytest.approx(most, abs=0.1)
+        assert decision.value == pytest.approx(largest, abs=0.1)
     assert any(decision.trace["qualifying"] for decision in decisions)
 
 
 def test_a_situation_does_not_depend_on_the_others(posterior):
     world, made = posterior
     search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20)
-    together, alone = (
-        search.many(SuccessProbabilities(made, some, 800, 800, 200, 100))
-        for some in (world.situations(2), world.situations(2)[1:])
+    joined, alone = (
+        search.batch_search(SuccessProbabilities(made, some, 800, 800, 200, 100))
+        for some in (world.cases(2), world.cases(2)[1:])
     )
-    assert together[1].trace["altered"] == alone[0].trace["altered"]
-    assert together[1].value == pytest.approx(alone[0].value, abs=1e-6)
+    assert joined[1].trace["altered"] == alone[0].trace["altered"]
+    assert joined[1].value == pytest.approx(alone[0].value, abs=1e-6)
 
 
 @pytest.mark.parametrize(

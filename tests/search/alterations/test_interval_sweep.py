@@ -10,15 +10,15 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
 
 
-def tiny(seed, count, faces, width, situations=3):
+def tiny(seed, count, faces, width, cases=3):
     """Scenarios whose rows are small whole numbers, so that ends coincide often, and a box."""
     stream = torch.Generator().manual_seed(seed)
     gains = torch.randint(-2, 3, (count, faces, width), generator=stream).double()
-    room = torch.randint(-3, 4, (count, situations, faces), generator=stream).double()
+    slack = torch.randint(-3, 4, (count, cases, faces), generator=stream).double()
     return (
-        Scenarios(gains, room),
-        torch.full((situations, width), -2.0, dtype=torch.float64),
-        torch.full((situations, width), 2.0, dtype=torch.float64),
+        Scenarios(gains, slack),
+        torch.full((cases, width), -2.0, dtype=torch.float64),
+        torch.full((cases, width), 2.0, dtype=torch.float64),
     )
 
 
@@ -69,23 +69,23 @@ def test_lines_never_lose_and_stay_in_the_box(seed):
 @pytest.mark.slow
 def test_decisions_reach_the_optimum_of_linear_worlds():
     world = managing()
-    made, situations = fit(LinearStructural(world.task, 3000), world.table(1000)), world.situations(6)
-    decisions = IntervalSweep().many(ScenarioCounts(made, situations, 2000, 800, 200))
+    made, cases = fit(LinearStructural(world.task, 3000), world.table(1000)), world.cases(6)
+    decisions = IntervalSweep().batch_search(ScenarioCounts(made, cases, 2000, 800, 200))
     reached = [
         world.success(s, dict(zip(d.alteration.names, d.alteration.values.tolist(), strict=True)))
-        for s, d in zip(situations, decisions, strict=True)
+        for s, d in zip(cases, decisions, strict=True)
     ]
     assert sum(reached) / 6 > 0.96  # the optimum is .973
     single = chain()
     objective = ScenarioCounts(
-        fit(LinearStructural(single.task, 600), single.table(1000)), single.situations(5), 400, 150, 50
+        fit(LinearStructural(single.task, 600), single.table(1000)), single.cases(5), 400, 150, 50
     )
-    assert {len(each.alteration.names) for each in IntervalSweep().many(objective)} <= {1, 2}
+    assert {len(each.alteration.names) for each in IntervalSweep().batch_search(objective)} <= {1, 2}
 
 
 def test_the_answer_does_not_depend_on_the_company():
     world = managing()
-    made, situations = fit(LinearStructural(world.task, 600), world.table(300)), world.situations(4)
-    together = IntervalSweep(starts=3).many(ScenarioCounts(made, situations, 400, 150, 50))
-    alone = IntervalSweep(starts=3).many(ScenarioCounts(made, situations[2:3], 400, 150, 50))
-    assert torch.allclose(together[2].alteration.values, alone[0].alteration.values, atol=1e-9)
+    made, cases = fit(LinearStructural(world.task, 600), world.table(300)), world.cases(4)
+    joined = IntervalSweep(starts=3).batch_search(ScenarioCounts(made, cases, 400, 150, 50))
+    alone = IntervalSweep(starts=3).batch_search(ScenarioCounts(made, cases[2:3], 400, 150, 50))
+    assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-9)

@@ -25,11 +25,11 @@ def drawn(seed, count=300, faces=3):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_relaxation_is_climbed_to_its_top(seed):
     scenarios = drawn(seed)
-    gains, room = scenarios.gains.mean(0).numpy(), scenarios.room[:, 0].mean(0).numpy()
-    spread = scenarios.room[:, 0].std(0).numpy()
+    gains, slack = scenarios.gains.mean(0).numpy(), scenarios.slack[:, 0].mean(0).numpy()
+    spread = scenarios.slack[:, 0].std(0).numpy()
 
     def loss(z):
-        return -norm.logcdf((room - gains @ z) / spread).sum()
+        return -norm.logcdf((slack - gains @ z) / spread).sum()
 
     best = min(
         minimize(loss, start, bounds=[(-1, 1)] * 2, method="L-BFGS-B").fun
@@ -44,8 +44,8 @@ def test_programs_that_drop_what_others_satisfied_give_different_answers():
         torch.tensor([[[1.0, 0.0]]], dtype=torch.float64).expand(60, 1, 2),
         torch.full((60, 1, 1), -0.5, dtype=torch.float64),
     )
-    right = Scenarios(-left.gains[:50], left.room[:50])
-    whole = Scenarios(torch.cat([left.gains, right.gains]), torch.cat([left.room, right.room]))
+    right = Scenarios(-left.gains[:50], left.slack[:50])
+    whole = Scenarios(torch.cat([left.gains, right.gains]), torch.cat([left.slack, right.slack]))
     begin = torch.zeros(2, dtype=torch.float64)
     answers = programmed(whole, *BOX, begin, 4, 110, 50, UNLIMITED, torch.Generator().manual_seed(0))
     assert {float(each[0].sign()) for each in answers} == {-1.0, 1.0}
@@ -55,7 +55,7 @@ def test_programs_that_drop_what_others_satisfied_give_different_answers():
 def objective():
     world = managing()
     made = fit(LinearStructural(world.task, 2000), world.table(300))
-    return ScenarioCounts(made, world.situations(2), 900, 900, 100).sets[0]
+    return ScenarioCounts(made, world.cases(2), 900, 900, 100).sets[0]
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.8])

@@ -14,7 +14,7 @@ from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
 
 
-def enumerated(gains, room, lower, upper):
+def enumerated(gains, slack, lower, upper):
     """The largest set of scenarios that one point satisfies, by trying every set."""
     for size in range(len(gains), 0, -1):
         for some in combinations(range(len(gains)), size):
@@ -24,7 +24,7 @@ def enumerated(gains, room, lower, upper):
                 linprog(
                     np.zeros(len(lower)),
                     A_ub=rows,
-                    b_ub=np.concatenate([room[i] for i in some]),
+                    b_ub=np.concatenate([slack[i] for i in some]),
                     bounds=bounds,
                     method="highs",
                 ).status
@@ -39,45 +39,45 @@ def enumerated(gains, room, lower, upper):
 @given(st.integers(0, 10**6), st.integers(2, 3))
 def test_the_program_finds_what_trying_every_set_finds(seed, width):
     stream = np.random.default_rng(seed)
-    gains, room = stream.normal(size=(7, 2, width)), stream.normal(size=(7, 2)) - 0.5
+    gains, slack = stream.normal(size=(7, 2, width)), stream.normal(size=(7, 2)) - 0.5
     lower, upper = -np.ones(width), np.ones(width)
-    found = solve(gains, room, lower, upper)
-    best = enumerated(gains, room, lower, upper)
+    found = solve(gains, slack, lower, upper)
+    best = enumerated(gains, slack, lower, upper)
     assert found.count == best
     assert found.bound == pytest.approx(best)
     if best:
-        assert int((gains @ found.action <= room + 1e-6).all(-1).sum()) == best
+        assert int((gains @ found.action <= slack + 1e-6).all(-1).sum()) == best
 
 
 def test_rows_that_always_or_never_hold_are_counted_without_a_program():
-    gains, room = np.ones((3, 1, 2)), np.array([[5.0], [-5.0], [9.0]])
-    found = solve(gains, room, -np.ones(2), np.ones(2))
+    gains, slack = np.ones((3, 1, 2)), np.array([[5.0], [-5.0], [9.0]])
+    found = solve(gains, slack, -np.ones(2), np.ones(2))
     assert (found.count, found.bound) == (2, 2.0)
 
 
 def test_a_tree_that_is_cut_off_says_how_far_it_got():
     stream = np.random.default_rng(0)
-    gains, room = stream.normal(size=(60, 2, 3)), stream.normal(size=(60, 2)) - 0.8
-    cut, whole = (solve(gains, room, -np.ones(3), np.ones(3), nodes=nodes) for nodes in (1, 100000))
+    gains, slack = stream.normal(size=(60, 2, 3)), stream.normal(size=(60, 2)) - 0.8
+    cut, whole = (solve(gains, slack, -np.ones(3), np.ones(3), nodes=nodes) for nodes in (1, 100000))
     assert whole.bound == pytest.approx(whole.count)
     assert cut.bound >= whole.count >= cut.count
 
 
 def test_it_is_never_worse_than_the_sweeps_alone():
     world = managing()
-    made, situations = fit(LinearStructural(world.task, 800), world.table(300)), world.situations(3)
-    objective = ScenarioCounts(made, situations, 600, 150, 50)
+    made, some_cases = fit(LinearStructural(world.task, 800), world.table(300)), world.cases(3)
+    objective = ScenarioCounts(made, some_cases, 600, 150, 50)
     (one,) = objective.sets
-    alone = one.seek.desired(swept(one, 1, 1, 50)).sum(0)
-    programmed, facts = MixedInteger(scenarios=60, starts=1, rounds=1, glance=50).best(one)
-    assert (one.seek.desired(programmed).sum(0) >= alone).all()
+    alone = one.search_scenarios.desired(swept(one, 1, 1, 50)).sum(0)
+    programmed, facts = MixedInteger(scenarios=60, starts=1, rounds=1, screening_draws=50).best(one)
+    assert (one.search_scenarios.desired(programmed).sum(0) >= alone).all()
     assert all(0 <= fact["program_gap"] <= 1 for fact in facts)
 
 
 def test_one_variable_needs_no_program():
     world = chain()
     objective = ScenarioCounts(
-        fit(LinearStructural(world.task, 300), world.table(300)), world.situations(2), 200, 50, 50
+        fit(LinearStructural(world.task, 300), world.table(300)), world.cases(2), 200, 50, 50
     )
     one, facts = MixedInteger().best(objective.sets[0])
     assert one.shape == (2, 1)

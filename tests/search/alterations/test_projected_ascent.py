@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
@@ -15,16 +15,16 @@ class Function(AlterationObjective):
     """f(actions, shift), the shift being the situation's; starts are a grid, and every action that is looked
     at must be feasible."""
 
-    def __init__(self, situations, names, function, doubt=None):
-        super().__init__(situations, names)
+    def __init__(self, some_cases, names, function, doubt=None):
+        super().__init__(some_cases, names)
         self.function, self.doubt = function, doubt
-        self.shift = torch.stack([situation.given["x"] for situation in situations])
+        self.shift = torch.stack([one_case.given["x"] for one_case in some_cases])
 
     def forward(self, actions):
         assert ((actions >= self.lower.to(actions) - 1e-6) & (actions <= self.upper.to(actions) + 1e-6)).all()
         return self.function(actions, self.shift.to(actions))
 
-    def judged(self, actions):
+    def comparison_value(self, actions):
         return self(actions) if self.doubt is None else self(actions) - self.doubt(actions)
 
     def starts(self, count):
@@ -42,14 +42,14 @@ class Functions(Candidates):
 
 def cases(*shifts, box=WIDE):
     return [
-        Foresight(str(index), {"x": torch.tensor(shift, dtype=torch.float64)}, box)
+        RehearsalCase(str(index), {"x": torch.tensor(shift, dtype=torch.float64)}, box)
         for index, shift in enumerate(shifts)
     ]
 
 
-def alternatives(situations, **functions):
+def candidate_actions(some_cases, **functions):
     return Functions(
-        situations, [Function(situations, tuple(names), function) for names, function in functions.items()]
+        some_cases, [Function(some_cases, tuple(names), function) for names, function in functions.items()]
     )
 
 
@@ -73,9 +73,11 @@ def values(decisions):
 
 @pytest.mark.parametrize("single", [True, False])
 def test_a_concave_function_is_climbed_to_its_top_inside_or_at_the_edge(single):
-    situations = cases(0.3, -0.7, 1.9, 5.0, -4.0)
+    some_cases = cases(0.3, -0.7, 1.9, 5.0, -4.0)
     found = values(
-        ProjectedAscent(starts=3, steps=200, single=single).many(alternatives(situations, ab=bowl))
+        ProjectedAscent(starts=3, steps=200, single=single).batch_search(
+            candidate_actions(some_cases, ab=bowl)
+        )
     )
     shift = torch.tensor([0.3, -0.7, 1.9, 5.0, -4.0], dtype=torch.float64)
     wanted = torch.stack([shift.clamp(-2, 2), shift.clamp(-1, 3)], -1)
@@ -86,32 +88,32 @@ def test_a_concave_function_is_climbed_to_its_top_inside_or_at_the_edge(single):
 
 
 def test_with_starts_enough_the_highest_hill_is_found():
-    situations = cases(0.0, 0.3, -0.5)
-    found = values(ProjectedAscent(starts=15, steps=100).many(alternatives(situations, a=hills)))
+    some_cases = cases(0.0, 0.3, -0.5)
+    found = values(ProjectedAscent(starts=15, steps=100).batch_search(candidate_actions(some_cases, a=hills)))
     assert torch.allclose(found[:, 0], torch.tensor([1.2, 1.5, 0.7], dtype=torch.float64), atol=0.01)
 
 
 def test_giving_up_starts_keeps_the_best_of_each_situation():
-    situations = cases(-0.3, 0.0, 0.3)
-    (objective,) = alternatives(situations, a=hills).sets
-    every, _ = ProjectedAscent(starts=15, steps=40, fewest=15, single=False).ascend(objective)
-    few, _ = ProjectedAscent(starts=15, steps=40, fewest=2, single=False).ascend(objective)
+    some_cases = cases(-0.3, 0.0, 0.3)
+    (objective,) = candidate_actions(some_cases, a=hills).sets
+    every, _ = ProjectedAscent(starts=15, steps=40, min_starts=15, single=False).ascend(objective)
+    few, _ = ProjectedAscent(starts=15, steps=40, min_starts=2, single=False).ascend(objective)
     assert len(every) == 15
     assert 2 <= len(few) <= 7
     torch.testing.assert_close(objective(few).amax(0), objective(every).amax(0), atol=1e-6, rtol=0)
 
 
 def test_no_start_ends_lower_than_it_began():
-    situations = cases(0.0, 0.3)
-    (objective,) = alternatives(situations, a=hills).sets
-    ends, steps = ProjectedAscent(starts=7, steps=30, fewest=7, single=False).ascend(objective)
+    some_cases = cases(0.0, 0.3)
+    (objective,) = candidate_actions(some_cases, a=hills).sets
+    ends, steps = ProjectedAscent(starts=7, steps=30, min_starts=7, single=False).ascend(objective)
     assert (objective(ends) >= objective(objective.starts(7))).all()
     assert 0 < steps <= 30
 
 
 def test_fixed_steps_are_the_papers():
-    situations = cases(0.4)
-    (objective,) = alternatives(situations, a=bowl).sets
+    some_cases = cases(0.4)
+    (objective,) = candidate_actions(some_cases, a=bowl).sets
     ends, steps = ProjectedAscent(starts=2, steps=3, rate=0.1, single=False).ascend(objective)
     by_hand = objective.starts(2)
     scale = objective.frame()[1]
@@ -119,7 +121,7 @@ def test_fixed_steps_are_the_papers():
         by_hand = (by_hand + 0.1 * scale.square() * (-2 * (by_hand - 0.4))).clamp(-2, 2)
     assert steps == 3
     assert torch.allclose(ends, by_hand)
-    decision = ProjectedAscent(starts=2, steps=200, rate=0.1)(alternatives(situations, a=bowl))
+    decision = ProjectedAscent(starts=2, steps=200, rate=0.1)(candidate_actions(some_cases, a=bowl))
     assert float(decision.alteration.values) == pytest.approx(0.4, abs=1e-3)
 
 
@@ -127,10 +129,12 @@ def test_fixed_steps_are_the_papers():
 def test_the_answer_does_not_depend_on_the_batch(rate):
     shifts = torch.linspace(-0.8, 0.8, 9).tolist()
     search = ProjectedAscent(starts=6, steps=60, rate=rate)
-    whole = values(search.many(alternatives(cases(*shifts), ab=bowl)))
-    alone = torch.cat([values(search.many(alternatives(cases(shift), ab=bowl))) for shift in shifts])
+    whole = values(search.batch_search(candidate_actions(cases(*shifts), ab=bowl)))
+    alone = torch.cat(
+        [values(search.batch_search(candidate_actions(cases(shift), ab=bowl))) for shift in shifts]
+    )
     assert torch.allclose(whole, alone, atol=1e-4)
-    assert torch.equal(whole, values(search.many(alternatives(cases(*shifts), ab=bowl)))), (
+    assert torch.equal(whole, values(search.batch_search(candidate_actions(cases(*shifts), ab=bowl)))), (
         "nothing is drawn at random"
     )
 
@@ -139,10 +143,10 @@ def test_units_do_not_matter():
     narrow = {"a": (-2e-3, 2e-3), "b": (-1e4, 3e4)}
     scale = torch.tensor([1e-3, 1e4], dtype=torch.float64)
     search = ProjectedAscent(starts=3, steps=200, single=False)
-    one = values(search.many(alternatives(cases(0.3), ab=bowl)))
+    one = values(search.batch_search(candidate_actions(cases(0.3), ab=bowl)))
     other = values(
-        search.many(
-            alternatives(
+        search.batch_search(
+            candidate_actions(
                 cases(0.3, box=narrow), ab=lambda actions, shift: bowl(actions / scale.to(actions), shift)
             )
         )
@@ -151,12 +155,12 @@ def test_units_do_not_matter():
 
 
 def test_the_better_set_is_chosen_for_each_situation():
-    situations = cases(-1.0, 1.0)
+    some_cases = cases(-1.0, 1.0)
     either = {
         "a": lambda actions, shift: -actions[..., 0].square() + shift,
         "b": lambda actions, shift: -actions[..., 0].square() - shift,
     }
-    decisions = ProjectedAscent(starts=4).many(alternatives(situations, **either))
+    decisions = ProjectedAscent(starts=4).batch_search(candidate_actions(some_cases, **either))
     assert [each.alteration.names for each in decisions] == [("b",), ("a",)]
     assert [each.trace["altered"] for each in decisions] == [["b"], ["a"]]
     assert [each.value for each in decisions] == pytest.approx([1, 1], abs=1e-3)
@@ -165,25 +169,27 @@ def test_the_better_set_is_chosen_for_each_situation():
 
 
 def test_what_the_ascent_finds_is_judged_with_the_objectives_caution():
-    situations = cases(0.0)
-    doubtful = Function(situations, ("a",), hills, doubt=lambda actions: 10 * (actions[..., 0] > 0.7))
-    decision = ProjectedAscent(starts=15)(Functions(situations, [doubtful]))
+    some_cases = cases(0.0)
+    doubtful = Function(some_cases, ("a",), hills, doubt=lambda actions: 10 * (actions[..., 0] > 0.7))
+    decision = ProjectedAscent(starts=15)(Functions(some_cases, [doubtful]))
     assert float(decision.alteration.values) == pytest.approx(0.2, abs=0.01), (
         "the highest hill is too doubtful"
     )
 
 
 def test_a_flat_function_and_a_box_of_one_point_are_no_trouble():
-    flat = ProjectedAscent(starts=3)(alternatives(cases(0.0), a=lambda actions, shift: 0 * actions[..., 0]))
+    flat = ProjectedAscent(starts=3)(
+        candidate_actions(cases(0.0), a=lambda actions, shift: 0 * actions[..., 0])
+    )
     assert flat.value == 0
     shut = ProjectedAscent(starts=3)(
-        alternatives(cases(0.0, box={"a": (0.5, 0.5), "b": (-1.0, 3.0)}), ab=bowl)
+        candidate_actions(cases(0.0, box={"a": (0.5, 0.5), "b": (-1.0, 3.0)}), ab=bowl)
     )
     assert shut.alteration.values.tolist() == pytest.approx([0.5, 0.0], abs=0.01)
 
 
 @pytest.mark.parametrize(
-    "settings", [{"starts": 0}, {"steps": 0}, {"together": 0}, {"rate": 0.0}, {"rate": -1.0}]
+    "settings", [{"starts": 0}, {"steps": 0}, {"batch_size": 0}, {"rate": 0.0}, {"rate": -1.0}]
 )
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match="expected positive numbers"):

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, centred
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.structural.linear_law import AffineResponse
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -42,17 +42,17 @@ def random_objective(seed, width, outcomes, skew):
     feasible = {
         f"a{i}": (float(-stream.uniform(0.2, 2)), float(stream.uniform(0.2, 2))) for i in range(width)
     }
-    situations = [Foresight(str(i), {}, feasible) for i in range(3)]
+    some_cases = [RehearsalCase(str(i), {}, feasible) for i in range(3)]
     return SuccessObjective(
-        situations, tuple(feasible), contexts, region, torch.zeros(outcomes).double(), response, None, None
+        some_cases, tuple(feasible), contexts, region, torch.zeros(outcomes).double(), response, None, None
     )
 
 
 def by_scipy(objective, index):
     def function(z):
         at = objective.lower.new_tensor(z).expand(3, -1)
-        value, slope = objective.value_and_slope(at)
-        return -float(value[index]), -slope[index].numpy()
+        value, gradient = objective.value_and_gradient(at)
+        return -float(value[index]), -gradient[index].numpy()
 
     bounds = list(zip(objective.lower[index].tolist(), objective.upper[index].tolist(), strict=True))
     starts = [objective.starts(3)[s][index].numpy() for s in range(3)]
@@ -113,13 +113,13 @@ def test_an_answer_does_not_depend_on_its_company_nor_on_the_start():
         )
     )
     surrogate = fit(LinearStructural(world.task), world.table(200))
-    situations = world.situations(40)
+    some_cases = world.cases(40)
     whole, (alone,) = (
-        ProjectionNewton().many(GaussianSuccess(surrogate, situations)),
-        ProjectionNewton().many(GaussianSuccess(surrogate, situations[7:8])),
+        ProjectionNewton().batch_search(GaussianSuccess(surrogate, some_cases)),
+        ProjectionNewton().batch_search(GaussianSuccess(surrogate, some_cases[7:8])),
     )
     assert torch.allclose(whole[7].alteration.values, alone.alteration.values, atol=1e-6)
-    (one,) = GaussianSuccess(surrogate, situations).sets
+    (one,) = GaussianSuccess(surrogate, some_cases).sets
     for start in one.starts(6):
         assert torch.allclose(
             one(ProjectionNewton().climb(one, start)), one(ProjectionNewton().best(one)), atol=1e-9
@@ -175,18 +175,18 @@ def exact(world, candidates):
 @pytest.mark.slow
 @pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
 def test_a_linear_world_is_solved_to_within_half_a_percent(world):
-    situations = world.situations(20)
-    truth = exact(world, situations)
+    some_cases = world.cases(20)
+    truth = exact(world, some_cases)
     oracle = torch.stack([best for _, best in truth]).amax(0)
     reached = []
     for seed in range(3):
-        decisions = ProjectionNewton().many(
-            GaussianSuccess(fit(LinearStructural(world.task), world.table(1000, seed)), situations)
+        decisions = ProjectionNewton().batch_search(
+            GaussianSuccess(fit(LinearStructural(world.task), world.table(1000, seed)), some_cases)
         )
         by_set = {one.names: one for one, _ in truth}
         for index, decision in enumerate(decisions):
             one = by_set[decision.alteration.names]
-            actions = decision.alteration.values.expand(len(situations), -1)
+            actions = decision.alteration.values.expand(len(some_cases), -1)
             reached.append(float(one(actions)[index].exp() - oracle[index]))
     assert np.mean(reached) > -0.005
     assert max(reached) < 1e-3

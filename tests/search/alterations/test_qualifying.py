@@ -5,7 +5,7 @@ import torch
 from rehearsal_torch.objectives.success_probability import SuccessProbabilities
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
 from rehearsal_torch.search.alterations.qualifying import Programs, Qualifying, apart
-from tests.toys.toy_posteriors import Toy, toy_situations
+from tests.toys.toy_posteriors import Toy, toy_cases
 
 TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
 PROGRAMS = Programs(1, 20, 20)
@@ -13,7 +13,7 @@ PROGRAMS = Programs(1, 20, 20)
 
 @pytest.fixture(scope="module")
 def one():
-    return SuccessProbabilities(TOY, toy_situations(2), 6000, 6000, 10, 5, "sampled").sets[0]
+    return SuccessProbabilities(TOY, toy_cases(2), 6000, 6000, 10, 5, "sampled").sets[0]
 
 
 @pytest.mark.slow

@@ -14,13 +14,13 @@ from tests.toys.linear_truth import chain
 @pytest.mark.slow
 def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggerated():
     world = chain(noise=0.2)
-    situations, reached, said = world.situations(6), {True: [], False: []}, {True: [], False: []}
+    some_cases, reached, said = world.cases(6), {True: [], False: []}, {True: [], False: []}
     for seed in range(20):
         model = fit(LinearStructural(world.task), world.table(15, seed))
         for predictive in (True, False):
-            for situation, decision in zip(
-                situations,
-                ProjectionNewton(predictive=predictive).many(GaussianSuccess(model, situations)),
+            for one_case, decision in zip(
+                some_cases,
+                ProjectionNewton(predictive=predictive).batch_search(GaussianSuccess(model, some_cases)),
                 strict=True,
             ):
                 set_ = (
@@ -30,7 +30,7 @@ def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggera
                         zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True)
                     )
                 )
-                reached[predictive].append(world.success(situation, set_, 2000))
+                reached[predictive].append(world.success(one_case, set_, 2000))
                 said[predictive].append(np.exp(decision.value))
     assert np.mean(reached[True]) >= np.mean(reached[False]) - 0.005
     assert abs(np.mean(said[True]) - np.mean(reached[True])) < abs(
@@ -42,7 +42,7 @@ def test_without_draws_both_are_the_plug_in_choice():
     world = chain()
     model = fit(LinearStructural(world.task, draws=0), world.table(50))
     one, other = (
-        ProjectionNewton(predictive=flag).many(GaussianSuccess(model, world.situations(5)))
+        ProjectionNewton(predictive=flag).batch_search(GaussianSuccess(model, world.cases(5)))
         for flag in (True, False)
     )
     for mine, theirs in zip(one, other, strict=True):

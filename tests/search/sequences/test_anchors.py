@@ -22,9 +22,9 @@ def made(objective, anchors):
 def test_sampled_anchors_are_reachable_and_start_with_the_observed_state(weights: str) -> None:
     objective = transition_episode(1, 5, 2, levels=3)
     sets = made(objective, MonteCarlo(400, weights=weights))
-    start, layer = objective.course.states[:1], {0: objective.course.states[:1]}
+    start, layer = objective.trajectory.states[:1], {0: objective.trajectory.states[:1]}
     for time, states in enumerate(sets):
-        assert torch.equal(states[0], objective.course.states[time])
+        assert torch.equal(states[0], objective.trajectory.states[time])
         assert len(torch.unique(states, dim=0)) == len(states)
         reachable = torch.cat(list(layer.values()))
         assert torch.cdist(states, reachable).amin(1).max() < 1e-7
@@ -36,13 +36,15 @@ def test_sampled_anchors_are_reachable_and_start_with_the_observed_state(weights
         ahead: dict[int, torch.Tensor] = {}
         for spent, here in layer.items():
             ahead[spent] = torch.cat(
-                [ahead.get(spent, start[:0]), objective.course.step(here, time, objective.observed[time])]
+                [ahead.get(spent, start[:0]), objective.trajectory.step(here, time, objective.observed[time])]
             )
             if spent < 2:
                 ahead[spent + 1] = torch.cat(
                     [
                         ahead.get(spent + 1, start[:0]),
-                        objective.course.branch(here, time, objective.alternatives(time)).flatten(0, 1),
+                        objective.trajectory.branch(here, time, objective.candidate_actions(time)).flatten(
+                            0, 1
+                        ),
                     ]
                 )
         layer = ahead
@@ -103,11 +105,11 @@ def test_farthest_points_cover_within_twice_any_choice() -> None:
 
 def test_facilities_come_from_a_tensor_or_a_table() -> None:
     objective = transition_episode(0)
-    episodes = [transition_episode(seed, 6).situation.episode for seed in range(5)]
+    episodes = [transition_episode(seed, 6).case.episode for seed in range(5)]
     table = transitions(
         [Episode(str(index), episode.names, episode.values) for index, episode in enumerate(episodes)]
     )
-    pool = torch.cat([transition_model(0).course(episode).states[:-1] for episode in episodes])
+    pool = torch.cat([transition_model(0).trajectory(episode).states[:-1] for episode in episodes])
     by_table, by_tensor = (made(objective, FacilityLocation(source, 7))[2] for source in (table, pool))
     assert by_table.shape == (7, 2)
     torch.testing.assert_close(by_table, by_tensor, rtol=0, atol=1e-6)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
@@ -93,14 +93,14 @@ def test_the_shortcuts_expand_fewer_nodes() -> None:
 
 
 def test_more_anchors_expand_no_more_nodes() -> None:
-    few, many = (
+    few, batch_search = (
         sum(
             AStar(MonteCarlo(samples))(transition_episode(seed, 7, 3, 3, 4)).trace["expanded"]
             for seed in range(4)
         )
         for samples in (5, 200)
     )
-    assert many < few
+    assert batch_search < few
 
 
 def test_sharper_constants_expand_fewer_nodes() -> None:
@@ -109,20 +109,20 @@ def test_sharper_constants_expand_fewer_nodes() -> None:
 
     def sharper(asked: CounterfactualReturn) -> torch.Tensor:
         """The Jacobians' norms at very many points: no bound, but near enough to one for this episode."""
-        course = asked.course
-        points = course.states[:-1].amin(0) + (
-            course.states.amax(0) - course.states.amin(0) + 1
+        trajectory = asked.trajectory
+        points = trajectory.states[:-1].amin(0) + (
+            trajectory.states.amax(0) - trajectory.states.amin(0) + 1
         ) * torch.rand(500, 3, dtype=torch.float64)
         return torch.stack(
             [
-                torch.linalg.matrix_norm(course.jacobians(points, time), 2).max()
+                torch.linalg.matrix_norm(trajectory.jacobians(points, time), 2).max()
                 for time in range(asked.horizon - 1)
             ]
         )
 
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        assert (sharper(objective) < objective.course.lipschitz()).all()
+        assert (sharper(objective) < objective.trajectory.lipschitz()).all()
         sharp = AStar(MonteCarlo(20), constants=sharper)(objective)
     assert sharp.value == pytest.approx(best.value)
     assert sharp.trace["expanded"] < best.trace["expanded"]
@@ -140,7 +140,7 @@ def test_an_unknown_constant_is_refused() -> None:
         "square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
     )
     with pytest.raises(UnboundedError, match="greedy_changes, or exhaustive"):
-        AStar()(CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 1))
+        AStar()(CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 1))
 
 
 def test_a_batch_of_nothing_is_refused() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
@@ -37,7 +37,7 @@ def test_two_changes_that_only_help_together_are_missed() -> None:
     episode = model.episode(
         "together", torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
     )
-    objective = CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 2)
+    objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 2)
     assert GreedyChanges()(objective).alteration is None
     assert Exhaustive()(objective).value == pytest.approx(0.7)
 
@@ -63,7 +63,7 @@ def test_a_changed_step_may_change_again() -> None:
     states = torch.tensor([[0.0, 0, 0], [0.0, 0, 1], [0.0, 0, 2]], dtype=torch.float64)
     objective = CounterfactualReturn(
         model,
-        Hindsight(model.episode("again", states, torch.zeros(3, dtype=torch.long))),
+        EpisodeCase(model.episode("again", states, torch.zeros(3, dtype=torch.long))),
         LinearReward({"x0": 1.0}),
         2,
     )

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleCourse
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.sequences.astar import AStar
@@ -176,7 +176,7 @@ def test_a_course_without_curvature_falls_back_to_a_star_and_says_so():
 
 def test_without_lipschitz_constants_nothing_is_proven():
     objective = equation_episode(0, 5, 2, acts=False)
-    objective.course.constants = None
+    objective.trajectory.constants = None
     decision = BranchAndBound()(objective)
     assert decision.trace["fallback"] == "greedy_changes"
     assert decision.trace["gap"] is None
@@ -255,9 +255,9 @@ def test_too_many_events_fall_back():
 
 def test_the_tree_needs_no_surrogate_of_its_own_kind():
     objective = drawn(2, 6, 3, 3, 4, 3.0)
-    assert isinstance(objective.course, LocationScaleCourse)
+    assert isinstance(objective.trajectory, LocationScaleTrajectory)
     mixed = CounterfactualReturn(
-        objective.surrogate, objective.situation, LinearReward({"x0": -1.0, "x2": 0.5}), 3
+        objective.surrogate, objective.case, LinearReward({"x0": -1.0, "x2": 0.5}), 3
     )
     assert PATIENT(mixed).value == pytest.approx(Exhaustive()(mixed).value, abs=1e-8)
 

@@ -23,7 +23,7 @@ def test_rewards_are_the_objectives(seed: int) -> None:
 def test_a_logarithm_is_not_folded() -> None:
     objective = transition_episode(0)
     objective.surrogate.rescale.logged[0] = True
-    objective = type(objective)(objective.surrogate, objective.situation, LinearReward({"x0": -1.0}), 2)
+    objective = type(objective)(objective.surrogate, objective.case, LinearReward({"x0": -1.0}), 2)
     states = torch.rand(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.testing.assert_close(
         CounterfactualProcess(objective, Effort()).rewards(states),
@@ -38,9 +38,9 @@ def test_the_observed_path_is_worth_the_outcome(make) -> None:
     objective, effort = make(0), Effort()
     process = CounterfactualProcess(objective, effort)
     for time in range(5):
-        ahead = objective.rewards(objective.course.states[time:])
+        ahead = objective.rewards(objective.trajectory.states[time:])
         expected = ahead.gather(-1, objective.observed[time:, None]).sum() if process.acts else ahead.sum()
-        assert float(process.to_go(objective.course.states[time : time + 1], time)) == pytest.approx(
+        assert float(process.to_go(objective.trajectory.states[time : time + 1], time)) == pytest.approx(
             float(expected), abs=1e-10
         )
     assert effort.network_evaluations == 4 + 3 + 2 + 1

@@ -81,8 +81,8 @@ def test_the_sieve_drops_nothing_that_is_needed(seed, slots, actions, changes, s
 def test_first_events_are_bounded_where_sets_are_too_many(seed, slots, actions, changes, size):
     model, sets = random_model(seed, slots, actions, changes, size)
     threshold = -1.0
-    for most in (1, 5, 20):
-        found = model.search(threshold, most)
+    for max_sets in (1, 5, 20):
+        found = model.search(threshold, max_sets)
         for chosen, bound in sets.items():
             if bound > threshold + 1e-9:
                 assert bound <= float(found.firsts[chosen[0]]) + 1e-9

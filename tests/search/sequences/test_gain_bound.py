@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.trajectory import CurvedCourse, replay
+from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory, replay
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
 from rehearsal_torch.search.sequences.decision_process import Effort
@@ -12,14 +12,16 @@ from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import transition_episode
 
 
-def events_of(objective: CounterfactualReturn) -> tuple[CurvedCourse, torch.Tensor, ChangeEvents]:
-    course = objective.course
-    assert isinstance(course, CurvedCourse)
-    gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope())
+def events_of(objective: CounterfactualReturn) -> tuple[CurvedTrajectory, torch.Tensor, ChangeEvents]:
+    trajectory = objective.trajectory
+    assert isinstance(trajectory, CurvedTrajectory)
+    gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale())
     return (
-        course,
+        trajectory,
         gradient,
-        change_events(course, gradient, course.states, objective.observed, objective.open.tolist(), Effort()),
+        change_events(
+            trajectory, gradient, trajectory.states, objective.observed, objective.open.tolist(), Effort()
+        ),
     )
 
 
@@ -73,8 +75,8 @@ def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels,
         else curved_episode(seed, horizon, changes, width, levels)
     )
     changes = min(changes, horizon - 1)
-    course, gradient, events = events_of(objective)
-    bound = gain_bound(course, gradient, events, changes)
+    trajectory, gradient, events = events_of(objective)
+    bound = gain_bound(trajectory, gradient, events, changes)
     assert bound.finite
     sets = random_sets(events, changes, torch.Generator().manual_seed(seed))
     slack = bounds_of(bound, sets) - exact_gains(objective, events, sets)
@@ -95,7 +97,7 @@ def test_the_bound_holds_around_a_changed_path_and_for_some_events(
         if learnt
         else curved_episode(seed, horizon, changes, width, levels)
     )
-    course, gradient, events = events_of(objective)
+    trajectory, gradient, events = events_of(objective)
     place = int(torch.randint(len(events.times), (), generator=torch.Generator().manual_seed(seed)))
     later = [time for time in range(horizon - 1) if time > events.times[place]]
     if len(later) < 2:
@@ -103,13 +105,13 @@ def test_the_bound_holds_around_a_changed_path_and_for_some_events(
     kept = events.kept.clone()
     kept[events.times[place]] = events.actions[place]
     path = events.path + events.effects[place]
-    torch.testing.assert_close(path, replay(course, kept.unsqueeze(0))[0])
-    around = change_events(course, gradient, path, kept, later, Effort())
+    torch.testing.assert_close(path, replay(trajectory, kept.unsqueeze(0))[0])
+    around = change_events(trajectory, gradient, path, kept, later, Effort())
     around = around.only(torch.arange(0, len(around.times), 2))
     changes = min(changes, len(around.times.unique()))
-    bound = gain_bound(course, gradient, around, changes)
+    bound = gain_bound(trajectory, gradient, around, changes)
     sets = random_sets(around, changes, torch.Generator().manual_seed(seed), 20)
-    gains, sequences = roll_out(course, gradient, around, sets, Effort())
+    gains, sequences = roll_out(trajectory, gradient, around, sets, Effort())
     torch.testing.assert_close(gains, objective(sequences) - objective(kept), atol=1e-9, rtol=1e-9)
     assert (bounds_of(bound, sets) - gains).min() > -1e-9
 
@@ -120,8 +122,8 @@ def test_the_bound_holds_around_a_changed_path_and_for_some_events(
 def test_affine_maps_leave_only_what_changes_of_slope_do(seed, changes):
     """Where all actions share one affine map, gains add up, and the bound knows it."""
     objective = curved_episode(seed, 7, changes, 3, 4, bent=0.0)
-    course, gradient, events = events_of(objective)
-    bound = gain_bound(course, gradient, events, changes)
+    trajectory, gradient, events = events_of(objective)
+    bound = gain_bound(trajectory, gradient, events, changes)
     assert bound.rest.max() < 1e-12
     sets = random_sets(events, changes, torch.Generator().manual_seed(seed))
     torch.testing.assert_close(
@@ -133,8 +135,8 @@ def test_the_rest_is_of_third_order():
     """Actions with effects ten times smaller leave a rest at least two hundred times smaller."""
     rests = []
     for spread in (0.3, 0.03):
-        course, gradient, events = events_of(transition_episode(4, 7, 3, 3, 4, spread=spread))
-        rests.append(float(gain_bound(course, gradient, events, 3).rest.max()))
+        trajectory, gradient, events = events_of(transition_episode(4, 7, 3, 3, 4, spread=spread))
+        rests.append(float(gain_bound(trajectory, gradient, events, 3).rest.max()))
     assert rests[1] < rests[0] / 200
 
 
@@ -154,7 +156,9 @@ def test_single_gains_are_exact(seed):
 
 def test_evaluations_are_counted():
     objective, effort = transition_episode(0, 6, 2, 2, 3), Effort()
-    course = objective.course
-    gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.slope())
-    change_events(course, gradient, course.states, objective.observed, objective.open.tolist(), effort)
+    trajectory = objective.trajectory
+    gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale())
+    change_events(
+        trajectory, gradient, trajectory.states, objective.observed, objective.open.tolist(), effort
+    )
     assert effort.network_evaluations == 2 * (1 + 2 + 3 + 4 + 5)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Hindsight
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
@@ -17,7 +17,7 @@ def test_constants_follow_the_recursion() -> None:
     assert lipschitz.tolist() == [1 + 2 * (1 + 3 * (1 + 5)), 1 + 3 * (1 + 5), 1 + 5, 1]
     assert (
         value_constants(objective).tolist()
-        == value_constants(objective, objective.course.lipschitz()).tolist()
+        == value_constants(objective, objective.trajectory.lipschitz()).tolist()
     )
 
 
@@ -26,7 +26,7 @@ def test_without_a_constant_there_is_no_bound() -> None:
     episode = model.episode(
         "square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
     )
-    objective = CounterfactualReturn(model, Hindsight(episode), LinearReward({"x0": 1.0}), 1)
+    objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 1)
     with pytest.raises(UnboundedError, match=r"transition has no Lipschitz constant.*greedy_changes"):
         value_constants(objective)
     assert value_constants(objective, torch.ones(2)).tolist() == [3, 2, 1]
@@ -56,10 +56,10 @@ def test_exact_values_replace_bounds_where_the_path_is_fixed() -> None:
     objective = transition_episode(0, 5, 2, fixed=(3,))
     bound = LipschitzBound(
         CounterfactualProcess(objective, Effort()),
-        list(objective.course.states.unsqueeze(1)),
+        list(objective.trajectory.states.unsqueeze(1)),
         value_constants(objective),
     )
-    states = objective.course.states + 0.3
+    states = objective.trajectory.states + 0.3
     for time, spent in ((0, 2), (2, 2), (3, 0), (3, 1), (4, 0)):
         assert bound.fixed(time, spent)
         torch.testing.assert_close(
@@ -72,13 +72,13 @@ def test_bounds_hold_after_the_budget() -> None:
     objective = transition_episode(0, 4, 2)
     anchors = [
         torch.cat([state.unsqueeze(0), state + torch.ones(9, 2, dtype=torch.float64)])
-        for state in objective.course.states
+        for state in objective.trajectory.states
     ]
     bound = LipschitzBound(
         CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), budget=Budget(0.0)
     )
     assert [len(states) for states in bound.anchors] == [1, 1, 1, 10]
-    states = objective.course.states + 0.1
+    states = objective.trajectory.states + 0.1
     for time in range(4):
         assert (bound.at(states, time, [0])[:, 0] >= value(objective, states, time, 0) - 1e-12).all()
 
@@ -87,9 +87,9 @@ def test_bounds_hold_after_the_budget() -> None:
 def test_anchors_at_every_reachable_state_make_the_bounds_exact(exact: bool) -> None:
     """Sec. 4: with all states of the search graph as anchors, every penalty is zero."""
     for objective in (transition_episode(3, 5, 2), equation_episode(3, 4, 2, fixed=(1,))):
-        course, anchors = objective.course, [objective.course.states[:1]]
+        trajectory, anchors = objective.trajectory, [objective.trajectory.states[:1]]
         for time in range(objective.horizon - 1):
-            anchors.append(course.branch(anchors[-1], time).flatten(0, 1))
+            anchors.append(trajectory.branch(anchors[-1], time).flatten(0, 1))
         bound = LipschitzBound(
             CounterfactualProcess(objective, Effort()), anchors, value_constants(objective), exact
         )

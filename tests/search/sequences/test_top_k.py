@@ -17,11 +17,11 @@ def test_the_k_best_steps_change_to_their_best_actions(seed: int) -> None:
         sequences[:, time] = torch.arange(4)
         best = objective(sequences).max(0)
         gains.append((float(best.values) - objective.outcome(), time, int(best.indices)))
-    together = objective.observed.clone()
+    joined = objective.observed.clone()
     for gain, time, action in sorted(gains, reverse=True)[:3]:
         if gain > 0:
-            together[time] = action
-    expected = together if float(objective(together)) > objective.outcome() else objective.observed
+            joined[time] = action
+    expected = joined if float(objective(joined)) > objective.outcome() else objective.observed
     assert objective.sequence(TopK()(objective)).tolist() == expected.tolist()
 
 

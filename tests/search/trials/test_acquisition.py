@@ -7,8 +7,8 @@ from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.improvement import Improvement
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.box_ascent import climb
-from rehearsal_torch.search.trials.space_filling import SpreadActions
-from tests.toys.causal_toys import hills, linear_chain, situation
+from rehearsal_torch.search.trials.space_filling import SpaceFilling
+from tests.toys.causal_toys import hills, linear_chain, one_case
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
 NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
@@ -32,7 +32,7 @@ def grid(objective, keep=None):
 @pytest.mark.parametrize("limits", [None, LIMITS])
 def test_the_best_of_a_dense_grid_is_found(beta, limits):
     model = hills(limits)
-    objective = ConfidenceBound(model, situation(model.task), beta=beta)
+    objective = ConfidenceBound(model, one_case(model.task), beta=beta)
     _, value = grid(objective, model.task.limits)
     decision = AcquisitionSearch()(objective)
     assert decision.value >= value - 1e-4
@@ -42,8 +42,8 @@ def test_the_best_of_a_dense_grid_is_found(beta, limits):
 
 def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
     model = hills()
-    objective = ConfidenceBound(model, situation(model.task), beta=3.0)
-    where, value = grid(PosteriorMean(model, situation(model.task)))
+    objective = ConfidenceBound(model, one_case(model.task), beta=3.0)
+    where, value = grid(PosteriorMean(model, one_case(model.task)))
     decision = AcquisitionSearch()(objective)
     advised = decision.recommendation.values
     assert torch.allclose(advised, where, atol=0.06)
@@ -53,7 +53,7 @@ def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
 
 def test_pushes_are_chosen_along_with_the_action():
     model = linear_chain()
-    decision = AcquisitionSearch()(ConfidenceBound(model, situation(model.task), propagate="optimistic"))
+    decision = AcquisitionSearch()(ConfidenceBound(model, one_case(model.task), propagate="optimistic"))
     # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = 1, b = 0.
     assert decision.alteration.values.tolist() == pytest.approx([1.0, 0.0])
     assert decision.trace["pushes"] == pytest.approx([1.0])
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_decision(make):
 
     def asked(seed, identity="4"):
         return AcquisitionSearch(raw=64, starts=8, seed=seed)(
-            make(model, situation(model.task, identity), seed=seed)
+            make(model, one_case(model.task, identity), seed=seed)
         ).to_dict()
 
     assert asked(0) == asked(0)
@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_decision(make):
 @pytest.mark.parametrize("limits", [None, LIMITS, NARROW])
 def test_nothing_leaves_the_region(limits):
     model = hills(limits)
-    objective = ConfidenceBound(model, situation(model.task))
+    objective = ConfidenceBound(model, one_case(model.task))
     region = objective.region()
     spread = region.spread(50, 3)
     assert spread.shape == (50, 2)
@@ -91,16 +91,16 @@ def test_nothing_leaves_the_region(limits):
         model.task.check_action(each)
     for law in ("uniform", "sobol"):
         model.task.check_action(
-            SpreadActions(law)(PosteriorMean(model, situation(model.task))).alteration.values
+            SpaceFilling(law)(PosteriorMean(model, one_case(model.task))).alteration.values
         )
 
 
 def test_a_narrower_round_narrows_the_search():
-    from rehearsal_torch.data.decision import Foresight
+    from rehearsal_torch.data.decision import RehearsalCase
 
     model = hills()
     decision = AcquisitionSearch()(
-        ConfidenceBound(model, Foresight("0", {}, {"a": (0.5, 0.5), "b": (1.0, 2.0)}))
+        ConfidenceBound(model, RehearsalCase("0", {}, {"a": (0.5, 0.5), "b": (1.0, 2.0)}))
     )
     assert decision.alteration.values[0] == 0.5
     assert 1.0 <= decision.alteration.values[1] <= 2.0
@@ -108,20 +108,20 @@ def test_a_narrower_round_narrows_the_search():
 
 def test_batched_ascents_do_not_influence_each_other():
     model = hills()
-    objective = ConfidenceBound(model, situation(model.task))
+    objective = ConfidenceBound(model, one_case(model.task))
     region = objective.region()
     starts = region.spread(4, 0)
-    together = climb(objective, region, starts, steps=30, kept=4)
+    joined = climb(objective, region, starts, steps=30, kept=4)
     apart = sorted(
         (climb(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts),
         reverse=True,
     )
-    assert together.values.tolist() == pytest.approx(apart, abs=1e-9)
+    assert joined.values.tolist() == pytest.approx(apart, abs=1e-9)
 
 
 def test_values_that_are_no_numbers_are_reported():
     model = hills()
-    region = PosteriorMean(model, situation(model.task)).region()
+    region = PosteriorMean(model, one_case(model.task)).region()
     with pytest.raises(NoFiniteValueError, match="expected a finite value"):
         climb(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
 
@@ -130,8 +130,8 @@ def test_sobol_actions_go_on_and_uniform_ones_differ_by_round():
     one, two = hills(visited=[[0.0, 1.0]]), hills(visited=[[0.0, 1.0], [1.0, 1.0]])
 
     def asked(model, law, identity, seed=0):
-        return SpreadActions(law, seed)(
-            PosteriorMean(model, situation(model.task, identity))
+        return SpaceFilling(law, seed)(
+            PosteriorMean(model, one_case(model.task, identity))
         ).alteration.values.tolist()
 
     assert asked(one, "sobol", "0") == asked(one, "sobol", "8") != asked(two, "sobol", "0")
@@ -147,4 +147,4 @@ def test_bad_settings_are_refused(given):
 
 def test_an_unknown_law_is_refused():
     with pytest.raises(ValueError, match="uniform"):
-        SpreadActions("halton")
+        SpaceFilling("halton")

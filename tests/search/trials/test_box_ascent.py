@@ -41,7 +41,7 @@ def test_a_top_outside_leads_to_the_border():
 
 
 def test_of_two_hills_the_higher_comes_first():
-    found = climb(hills, BOX, starts(16), glance=4, kept=6)
+    found = climb(hills, BOX, starts(16), screening_steps=4, kept=6)
     assert BOX.units(found.points)[0].tolist() == pytest.approx([1.7, 0.0], abs=1e-2)
     assert bool((found.values.diff() <= 0).all())
 
@@ -59,7 +59,7 @@ def test_the_first_starts_go_on_whatever_comes_of_them():
     low = BOX.unit(torch.tensor([[0.3, 0.0]], dtype=torch.float64))
 
     def reached(sure):
-        found = climb(hills, BOX, torch.cat([low, starts(16)]), glance=4, kept=1, sure=sure)
+        found = climb(hills, BOX, torch.cat([low, starts(16)]), screening_steps=4, kept=1, sure=sure)
         return BOX.units(found.points)[:, 0].tolist()
 
     assert reached(0) == pytest.approx([1.7], abs=1e-2)

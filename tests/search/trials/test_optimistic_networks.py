@@ -2,28 +2,36 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.optimism import Optimism
-from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PushNetworks
+from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PerturbedNetworks
 from rehearsal_torch.seeding import stream
-from tests.toys.causal_toys import hills, linear_chain, situation
+from tests.toys.causal_toys import hills, linear_chain, one_case
 
-QUICK = {"restarts": 16, "kept": 4, "glance": 20, "steps": 120, "rate": 0.1, "judged": 256, "incumbents": 3}
+QUICK = {
+    "restarts": 16,
+    "kept": 4,
+    "screening_steps": 20,
+    "steps": 120,
+    "rate": 0.1,
+    "evaluation_draws": 256,
+    "incumbents": 3,
+}
 
 
 def test_pushes_lie_within_their_bounds_and_each_restart_has_its_own():
-    networks = PushNetworks({0: 2, 2: 0}, 5, stream(0, "x"))
+    networks = PerturbedNetworks({0: 2, 2: 0}, 5, stream(0, "x"))
     inputs = torch.rand(5, 7, 2, dtype=torch.float64)
-    pushes = networks.push(0, inputs)
-    assert pushes.shape == (5, 7)
-    assert bool((pushes.abs() <= 1).all())
-    assert networks.push(2, inputs[..., :0]).shape == (5, 7)
+    perturbations = networks.perturbation(0, inputs)
+    assert perturbations.shape == (5, 7)
+    assert bool((perturbations.abs() <= 1).all())
+    assert networks.perturbation(2, inputs[..., :0]).shape == (5, 7)
     order = torch.tensor([3, 1])
     networks.only(order)
-    torch.testing.assert_close(networks.push(0, inputs[order]), pushes[order])
+    torch.testing.assert_close(networks.perturbation(0, inputs[order]), perturbations[order])
 
 
 def test_the_best_network_of_a_linear_chain_is_found():
     model = linear_chain()
-    decision = OptimisticNetworks(**QUICK)(Optimism(model, situation(model.task), beta=2.0))
+    decision = OptimisticNetworks(**QUICK)(Optimism(model, one_case(model.task), beta=2.0))
     # All nodes are pushed up: 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)), largest at a = 1, b = 0.
     assert decision.value == pytest.approx(5.2, abs=0.15)
     assert decision.value <= 5.2 + 0.02
@@ -33,7 +41,7 @@ def test_the_best_network_of_a_linear_chain_is_found():
 
 def test_the_objective_of_actions_alone_is_a_lower_bound():
     model = linear_chain()
-    objective = Optimism(model, situation(model.task), beta=2.0)
+    objective = Optimism(model, one_case(model.task), beta=2.0)
     at = torch.tensor([[0.4, 0.3]], dtype=torch.float64)
     up = objective.optimistic(at, lambda _, scaled: scaled.new_ones(()), objective.noise)
     assert objective(at).item() == pytest.approx(1.2 - 0.3 + 2 * 0.2 * 1.3, abs=0.01)
@@ -42,8 +50,10 @@ def test_the_objective_of_actions_alone_is_a_lower_bound():
 
 def test_the_released_rule_stops_within_a_dozen_steps():
     model = linear_chain()
-    search = OptimisticNetworks(restarts=30, steps=1000, rate=1e-3, stop_rule="released", judged=256)
-    decision = search(Optimism(model, situation(model.task)))
+    search = OptimisticNetworks(
+        restarts=30, steps=1000, rate=1e-3, stop_rule="released", evaluation_draws=256
+    )
+    decision = search(Optimism(model, one_case(model.task)))
     assert 11 <= decision.trace["steps"] < 25
     model.task.check_action(decision.alteration.values)
 
@@ -53,10 +63,8 @@ def test_the_same_seed_gives_the_same_decision(rule):
     model = linear_chain()
 
     def asked(seed):
-        settings = {**QUICK, "glance": 3, "steps": 15, "stop_rule": rule, "seed": seed}
-        return OptimisticNetworks(**settings)(
-            Optimism(model, situation(model.task, "2"), seed=seed)
-        ).to_dict()
+        settings = {**QUICK, "screening_steps": 3, "steps": 15, "stop_rule": rule, "seed": seed}
+        return OptimisticNetworks(**settings)(Optimism(model, one_case(model.task, "2"), seed=seed)).to_dict()
 
     assert asked(0) == asked(0) != asked(1)
 
@@ -65,13 +73,13 @@ def test_limits_are_kept():
     model = hills({"normals": [[1.0, 0.1]], "offsets": [0.5]})
     for rule in ("converged", "released"):
         decision = OptimisticNetworks(**{**QUICK, "steps": 30, "stop_rule": rule})(
-            Optimism(model, situation(model.task))
+            Optimism(model, one_case(model.task))
         )
         model.task.check_action(decision.alteration.values)
 
 
 @pytest.mark.parametrize(
-    "given", [{"stop_rule": "never"}, {"glance": 300}, {"incumbents": 64}, {"rate": 0.0}]
+    "given", [{"stop_rule": "never"}, {"screening_steps": 300}, {"incumbents": 64}, {"rate": 0.0}]
 )
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected"):

@@ -10,7 +10,7 @@ def test_every_method_that_is_printed_can_be_run():
 
 def test_probabilities_and_seconds_are_what_they_can_be():
     for line in TABLE1.values():
-        assert all(0 < mean < 1 and 0 < deviation < 0.5 for mean, deviation in line.values())
+        assert all(0 < mean < 1 and 0 < std < 0.5 for mean, std in line.values())
         assert line["cme"][0] > line["none"][0]
     assert all(seconds > 0 and 0 < probability < 1 for seconds, probability in TABLE2.values())
     assert TABLE1["bermuda"]["care"] == (0.706, 0.065)

@@ -15,5 +15,5 @@ def test_there_is_a_mean_that_never_falls_and_a_deviation_for_each_round():
             means = [mean for mean, _ in values]
             assert len(values) == len(ROUNDS), method
             assert means == sorted(means), "the best so far"
-            assert all(deviation > 0 for _, deviation in values)
+            assert all(std > 0 for _, std in values)
     assert TABLES["dropwave unit"]["excbo"][-1] == (0.89, 0.02)

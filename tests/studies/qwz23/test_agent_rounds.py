@@ -20,10 +20,8 @@ def test_worlds_are_those_of_the_rehearsal_methods(world, joint):
     config, _ = composed(CONF, [*STUDIED[world], "seed=3", "dataset.contexts=4"], multirun=False)
     theirs, ours = problem_of(config), world_of(world, 4, 3, joint)
     assert ours.observations().fingerprint() == theirs.observations().fingerprint()
-    assert [ours.situation(place).given for place in range(4)] == [
-        theirs.situation(place).given for place in range(4)
-    ]
-    assert ours.law.weights == theirs.law.weights
+    assert [ours.case(place).given for place in range(4)] == [theirs.case(place).given for place in range(4)]
+    assert ours.distribution.weights == theirs.distribution.weights
     assert ours.released == theirs.released if world != "bermuda" else True
     assert (ours.task.candidates == theirs.task.candidates) != joint
 

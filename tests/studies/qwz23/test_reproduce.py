@@ -199,7 +199,7 @@ def test_every_repeat_is_a_configuration_that_users_could_type(world, method):
     for repeat in repeats([world], [method], ["0.5"], [7]):
         config = configured(Protocol(CONF, 9, 123), repeat)
         assert (config.seed, config.dataset.contexts, config.dataset.rows, config.learn) == (7, 9, 10, True)
-        assert OmegaConf.select(config, "objective.seek") == (None if method == "none" else 123)
+        assert OmegaConf.select(config, "objective.search_scenarios") == (None if method == "none" else 123)
         assert OmegaConf.select(config, "search.tau") == (0.5 if repeat.tau else None)
 
 

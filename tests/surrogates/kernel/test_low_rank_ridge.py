@@ -16,7 +16,7 @@ def asked(estimator, contexts, actions):
     of_actions = [
         estimator.value(prepared, actions),
         estimator.value(prepared, actions, 1),
-        estimator.deviation(prepared, actions),
+        estimator.std(prepared, actions),
     ]
     return torch.cat([each.flatten() for each in of_actions]), estimator.support(prepared, actions[0])
 

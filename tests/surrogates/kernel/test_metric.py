@@ -7,7 +7,7 @@ import torch
 
 from rehearsal_torch.surrogates.kernel.metric import (
     FLOOR,
-    LEAST,
+    MIN_SCALE,
     Metric,
     MetricRidge,
     evenly,
@@ -147,11 +147,11 @@ def test_value_and_gradient_are_those_of_the_formula(outputs):
     ).requires_grad_(True)
     log_ratio = torch.tensor(-0.7, dtype=torch.float64, requires_grad=True)
     wanted = by_hand(inputs, values, directions, log_ratio)
-    slope, ratio_slope = torch.autograd.grad(wanted, (directions, log_ratio))
+    kernel_gradient, ratio_gradient = torch.autograd.grad(wanted, (directions, log_ratio))
     value, found, ratio_found = evidence(inputs, values, directions.detach(), log_ratio.item())
     assert value == pytest.approx(wanted.item(), rel=1e-10)
-    assert torch.allclose(found, slope, rtol=1e-6, atol=1e-8)
-    assert ratio_found == pytest.approx(float(ratio_slope), rel=1e-6)
+    assert torch.allclose(found, kernel_gradient, rtol=1e-6, atol=1e-8)
+    assert ratio_found == pytest.approx(float(ratio_gradient), rel=1e-6)
 
 
 def test_the_gram_matrix_is_that_of_a_gaussian_kernel_in_any_batch():
@@ -216,8 +216,8 @@ def test_the_matrix_is_the_mean_of_outer_products_of_the_regressions_gradients()
     ).exp() @ weights
     wanted = torch.zeros(5, 5, dtype=torch.float64)
     for column in range(2):
-        (slope,) = torch.autograd.grad(regressions[:, column].sum(), at, retain_graph=True)
-        wanted += slope.mT @ slope / 30
+        (kernel_gradient,) = torch.autograd.grad(regressions[:, column].sum(), at, retain_graph=True)
+        wanted += kernel_gradient.mT @ kernel_gradient / 30
     assert torch.allclose(gradient_products(inputs, both, metric), wanted, atol=1e-10)
 
 
@@ -229,4 +229,4 @@ def test_a_planted_index_is_found():
     assert float(relevance[0]) == 1
     assert relevance.tolist() == sorted(relevance.tolist(), reverse=True)
     assert (relevance[1:] < 0.5).all()
-    assert (relevance >= LEAST).all()
+    assert (relevance >= MIN_SCALE).all()

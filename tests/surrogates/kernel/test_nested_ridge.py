@@ -17,19 +17,19 @@ from tests.toys.rehearsal_toys import (
     sequential,
     sequential_table,
     sequential_truth,
-    situations,
     small,
+    some_cases,
 )
 
 
 def decisions(model, count=5):
-    return ProjectedAscent(starts=5, steps=40).many(KernelValue(model, situations(model.task, count)))
+    return ProjectedAscent(starts=5, steps=40).batch_search(KernelValue(model, some_cases(model.task, count)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", [small, ProductRidge])
 def test_adjusting_turns_the_decision_around(estimator):
-    table, cases = confounded_table(500), situations(confounded(), 5)
+    table, cases = confounded_table(500), some_cases(confounded(), 5)
     reached = {}
     for adjusted in (True, False):
         model = fitted(confounded(adjusted), table, estimator)
@@ -54,7 +54,7 @@ def test_adjusting_turns_the_decision_around(estimator):
 @pytest.mark.slow
 def test_the_estimated_probability_is_near_the_truth():
     model = fitted(confounded(), confounded_table(1000))
-    (value,) = KernelValue(model, cases := situations(confounded(), 20)).sets
+    (value,) = KernelValue(model, cases := some_cases(confounded(), 20)).sets
     actions = torch.linspace(-1.2, 1.2, 20, dtype=torch.float64).unsqueeze(-1)
     found = torch.tensor([one.estimate.point for one in value.appraise(actions)])
     truth = torch.stack(
@@ -96,7 +96,7 @@ def test_an_arrow_beside_a_hidden_common_cause_is_adjusted_for_or_named():
 
 @pytest.mark.slow
 def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
-    table, cases = sequential_table(800), situations(sequential(), 4)
+    table, cases = sequential_table(800), some_cases(sequential(), 4)
     actions = torch.tensor([[-1.0, -1.5], [1.0, 1.5], [-0.8, 1.0], [0.8, -1.0]], dtype=torch.float64)
     truth = torch.stack(
         [sequential_truth(case.given["x"], each) for case, each in zip(cases, actions, strict=True)]

@@ -36,7 +36,7 @@ def test_the_median_width_is_the_median_distance():
 def test_leave_one_out_keeps_few_equally_good_models():
     x, u, _, a, targets, _ = rows(200)
     alone = Choice("leave_one_out", tolerance=0.0).models((x, u, a), targets[:, 0])
-    several = Choice("leave_one_out", tolerance=2.0, most=5).models((x, u, a), targets[:, 0])
+    several = Choice("leave_one_out", tolerance=2.0, max_models=5).models((x, u, a), targets[:, 0])
     assert len(alone.ridges) == 1
     assert len(several.ridges) == 5
     assert torch.equal(alone.widths[0], several.widths[0])
@@ -52,11 +52,11 @@ def test_averaging_is_the_mean_over_models():
         for widths, ridge in zip(mixture.widths, mixture.ridges, strict=True)
     ]
     values = torch.stack([each.value(each.prepare(contexts), actions) for each in single])
-    inner = torch.stack([each.deviation(each.prepare(contexts), actions) for each in single])
+    inner = torch.stack([each.std(each.prepare(contexts), actions) for each in single])
     prepared = mixture.prepare(contexts)
     assert torch.allclose(mixture.value(prepared, actions), values.mean(0), atol=1e-9)
     assert torch.allclose(
-        mixture.deviation(prepared, actions),
+        mixture.std(prepared, actions),
         (inner.square().mean(0) + values.var(0, correction=0)).sqrt(),
         atol=1e-8,
     )

@@ -93,11 +93,11 @@ def test_the_slope_is_autograds(kind, covariates, actions):
     contexts, where = points(actions=actions)
     prepared, at = estimator.prepare(contexts), where.clone().requires_grad_(True)
     (slope,) = torch.autograd.grad(estimator.value(prepared, at).sum(), at)
-    value, analytic = estimator.value_and_slope(prepared, where)
+    value, analytic = estimator.value_and_gradient(prepared, where)
     assert value.shape == where.shape[:-1]
     assert torch.allclose(analytic, slope, atol=1e-10)
     assert torch.allclose(value, estimator.value(prepared, where), atol=1e-10)
-    single, rough = estimator.value_and_slope(prepared, where.float())
+    single, rough = estimator.value_and_gradient(prepared, where.float())
     assert single.dtype == torch.float32
     assert torch.allclose(single.double(), value, atol=1e-3)
     assert torch.allclose(rough.double(), slope, atol=1e-2)
@@ -121,7 +121,7 @@ def test_the_deviation_is_that_of_a_gaussian_process():
     amplitude = targets[:, 1] @ torch.linalg.solve(noisy, targets[:, 1]) / 50
     variance = amplitude * (1 - (cross * torch.linalg.solve(noisy, cross.T).T).sum(1))
     assert torch.allclose(
-        estimator.deviation(estimator.prepare(contexts), actions[0], 1), variance.sqrt(), atol=1e-9
+        estimator.std(estimator.prepare(contexts), actions[0], 1), variance.sqrt(), atol=1e-9
     )
 
 
@@ -131,7 +131,7 @@ def test_the_deviation_with_covariates_is_that_of_a_weighted_sum():
     x, u, _, a, targets, _ = examples
     estimator = fitted(ProductRidge(fixed=WIDTHS, lambda_h=0.01, lambda_x=0.02), *examples)
     contexts, actions = points(batch=2, starts=1)
-    found = estimator.deviation(estimator.prepare(contexts), actions)[0]
+    found = estimator.std(estimator.prepare(contexts), actions)[0]
     inputs = torch.cat([x / WIDTHS[0], u / WIDTHS[1], a / WIDTHS[2]], -1)
 
     def gram(one, other):
@@ -164,7 +164,7 @@ def test_what_is_saved_comes_back(kind):
     estimator, (contexts, actions) = fitted(kind(widths="median"), *rows(70)), points()
     again = kind(widths="median")
     again.load_state_dict(load(save(estimator.state_dict())))
-    for asked in ("value", "deviation"):
+    for asked in ("value", "std"):
         one, other = (getattr(each, asked)(each.prepare(contexts), actions) for each in (estimator, again))
         assert torch.equal(one, other)
     assert torch.equal(estimator.weights(estimator.prepare(contexts)), again.weights(again.prepare(contexts)))

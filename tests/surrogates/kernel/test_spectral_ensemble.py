@@ -16,7 +16,7 @@ def test_one_member_is_the_member():
     one = made(1)
     (member,) = one.members
     contexts, actions = points()
-    for asked in ("value", "deviation"):
+    for asked in ("value", "std"):
         assert torch.equal(
             getattr(one, asked)(one.prepare(contexts), actions),
             getattr(member, asked)(member.prepare(contexts), actions),
@@ -33,12 +33,12 @@ def test_the_value_is_the_mean_and_the_variance_that_of_a_mixture(target):
         [member.value(member.prepare(contexts), actions, target) for member in whole.members]
     )
     inner = torch.stack(
-        [member.deviation(member.prepare(contexts), actions, target).square() for member in whole.members]
+        [member.std(member.prepare(contexts), actions, target).square() for member in whole.members]
     )
     assert float(values.std(0).mean()) > 1e-4, "members differ"
     assert torch.allclose(whole.value(prepared, actions, target), values.mean(0))
     assert torch.allclose(
-        whole.deviation(prepared, actions, target).square(), inner.mean(0) + 4 / 3 * values.var(0)
+        whole.std(prepared, actions, target).square(), inner.mean(0) + 4 / 3 * values.var(0)
     )
     assert torch.allclose(
         whole.support(prepared, actions[0]),
@@ -52,9 +52,9 @@ def test_the_slope_is_that_of_autograd(examples, first, width):
     contexts, actions = points(*width)
     prepared, at = whole.prepare(contexts), actions.clone().requires_grad_(True)
     (wanted,) = torch.autograd.grad(whole.value(prepared, at).sum(), at)
-    value, slope = whole.value_and_slope(prepared, actions)
+    value, gradient = whole.value_and_gradient(prepared, actions)
     assert torch.allclose(value, whole.value(prepared, actions), atol=1e-9)
-    assert torch.allclose(slope, wanted, atol=1e-8)
+    assert torch.allclose(gradient, wanted, atol=1e-8)
 
 
 def test_starts_are_ranked_by_the_mean():

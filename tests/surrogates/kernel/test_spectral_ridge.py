@@ -45,14 +45,14 @@ def test_value_and_slope_are_those_of_autograd(case):
     at = actions.clone().requires_grad_(True)
     values = estimator.value(prepared, at)
     (wanted,) = torch.autograd.grad(values.sum(), at)
-    value, slope = estimator.value_and_slope(prepared, actions)
+    value, gradient = estimator.value_and_gradient(prepared, actions)
     assert value.shape == actions.shape[:-1]
     assert torch.allclose(value, values.detach(), atol=1e-9)
-    assert torch.allclose(slope, wanted, atol=1e-8)
-    rough, steep = estimator.value_and_slope(prepared, actions.float())
+    assert torch.allclose(gradient, wanted, atol=1e-8)
+    rough, steep = estimator.value_and_gradient(prepared, actions.float())
     assert rough.dtype == steep.dtype == torch.float32
     assert torch.allclose(rough.double(), value, atol=2e-3)
-    assert torch.allclose(steep.double(), slope, atol=2e-2)
+    assert torch.allclose(steep.double(), gradient, atol=2e-2)
 
 
 def double_sum(estimator, examples, contexts, actions, target):
@@ -144,8 +144,8 @@ def test_the_sequential_value_agrees_with_simulation():
 def test_the_deviation_is_positive_and_larger_where_there_are_no_rows(case):
     estimator, prepared, actions = case_of(case)
     near, far = (
-        estimator.deviation(prepared, 0.1 * actions, 1),
-        estimator.deviation(prepared, 5 + 2 * actions.abs(), 1),
+        estimator.std(prepared, 0.1 * actions, 1),
+        estimator.std(prepared, 5 + 2 * actions.abs(), 1),
     )
     assert near.shape == actions.shape[:-1]
     assert (near > 0).all()
@@ -155,13 +155,11 @@ def test_the_deviation_is_positive_and_larger_where_there_are_no_rows(case):
 @pytest.mark.parametrize("covariates", [0, 1])
 def test_more_rows_make_it_surer(covariates):
     contexts, actions = points(starts=1)
-    deviations = []
+    stds = []
     for count in (100, 1000):
         estimator = fitted(quick(), *rows(count, covariates=covariates))
-        deviations.append(
-            float(estimator.deviation(estimator.prepare(0.3 * contexts), 0.3 * actions[0], 1).mean())
-        )
-    assert deviations[1] < 0.7 * deviations[0]
+        stds.append(float(estimator.std(estimator.prepare(0.3 * contexts), 0.3 * actions[0], 1).mean()))
+    assert stds[1] < 0.7 * stds[0]
 
 
 def test_support_counts_the_rows_nearby():
@@ -199,7 +197,7 @@ def test_seeds_and_state_say_everything(case):
     )
     loaded = quick(CASES[case][2])
     loaded.load_state_dict(one.state_dict())
-    for asked in ("value", "deviation"):
+    for asked in ("value", "std"):
         assert torch.equal(
             getattr(one, asked)(prepared, actions),
             getattr(loaded, asked)(loaded.prepare(prepared.contexts), actions),

@@ -66,9 +66,9 @@ def test_rows_come_back_from_their_noise(phi, scale):
     for node, law in zip(model.network().task.nodes, model.network().mechanisms, strict=True):
         inputs, values = law.scaled(table.columns(CHAIN.inputs(node))), table.columns([node])
         assert torch.allclose(law.forward(inputs, law.abduct(inputs, values)), values, atol=1e-10)
-        guess, deviation = law.belief(inputs, law.abduct(inputs, values))
+        guess, std = law.belief(inputs, law.abduct(inputs, values))
         assert torch.allclose(guess, values, atol=1e-10)
-        assert bool((deviation > 0).all())
+        assert bool((std > 0).all())
 
 
 def test_the_decoder_gives_back_what_the_encoder_took():
@@ -155,7 +155,7 @@ def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it(
 
 def test_log_likelihood_is_a_density_and_prefers_the_law_that_made_the_rows():
     model = fit(ExogenousModel(CHAIN), chain(80, 0))
-    other, strange = (
+    other, unknown = (
         chain(30, 7),
         chain(
             30,
@@ -163,7 +163,7 @@ def test_log_likelihood_is_a_density_and_prefers_the_law_that_made_the_rows():
             noise=4 * torch.randn(30, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64),
         ),
     )
-    assert bool((model.log_likelihood(other).mean(0) > model.log_likelihood(strange).mean(0)).all())
+    assert bool((model.log_likelihood(other).mean(0) > model.log_likelihood(unknown).mean(0)).all())
     grid = torch.linspace(-6, 12, 4001, dtype=torch.float64)
     row = other.values[0].expand(len(grid), -1).clone()
     row[:, other.names.index("Y")] = grid

@@ -27,8 +27,8 @@ def test_expected_improvement_and_the_confidence_bound_of_botorch_run_on_it():
     model = NetworkEnsemble(linear_chain(), members=512)
     sampler = IndexSampler(torch.Size([512]), seed=0)
     improvement = qLogExpectedImprovement(model, best_f=1.0, sampler=sampler)
-    deviation = math.hypot(0.45 * 1.5, 0.3)
-    assert improvement(AT[:1]).exp().item() == pytest.approx(deviation / math.sqrt(2 * math.pi), rel=0.25)
+    std = math.hypot(0.45 * 1.5, 0.3)
+    assert improvement(AT[:1]).exp().item() == pytest.approx(std / math.sqrt(2 * math.pi), rel=0.25)
     bound = qUpperConfidenceBound(model, beta=4.0, sampler=sampler)
     # Largest at a = 1, b = 0: 3 + 2 sd in expectation of the reparametrised form.
     best, value = optimize_acqf(

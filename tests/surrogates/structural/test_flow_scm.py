@@ -40,7 +40,7 @@ def far_from_linear(surrogate, seed=0):
     return surrogate
 
 
-def test_the_linear_option_is_the_linear_law():
+def test_the_linear_option_is_the_linear_model():
     world = managing()
     table, given = world.table(300), torch.tensor([[0.2, -0.1], [0.0, 0.3]], dtype=torch.float64)
     made, law = (
@@ -96,25 +96,25 @@ def test_slopes_of_the_push_forward_are_those_of_finite_differences():
     made = far_from_linear(
         fit(FlowStructural(world.task, FLOW), world.table(200), Descent(**BRIEFLY))
     ).double()
-    pushed = made.pushed(
+    pushforward = made.pushforward(
         made.noise(5, 0),
         ("raw_cost", "self_pricing"),
         torch.tensor([[0.2, -0.1], [0.0, 0.1]], dtype=torch.float64),
         world.task.outcomes,
     )
     at = torch.tensor([[[0.3, -0.2], [0.1, 0.5]]], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(pushed, (at,))
-    assert pushed(at).shape == (1, 2, 5, 2)
+    assert torch.autograd.gradcheck(pushforward, (at,))
+    assert pushforward(at).shape == (1, 2, 5, 2)
 
 
 def test_part_of_the_draws_and_situations_give_the_same_numbers():
     world = managing()
     made = fit(FlowStructural(world.task), world.table(200))
     given = torch.tensor([[0.2, -0.1], [0.0, 0.1], [0.4, 0.0]], dtype=torch.float64)
-    pushed = made.pushed(made.noise(9, 0), ("self_pricing",), given, world.task.outcomes)
+    pushforward = made.pushforward(made.noise(9, 0), ("self_pricing",), given, world.task.outcomes)
     at = torch.tensor([[0.3], [0.2], [0.1]], dtype=torch.float64)
-    whole, which = pushed(at), torch.tensor([2, 0])
-    assert torch.allclose(pushed.first(4).of(which)(at[which]), whole[which, :4], atol=1e-12)
+    whole, which = pushforward(at), torch.tensor([2, 0])
+    assert torch.allclose(pushforward.first(4).of(which)(at[which]), whole[which, :4], atol=1e-12)
 
 
 def test_saved_and_loaded_it_is_the_same(tmp_path):

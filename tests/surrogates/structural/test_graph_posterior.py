@@ -28,7 +28,7 @@ def rehearsed(world, names, values, rounds=20, seed=0):
     random = torch.Generator().manual_seed(seed)
     found = []
     for index in range(rounds):
-        context = world.given([world.situation(index)])[0]
+        context = world.given([world.case(index)])[0]
         value = torch.tensor(values, dtype=torch.float64) + 0.3 * torch.randn(
             len(names), generator=random, dtype=torch.float64
         )
@@ -82,8 +82,8 @@ def test_an_altered_row_teaches_every_equation_but_that_of_what_was_altered(rout
 def test_the_altered_part_of_a_clique_has_parameters_of_its_own(route, moved):
     first, rounds = moved
     model = learnt(route, first + rounds)
-    _, _, together = drawn(model, ("recommend", "congestion"))
-    seen = float((together[:, 0, 1] / together[:, 0, 0]).mean())
+    _, _, joined = drawn(model, ("recommend", "congestion"))
+    seen = float((joined[:, 0, 1] / joined[:, 0, 0]).mean())
     weights, _, noise = drawn(model, ("congestion",), ("recommend",))
     assert seen == pytest.approx(3.0 + 0.008 / 0.0144, abs=0.15), (
         "what is seen together has the common noise in its slope"
@@ -152,7 +152,7 @@ def test_bermudas_five_graphs_become_the_three_that_differ_in_the_context_alone(
     model = learnt(world, world.observations() + rehearsed(world, ("Omega",), (-0.5,), 60))
     assert model.graph_weights().tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0, 0], abs=0.01)
     models = model.sampled(300)
-    contexts = world.given([world.situation(0), world.situation(1)])
+    contexts = world.given([world.case(0), world.case(1)])
     scenarios = models.scenarios(contexts, ("DIC",))
     assert torch.equal(
         scenarios.only(("Light", "Temp", "Sal")).offset, contexts.unsqueeze(1).expand(-1, 300, -1)
@@ -187,11 +187,11 @@ def test_scenarios_follow_their_own_models(route, moved, regression):
         regression=regression,
     )
     models = model.sampled(200, seed=3)
-    contexts = route.given([route.situation(index) for index in range(2)])
+    contexts = route.given([route.case(index) for index in range(2)])
     for altered in ((), ("recommend",), ("discount",), ("discount", "recommend")):
         scenarios = models.scenarios(contexts, altered)
         assert scenarios.offset.shape == (2, 200, 7)
-        assert scenarios.slope.shape == (200, 7, len(altered))
+        assert scenarios.gain.shape == (200, 7, len(altered))
         actions = torch.tensor([[0.0, 0.0], [1.3, -0.4]], dtype=torch.float64)[
             :, None, : len(altered)
         ].expand(-1, 2, -1)
@@ -218,9 +218,11 @@ def test_densities_are_those_of_a_normal_law():
     table = Table.observed(("x", "a", "b", "y"), torch.randn(30, 4, dtype=torch.float64, generator=stream))
     models = fit(StructuralPosterior(task), table).sampled(5)
     given = torch.tensor([[0.7]], dtype=torch.float64)
-    many = torch.randn(3, 4, dtype=torch.float64, generator=stream)
-    many[:, 0] = 0.7
-    found = models.log_density(many[:, [task.graph.names.index(name) for name in task.graph.names]], ())
+    batch_search = torch.randn(3, 4, dtype=torch.float64, generator=stream)
+    batch_search[:, 0] = 0.7
+    found = models.log_density(
+        batch_search[:, [task.graph.names.index(name) for name in task.graph.names]], ()
+    )
     assert found.shape == (3, 5)
     order = task.graph.names
     base = models.scenarios(given, ())
@@ -234,7 +236,7 @@ def test_densities_are_those_of_a_normal_law():
         lift = torch.zeros(3, 3, dtype=torch.float64)
         lift[:2, :2], lift[2, :2], lift[2, 2] = root[k], step @ root[k], noise[k, 0, 0]
         law = torch.distributions.MultivariateNormal(mean, scale_tril=lift)
-        named = torch.stack([many[:, order.index(name)] for name in ("a", "b", "y")], -1)
+        named = torch.stack([batch_search[:, order.index(name)] for name in ("a", "b", "y")], -1)
         torch.testing.assert_close(found[:, k], law.log_prob(named))
         assert float(models.entropy(())[k]) == pytest.approx(float(law.entropy()))
     assert base.names == order
@@ -250,7 +252,7 @@ def test_with_many_rows_scenarios_are_what_the_world_does(regression):
         regression=regression,
         borrowed=0.2,
     )
-    context = world.given([world.situation(0)])
+    context = world.given([world.case(0)])
     for names, value in ((("recommend",), -1.2), (("discount",), 0.5), ((), 0.0)):
         action = torch.full((1, len(names)), value, dtype=torch.float64)
         mine = model.sampled(20_000).scenarios(context, names).rows(action)[0]
@@ -271,13 +273,13 @@ def test_models_are_sorted_by_graph_in_proportion_to_the_weights(route):
 
 def test_questions_are_about_the_same_models(route):
     model = learnt(route, route.observations())
-    contexts = route.given([route.situation(0)])
+    contexts = route.given([route.case(0)])
     one, other = model.sampled(50, seed=4), model.sampled(50, seed=4)
     first = one.scenarios(contexts, ("recommend",))
     other.scenarios(contexts, ("discount",))
     again = other.scenarios(contexts, ("recommend",))
     assert torch.equal(first.offset, again.offset)
-    assert torch.equal(first.slope, again.slope)
+    assert torch.equal(first.gain, again.gain)
     assert not torch.equal(first.offset, model.sampled(50, seed=5).scenarios(contexts, ("recommend",)).offset)
 
 
@@ -291,7 +293,7 @@ def test_what_was_saved_samples_the_same(route, moved, regression, tmp_path):
         "regression": regression,
     }
     again = load(save(model, config, tmp_path))
-    contexts = route.given([route.situation(0)])
+    contexts = route.given([route.case(0)])
     assert torch.equal(again.graph_weights(), model.graph_weights())
     assert torch.equal(
         again.sampled(20).scenarios(contexts, ("recommend",)).offset,
@@ -302,7 +304,7 @@ def test_what_was_saved_samples_the_same(route, moved, regression, tmp_path):
 def test_a_hundred_thousand_scenarios_are_quick():
     world = Bermuda("qwz23", rows=110)
     model = learnt(world, world.observations())
-    contexts = world.given([world.situation(0)])
+    contexts = world.given([world.case(0)])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -366,7 +368,7 @@ def test_a_table_that_begins_with_altered_rows_is_refused(route, moved):
 def test_what_may_not_be_altered_is_refused(route):
     models = learnt(route, route.observations()).sampled(3)
     with pytest.raises(ValueError, match=r"\['time'\] may not be altered"):
-        models.scenarios(route.given([route.situation(0)]), ("time",))
+        models.scenarios(route.given([route.case(0)]), ("time",))
     with pytest.raises(ValueError, match="at least 1 model"):
         learnt(route, route.observations()).sampled(0)
 
@@ -376,4 +378,4 @@ def test_without_hypotheses_the_tasks_graph_is_the_only_one():
     assert model.graph_weights().tolist() == [1.0]
     assert StructuralPosterior(WORLD.task, []).hypotheses == StructuralPosterior(WORLD.task, None).hypotheses
     with pytest.raises(ValueError, match=r"\['x'\] is not given"):
-        model.task.given([type(WORLD.situations(1)[0])("0", {}, {})])
+        model.task.given([type(WORLD.cases(1)[0])("0", {}, {})])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Foresight
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.box import Alteration
@@ -40,15 +40,15 @@ def clique_rows(count, altered=None, seed=0):
 @pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
 def test_what_follows_an_alteration_is_what_the_world_does(world):
     model = fit(LinearStructural(world.task), world.table(40000))
-    (situation,) = world.situations(1, seed=4)
-    given = model.task.given([situation])
+    (one_case,) = world.cases(1, seed=4)
+    given = model.task.given([one_case])
     for names in ((), *world.task.candidates):
         values = torch.linspace(0.3, 0.9, len(names)).double()
         rows = torch.from_numpy(
             world.draw(
                 40000,
                 9,
-                {name: float(value) for name, value in situation.given.items()},
+                {name: float(value) for name, value in one_case.given.items()},
                 dict(zip(names, values.tolist(), strict=True)),
             )
         )
@@ -69,8 +69,8 @@ def test_rehearsing_noise_gives_the_affine_response_and_keeps_what_is_given():
     rows = model.rehearse(noise, Alteration(("a", "m"), values), given)
     names = world.task.graph.names
     response = model.response(("a", "m"))
-    law = model.law(("a", "m"))
-    ordered = noise[..., [names.index(name) for name in law.names]]
+    linear_model = model.linear_model(("a", "m"))
+    ordered = noise[..., [names.index(name) for name in linear_model.names]]
     expected = response.base(given) + values @ response.action.mT + ordered @ response.noise.mT
     assert torch.allclose(rows[..., [names.index("y")]], expected, atol=1e-12)
     assert torch.allclose(rows[..., names.index("x")], given[:, 0].expand(7, -1), atol=1e-12)
@@ -81,9 +81,11 @@ def test_context_columns_of_the_noise_vanish_where_the_context_holds_its_ancesto
     world = managing()
     model = fit(LinearStructural(world.task), world.table(200))
     response = model.response(("raw_cost", "self_pricing"))
-    law = model.law(("raw_cost", "self_pricing"))
+    linear_model = model.linear_model(("raw_cost", "self_pricing"))
     assert torch.allclose(
-        response.noise[:, [law.names.index(name) for name in ("cf", "ei", "raw_cost", "self_pricing")]],
+        response.noise[
+            :, [linear_model.names.index(name) for name in ("cf", "ei", "raw_cost", "self_pricing")]
+        ],
         torch.zeros(2, 4).double(),
         atol=1e-12,
     )
@@ -147,7 +149,7 @@ def test_saving_and_loading_changes_nothing():
     other.load_state_dict(one.state_dict())
     for names in ((), ("raw_cost", "self_pricing")):
         assert torch.equal(one.response(names).covariance, other.response(names).covariance)
-        assert torch.equal(one.laws(names).weights, other.laws(names).weights)
+        assert torch.equal(one.linear_models(names).weights, other.linear_models(names).weights)
     assert torch.equal(one.contexts.values, other.contexts.values)
 
 
@@ -159,7 +161,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="may not be altered"):
         fit(LinearStructural(world.task), rows).response(("y",))
     with pytest.raises(ValueError, match="not given"):
-        fit(LinearStructural(world.task), rows).task.given([Foresight("1", {}, {})])
+        fit(LinearStructural(world.task), rows).task.given([RehearsalCase("1", {}, {})])
     with pytest.raises(ValueError, match="one clique"):
         LinearStructural(
             RehearsalTask.of(

@@ -49,7 +49,7 @@ class AffineResponse:
 
 
 @dataclass(frozen=True)
-class LinearLaw:
+class LinearModel:
     """A linear Gaussian law in which some variables are set from outside; leading dimensions run over sets of
     parameters.
 
