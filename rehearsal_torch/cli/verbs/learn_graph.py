@@ -200,7 +200,7 @@ def _number(options: Mapping[str, str], key: str, kind: type) -> Any:
             f"expected {'a number' if kind is float else 'a whole number'}", f"{key}={options[key]}"
         ) from None
     if kind is int and found < (1 if key == "max_graphs" else 0):
-        raise UserError(f"expected {'1' if key == 'most' else '0'} or more", f"{key}={options[key]}")
+        raise UserError(f"expected {'1' if key == 'max_graphs' else '0'} or more", f"{key}={options[key]}")
     return found
 
 

@@ -173,7 +173,7 @@ def test_an_empty_table_and_bad_arguments_are_refused(frame: pd.DataFrame) -> No
     with pytest.raises(TableError, match="the table is empty"):
         read_stays(frame.iloc[:0], source="table")
     for wrong in ({"min_length": 1}, {"action_lag": -1}, {"max_length": 5}, {"age_unit": "months"}):
-        with pytest.raises(ValueError, match="expected 2 <= least"):
+        with pytest.raises(ValueError, match="expected 2 <= min_length"):
             read_stays(frame, source="table", **wrong)  # type: ignore[arg-type]
 
 
