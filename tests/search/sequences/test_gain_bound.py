@@ -138,27 +138,3 @@ def test_the_rest_is_of_third_order():
         trajectory, gradient, events = events_of(transition_episode(4, 7, 3, 3, 4, spread=spread))
         rests.append(float(gain_bound(trajectory, gradient, events, 3).rest.max()))
     assert rests[1] < rests[0] / 200
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_single_gains_are_exact(seed):
-    objective = transition_episode(seed, 6, 2, 3, 4, fixed=(2,))
-    _, _, events = events_of(objective)
-    assert 2 not in events.times.tolist()
-    assert len(events.times) == 4 * 3
-    torch.testing.assert_close(
-        events.gains,
-        exact_gains(objective, events, torch.arange(len(events.times)).unsqueeze(1)),
-        atol=1e-9,
-        rtol=1e-9,
-    )
-
-
-def test_evaluations_are_counted():
-    objective, effort = transition_episode(0, 6, 2, 2, 3), Effort()
-    trajectory = objective.trajectory
-    gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale())
-    change_events(
-        trajectory, gradient, trajectory.states, objective.observed, objective.open.tolist(), effort
-    )
-    assert effort.network_evaluations == 2 * (1 + 2 + 3 + 4 + 5)

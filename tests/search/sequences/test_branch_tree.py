@@ -1,0 +1,135 @@
+"""The tree by itself: its bounds against enumeration, and what ends it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.search.budget import UNLIMITED, Budget
+from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
+from rehearsal_torch.search.sequences.decision_process import Effort
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.curved_episodes import curved_episode
+from tests.toys.episodes import transition_episode
+
+PATIENT = Limits(leaves=20_000, pool=100_000, looseness=float("inf"), budget=UNLIMITED, nodes=None)
+
+
+def wide_episode(seed):
+    """An episode whose tree branches more than once where few leaves are allowed."""
+    return transition_episode(seed, 6, 3, 3, 3, hidden=8, spread=10.0)
+
+
+def tree_of(objective, **limits):
+    return EventTree(objective, Effort(), replace(PATIENT, **limits))
+
+
+def gain_of(objective):
+    return Exhaustive()(objective).value - objective.outcome()
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    horizon=st.integers(2, 6),
+    changes=st.integers(0, 3),
+    actions=st.integers(1, 3),
+    leaves=st.sampled_from([1, 20_000]),
+)
+def test_a_finished_tree_holds_the_best_sequence_and_bounds_it(seed, horizon, changes, actions, leaves):
+    objective = curved_episode(seed, horizon, changes, 2, actions)
+    tree = tree_of(objective, leaves=leaves)
+    assert tree.run() == ""
+    assert tree.loose == ""
+    assert tree.best == pytest.approx(gain_of(objective), abs=1e-8)
+    assert float(objective(tree.sequence)) - objective.outcome() == pytest.approx(tree.best, abs=1e-9)
+    assert tree.bound >= tree.best - 1e-12
+    assert tree.gap() == 0.0
+    assert tree.effort.generated >= tree.rolled_out
+    if tree.modelled:
+        assert tree.root >= gain_of(objective) - 1e-8
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_ended_and_resumed_the_gap_is_always_valid_and_never_grows(seed):
+    objective = wide_episode(seed)
+    truth, tree = gain_of(objective), tree_of(objective, leaves=1)
+    assert tree.gap() == torch.inf, "before the root nothing is known"
+    assert tree.bound == torch.inf
+    gaps, nodes = [tree.gap()], 0
+    while tree.gap() > 0:
+        nodes += 1
+        tree.limits = replace(tree.limits, nodes=nodes)
+        said = tree.run()
+        assert said == (f"stopped after node_limit={nodes} expanded nodes" if tree.gap() else "")
+        gaps.append(tree.gap())
+        assert tree.best - 1e-9 <= truth <= tree.best + tree.gap() + 1e-8
+    assert gaps == sorted(gaps, reverse=True)
+    whole = tree_of(objective, leaves=1)
+    whole.run()
+    assert torch.equal(tree.sequence, whole.sequence)
+    assert tree.effort == whole.effort
+
+
+def test_the_root_is_done_even_where_the_time_is_out():
+    objective = wide_episode(3)
+    tree = tree_of(objective, leaves=1, budget=Budget(1e-9))
+    assert tree.run() == "stopped after budget_s=1e-09"
+    assert tree.recentred == 1
+    assert 0 < tree.best <= gain_of(objective) + 1e-9 <= tree.best + tree.gap() + 1e-8
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_pool_gives_up_nodes_and_says_so(seed):
+    objective = wide_episode(seed)
+    tree = tree_of(objective, leaves=1, pool=1)
+    assert tree.run() == "gave up nodes beyond pool=1"
+    assert tree.gap() > 0
+    assert tree.best - 1e-9 <= gain_of(objective) <= tree.best + tree.gap() + 1e-8
+
+
+def test_a_bound_far_above_what_was_seen_is_loose():
+    tree = tree_of(wide_episode(3), looseness=1.0)
+    tree.run()
+    assert f"its bound of the gain, {tree.root:.6g}, is more than looseness=1 times" in tree.loose
+    assert tree.recentred == 1
+    patient = tree_of(wide_episode(3))
+    patient.run()
+    assert patient.loose == ""
+    assert patient.root == tree.root >= patient.best
+
+
+def test_maps_without_a_bounded_curvature_are_told_and_leave_the_best_single_change():
+    objective = curved_episode(0, 6, 3, actions=3)
+    objective.trajectory.constants[:, 2] = torch.inf
+    tree = tree_of(objective)
+    assert tree.run() == ""
+    assert tree.loose == "the curvature on the ball of reachable states has no finite bound"
+    assert not tree.modelled
+    assert tree.bound == torch.inf
+    single = curved_episode(0, 6, 1, actions=3)
+    assert tree.best == pytest.approx(gain_of(single), abs=1e-9)
+    assert tree.gap() == torch.inf
+
+
+def test_one_change_needs_no_model():
+    objective = curved_episode(0, 6, 1, actions=3)
+    objective.trajectory.constants[:] = torch.inf
+    tree = tree_of(objective)
+    assert tree.run() == ""
+    assert tree.loose == ""
+    assert tree.best == tree.root == pytest.approx(gain_of(objective), abs=1e-9)
+    assert tree.gap() == 0.0
+    assert tree.rolled_out == 0
+
+
+def test_nothing_open_leaves_what_was_done():
+    for objective in (curved_episode(0, 5, 0), transition_episode(0, 3, 2, fixed=(0, 1, 2))):
+        tree = tree_of(objective)
+        assert tree.gap() == 0.0
+        assert tree.run() == ""
+        assert tree.best == 0.0
+        assert torch.equal(tree.sequence, objective.observed)
+        assert tree.effort == Effort()
