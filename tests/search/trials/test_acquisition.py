@@ -7,7 +7,6 @@ from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.improvement import Improvement
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.box_ascent import climb
-from rehearsal_torch.search.trials.space_filling import SpaceFilling
 from tests.toys.causal_toys import hills, linear_chain, one_case
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
@@ -89,10 +88,6 @@ def test_nothing_leaves_the_region(limits):
     found = climb(objective, region, spread[:5], steps=20)
     for each in region.units(found.points):
         model.task.check_action(each)
-    for law in ("uniform", "sobol"):
-        model.task.check_action(
-            SpaceFilling(law)(PosteriorMean(model, one_case(model.task))).alteration.values
-        )
 
 
 def test_a_narrower_round_narrows_the_search():
@@ -126,25 +121,7 @@ def test_values_that_are_no_numbers_are_reported():
         climb(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
 
 
-def test_sobol_actions_go_on_and_uniform_ones_differ_by_round():
-    one, two = hills(visited=[[0.0, 1.0]]), hills(visited=[[0.0, 1.0], [1.0, 1.0]])
-
-    def asked(model, law, identity, seed=0):
-        return SpaceFilling(law, seed)(
-            PosteriorMean(model, one_case(model.task, identity))
-        ).alteration.values.tolist()
-
-    assert asked(one, "sobol", "0") == asked(one, "sobol", "8") != asked(two, "sobol", "0")
-    assert asked(one, "uniform", "0") == asked(two, "uniform", "0") != asked(one, "uniform", "1")
-    assert asked(one, "uniform", "0") != asked(one, "uniform", "0", seed=1)
-
-
 @pytest.mark.parametrize("given", [{"raw": 8, "starts": 16}, {"kept": 0}, {"incumbents": 40}])
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected"):
         AcquisitionSearch(**given)
-
-
-def test_an_unknown_law_is_refused():
-    with pytest.raises(ValueError, match="uniform"):
-        SpaceFilling("halton")

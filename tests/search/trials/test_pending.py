@@ -1,0 +1,113 @@
+"""What is believed of experiments that are under way."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.search.trials.pending import expected_rows, impute_pending
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.training.fit import fit
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain
+from tests.toys.noisy_nodes import CHAIN, chain
+
+DOUBLE = torch.float64
+
+
+def asked(log, *actions):
+    for action in actions:
+        log, _ = log.ask(torch.tensor(action, dtype=DOUBLE))
+    return log
+
+
+def log_of(task, rows, *pending):
+    """Completed trials, each (actions, nodes), and pending ones."""
+    log = TrialLog(task)
+    for actions, nodes in rows:
+        settings = dict(zip(task.actions, actions, strict=True))
+        log, _, _ = log.complete(None, dict(zip(task.nodes, nodes, strict=True)), ran=settings)
+    return asked(log, *pending)
+
+
+def test_each_node_is_carried_along_under_the_mean_of_its_noise():
+    model = linear_chain()
+    log = log_of(model.task, [((0.2, 0.4), (0.4, 0.3))], (0.5, 1.0), (1.0, 0.0))
+    found = expected_rows(model, model.task, log)
+    first, second = model.draws(1024, 0).mean(0).tolist()
+    x = 2 * found.columns(["a"])[:, 0] + 0.1 * first
+    y = 1.5 * x - found.columns(["b"])[:, 0] + 0.1 * second
+    assert found.names == (*model.task.actions, *model.task.nodes)
+    assert found.columns(["a", "b"]).tolist() == [[0.5, 1.0], [1.0, 0.0]]
+    torch.testing.assert_close(found.columns(["X", "Y"]), torch.stack([x, y], -1), atol=1e-12, rtol=0)
+    assert found.altered.tolist() == [[name in ("a", "b") for name in found.names]] * 2
+
+
+def test_a_failed_trial_is_believed_like_a_pending_one_and_an_abandoned_one_is_forgotten():
+    model = linear_chain()
+    log = log_of(model.task, [((0.2, 0.4), (0.4, 0.3))], (0.5, 1.0), (1.0, 0.0), (0.1, 0.1))
+    log, _ = log.fail(3, "the pump broke")
+    log, _ = log.abandon(4)
+    assert expected_rows(model, model.task, log).columns(["a", "b"]).tolist() == [[0.5, 1.0], [1.0, 0.0]]
+
+
+def test_a_node_that_the_model_does_not_speak_of_is_that_of_the_nearest_completed_trial():
+    # Near by the share of each action's range: b runs over 2, a over 1.
+    task = linear_chain().task
+    flat = WrittenModel(
+        task.flattened(), {"Y": WrittenLaw(lambda w: w.sum(-1), lambda w: 0 * w[..., 0])}, ((0.2, 0.4),)
+    )
+    log = log_of(task, [((0.0, 0.0), (-7.0, 1.0)), ((0.5, 2.0), (9.0, 2.0))], (0.2, 1.2), (0.1, 0.7))
+    found = expected_rows(flat, task, log)
+    assert found.columns(["X"])[:, 0].tolist() == [9.0, -7.0]
+    assert found.columns(["Y"])[:, 0].tolist() == pytest.approx([1.4, 0.8], abs=1e-3)
+
+
+@pytest.mark.parametrize(("weight", "unit"), [(1.0, 1.0), (-2.0, -0.5)])
+def test_where_the_reward_alone_is_learnt_its_single_node_follows_from_it(weight, unit):
+    task = plain({"X": ["a"], "Y": ["X"]}, {"a": [0, 1]}, {"weights": {"Y": weight}})
+    reward = plain({"reward": ["a"]}, {"a": [0, 1]}, "reward")
+    model = WrittenModel(
+        reward, {"reward": WrittenLaw(lambda w: 10 * w[..., 0], lambda w: 0 * w[..., 0])}, ((0.2,),)
+    )
+    found = expected_rows(model, task, log_of(task, [((0.2,), (3.0, 4.0))], (0.5,)))
+    assert found.columns(["Y"]).item() == pytest.approx(5 * unit, abs=1e-3)
+    assert found.columns(["X"]).item() == 3.0
+
+
+def test_a_reward_of_several_nodes_says_nothing_of_any_single_one():
+    task = plain(
+        {"X": ["a"], "Y": ["a"]}, {"a": [0, 1]}, FunctionReward(("X", "Y"), lambda x: x[..., 0] * x[..., 1])
+    )
+    reward = plain({"reward": ["a"]}, {"a": [0, 1]}, "reward")
+    model = WrittenModel(
+        reward, {"reward": WrittenLaw(lambda w: 10 * w[..., 0], lambda w: 0 * w[..., 0])}, ((0.2,),)
+    )
+    found = expected_rows(model, task, log_of(task, [((0.2,), (3.0, 4.0))], (0.5,)))
+    assert found.columns(["X", "Y"]).tolist() == [[3.0, 4.0]]
+
+
+def test_what_is_expected_follows_from_the_completed_trials_alone():
+    model, seen = linear_chain(), []
+    model.condition = lambda table: seen.append(table)
+    log = log_of(model.task, [((0.2, 0.4), (0.4, 0.3))], (0.5, 1.0))
+    impute_pending(model, model.task, log)
+    assert [len(table) for table in seen] == [1, 2]
+    assert torch.equal(seen[0].values, log.table.values)
+    assert torch.equal(seen[1].values[1:], expected_rows(model, model.task, log).values)
+
+
+def test_believing_a_trial_takes_the_epistemic_uncertainty_there_and_moves_no_hyper_parameter():
+    table = chain(24, 0)
+    model = fit(ExogenousModel(CHAIN, phi="homoskedastic", components=1, kernel="rbf"), table)
+    log, _ = TrialLog(CHAIN).complete_rows(Table(table.names, table.values, table.altered))
+    far = torch.stack([CHAIN.box.upper, CHAIN.box.lower])
+    log = asked(log, *far.tolist())
+    before = {name: each.clone() for name, each in model.encoder.state_dict().items() if "log_" in name}
+    draws = torch.zeros(1, len(CHAIN.nodes), dtype=DOUBLE)
+    _, unsure = model.network().propagate(far, draws, spread=CHAIN.nodes)
+    impute_pending(model, CHAIN, log)
+    _, sure = model.network().propagate(far, draws, spread=CHAIN.nodes)
+    assert before
+    assert all(torch.equal(model.encoder.state_dict()[name], each) for name, each in before.items())
+    assert all(bool((sure[node] < unsure[node]).all()) for node in CHAIN.nodes)

@@ -1,0 +1,182 @@
+"""Experiments that no search proposed: the start design, spread points, and what may not be proposed."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.problems.causal.start_design import start_point
+from rehearsal_torch.search.trials import proposal
+from rehearsal_torch.search.trials.proposal import (
+    another_action,
+    check_settable,
+    designed_action,
+    lacking_for_model,
+)
+from rehearsal_torch.seeding import round_seed
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
+
+DOUBLE = torch.float64
+LIMITS = {"normals": [[1.0, 0.1]], "offsets": [1.0]}
+
+
+def asked(log, *actions):
+    for action in actions:
+        log, _ = log.ask(torch.as_tensor(action, dtype=DOUBLE))
+    return log
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 100), count=st.integers(0, 6), limited=st.booleans())
+def test_asked_one_by_one_the_start_design_comes_in_its_order(seed, count, limited):
+    task = hills(LIMITS if limited else None).task
+    log = TrialLog(task)
+    for number in range(count):
+        action = designed_action(task, log, 4, seed)
+        assert torch.equal(action, start_point(task, number, 4, seed))
+        task.check_action(action)
+        log = asked(log, action)
+
+
+def test_points_that_are_trials_already_are_passed_over_and_abandoned_ones_are_not():
+    task = hills().task
+    design = [start_point(task, number, 8, 0) for number in range(6)]
+    log = asked(TrialLog(task), [0.0, 5.0], design[1], design[2], design[4])
+    log, _ = log.fail(2, "broke")
+    # Four trials: the fifth asks for point 4, which is pending.
+    assert torch.equal(designed_action(task, log, 8, 0), design[5])
+    log, _ = log.abandon(4)
+    assert torch.equal(designed_action(task, log, 8, 0), design[4])
+
+
+def test_a_start_design_that_was_tried_already_has_nothing_left(monkeypatch):
+    monkeypatch.setattr(proposal, "TRIES", 2)
+    task = hills().task
+    log = asked(TrialLog(task), [0.0, 5.0], *(start_point(task, number, 4, 0) for number in (3, 4)))
+    with pytest.raises(
+        ValueError,
+        match=r"nothing is left to try: the next 2 points of the start design are trials already; report or "
+        r"abandon what is pending",
+    ):
+        designed_action(task, log, 4, 0)
+
+
+@pytest.mark.parametrize("limits", [None, LIMITS])
+def test_another_action_is_the_best_of_the_spread_points_that_are_free(limits):
+    model = hills(limits)
+    objective = PosteriorMean(model, one_case(model.task, "7"))
+    log, values = TrialLog(model.task), []
+    for _ in range(3):
+        action = another_action(objective, log, 0)
+        model.task.check_action(action)
+        values.append(float(objective.screened(action.unsqueeze(0))))
+        log = asked(log, action)
+    assert len(set(map(tuple, log.settings("pending").tolist()))) == 3
+    assert values == sorted(values, reverse=True)
+    # Brute force: nothing of 512 points is better than the first, one is better than the second, ...
+    region = objective.region()
+    points = region.units(region.spread(512, round_seed(0, "another 7")))
+    every = objective.screened(points).sort(descending=True).values[:3]
+    assert values == pytest.approx(every.tolist(), abs=1e-12)
+    log, _ = log.abandon(1)
+    assert float(objective.screened(another_action(objective, log, 0).unsqueeze(0))) == values[0]
+
+
+def test_completed_settings_may_be_asked_again():
+    model = hills()
+    objective = PosteriorMean(model, one_case(model.task))
+    best = another_action(objective, TrialLog(model.task), 0)
+    settings_ = dict(zip(model.task.actions, best.tolist(), strict=True))
+    log, _, _ = TrialLog(model.task).complete(None, {"Y": 1.0}, ran=settings_)
+    assert torch.equal(another_action(objective, log, 0), best)
+
+
+def test_the_round_and_the_seed_decide_the_points():
+    model = hills()
+
+    def action(identity, seed):
+        objective = PosteriorMean(model, one_case(model.task, identity))
+        return another_action(objective, TrialLog(model.task), seed).tolist()
+
+    assert action("0", 0) == action("0", 0)
+    assert action("0", 0) != action("1", 0)
+    assert action("0", 0) != action("0", 1)
+
+
+def test_the_pushes_of_a_candidate_are_no_part_of_the_action():
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task), propagate="optimistic")
+    assert objective.further == 1
+    assert another_action(objective, TrialLog(model.task), 0).shape == (2,)
+
+
+def test_a_value_that_is_no_number_is_not_proposed():
+    task = plain({"Y": ["a"]}, {"a": [-1, 1]}, "Y")
+    law = WrittenLaw(lambda w: w[..., 0].sqrt() * -1, lambda w: 0 * w[..., 0])
+    objective = PosteriorMean(WrittenModel(task, {"Y": law}), one_case(task))
+    action = another_action(objective, TrialLog(task), 0)
+    assert 0 <= float(action) < 0.05
+
+
+def test_where_all_spread_points_are_pending_nothing_is_left(monkeypatch):
+    monkeypatch.setattr(proposal, "TRIES", 2)
+    model = hills()
+    objective = PosteriorMean(model, one_case(model.task))
+    log = TrialLog(model.task)
+    for _ in range(2):
+        log = asked(log, another_action(objective, log, 0))
+    with pytest.raises(ValueError, match="nothing is left to try: 2 spread points are all pending or have"):
+        another_action(objective, log, 0)
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ([0.5, 11.0], r"b may be set within \[0, 10\]; got 11"),
+        ([float("nan"), 1.0], "expected 2 finite numbers"),
+        ([0.9, 9.0], "breaks the limits"),
+    ],
+)
+def test_what_cannot_be_set_is_no_suggestion(action, said):
+    task = hills(LIMITS).task
+    check_settable(task, torch.tensor([0.5, 5.0], dtype=DOUBLE), "recommended")
+    with pytest.raises(
+        ValueError, match=f"^what was recommended cannot be set .*{said}.*very different size"
+    ):
+        check_settable(task, torch.tensor(action, dtype=DOUBLE), "recommended")
+
+
+def table(values, altered=None):
+    made = torch.tensor(values, dtype=DOUBLE)
+    marks = torch.zeros_like(made, dtype=torch.bool)
+    for row, column in altered or ():
+        marks[row, column] = True
+    return Table(("a", "X", "Y"), made, marks)
+
+
+ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("made", "lacking"),
+    [
+        (table(ROWS), ""),
+        (table(ROWS[:5]), ""),
+        (table(ROWS[:4]), "rows"),
+        # Rows in which a node was set by hand say nothing of its law.
+        (table(ROWS, [(0, 2)]), ""),
+        (table(ROWS, [(0, 2), (1, 2)]), "rows"),
+        (table([[row[0], 2.0, row[2]] for row in ROWS]), "variation"),
+        (table([[row[0], 2.0, row[2]] for row in ROWS[:4]]), "rows"),
+        (
+            table([[row[0], 2.0 + (place == 0), row[2]] for place, row in enumerate(ROWS)], [(0, 1)]),
+            "variation",
+        ),
+    ],
+)
+def test_what_a_table_lacks_for_a_model(made, lacking):
+    assert lacking_for_model(made, ("X", "Y")) == lacking
