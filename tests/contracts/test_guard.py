@@ -10,10 +10,8 @@ from hydra.utils import instantiate
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.search.guard import guarded_sequence
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.spaces.box import Alteration
-from tests.toys.episodes import transition_episode
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import PAIRS, choices, configuration, learnt
 
@@ -182,38 +180,3 @@ def test_the_loop_takes_nothing_that_may_not_be_set(models, name, value, words):
     objective = instantiate(configuration("objective", "gaussian_success"), _convert_="all")
     with pytest.raises(ValueError, match=words):
         list(rounds(World(), models("linear_structural", WORLD.task), objective, Stubborn(name, value)))
-
-
-@pytest.mark.parametrize("declines", [True, False])
-def test_an_episodes_claim_is_compared_with_its_replay(declines):
-    objective = transition_episode(3, horizon=5, changes=2)
-    found = sorted((float(objective(sequence)), sequence.tolist()) for sequence in singles(objective))
-    worst, best = found[0][1], found[-1][1]
-    bad, good = (Decision(changed(objective, sequence), found[-1][0] + 5.0) for sequence in (worst, best))
-    kept = guarded_sequence(objective, bad, declines)
-    assert kept.status == ("no_action" if declines else "recommended")
-    assert any("the search claims a return of" in text for text in kept.warnings)
-    kept = guarded_sequence(objective, good, declines)
-    assert kept.alteration == good.alteration
-    assert any("replayed by the model" in text for text in kept.warnings)
-    batch_search = Alteration(
-        tuple(f"action[{step}]" for step in range(3)), (objective.observed[:3] + 1) % objective.actions
-    )
-    with pytest.raises(ValueError, match="expected at most 2 changed actions; got 3"):
-        guarded_sequence(objective, Decision(batch_search, 0.0), declines)
-    with pytest.raises(ValueError, match="whole numbers"):
-        guarded_sequence(objective, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0), declines)
-
-
-def singles(objective):
-    """Every sequence with one change."""
-    for step in objective.open.tolist():
-        for action in objective.candidate_actions(step).tolist():
-            sequence = objective.observed.clone()
-            sequence[step] = action
-            yield sequence
-
-
-def changed(objective, sequence):
-    places = [step for step, action in enumerate(sequence) if action != int(objective.observed[step])]
-    return Alteration(tuple(f"action[{step}]" for step in places), torch.tensor(sequence)[places])

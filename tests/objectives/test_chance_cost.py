@@ -22,10 +22,6 @@ def costs(world, count=12, rows=300, **more):
     return ChanceCosts(fit(LinearStructural(world.task), world.table(rows)), world.cases(count), **more)
 
 
-def searched(made, fallback=True):
-    return CheapestAlteration(ProjectionNewton() if fallback else None).batch_search(made)
-
-
 @pytest.mark.parametrize("level", [0.3, 0.7, 0.9])
 @pytest.mark.parametrize(
     "world", [managing(candidates=SINGLE_OR_BOTH), chain()], ids=["two outcomes", "one outcome"]
@@ -70,51 +66,6 @@ def test_the_cheapest_is_scipys():
         )
         assert bool(found.feasible[index])
         assert float(one.cost(found.points)[index]) == pytest.approx(expected.fun, abs=1e-5)
-
-
-def test_sets_compete_by_their_whole_cost():
-    # A reference of 0.75 for raw_cost must not make that set look cheaper by its constant.
-    made = costs(
-        managing(candidates=SINGLE_OR_BOTH),
-        level=0.5,
-        weights={"raw_cost": 2.0, "self_pricing": 1.0},
-        reference={"raw_cost": 0.75, "self_pricing": 0.0},
-    )
-    decisions = searched(made)
-    for index, decision in enumerate(decisions):
-        options = [
-            float(one.cost(one.cheapest().points)[index])
-            for one in made.sets
-            if bool(one.cheapest().feasible[index])
-        ]
-        assert decision.trace["cost"] == pytest.approx(min(options), abs=1e-6)
-        assert decision.value == pytest.approx(-min(options), abs=1e-6)
-
-
-def test_where_nothing_qualifies_the_most_probable_is_taken_and_said():
-    made = costs(chain(lower=1.0, upper=1.2), level=0.9)
-    for index, decision in enumerate(searched(made)):
-        assert decision.trace["qualifies"] is False
-        assert "cannot be met" in decision.warnings[0]
-        best = max(
-            float(one.success.compared_value(ProjectionNewton().best(one.success))[index])
-            for one in made.sets
-        )
-        assert np.log(decision.estimate.point) == pytest.approx(best)
-    assert all(
-        each.alteration is None and "no candidate" in each.reason
-        for each in searched(made, fallback=False)
-        if "helps" not in each.reason
-    )
-
-
-def test_answers_do_not_depend_on_their_company():
-    world = chain()
-    surrogate, some_cases = fit(LinearStructural(world.task), world.table(300)), world.cases(20)
-    whole = searched(ChanceCosts(surrogate, some_cases))
-    (alone,) = searched(ChanceCosts(surrogate, some_cases[3:4]))
-    assert whole[3].trace["altered"] == alone.trace["altered"]
-    assert torch.allclose(whole[3].alteration.values, alone.alteration.values, atol=1e-6)
 
 
 @pytest.mark.slow

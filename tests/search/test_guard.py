@@ -1,0 +1,245 @@
+"""The rule by itself: over a surrogate that has learnt nothing but where its rows lie."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.search.guard import declined, guarded, guarded_sequence, linked, no_path
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from tests.toys.episodes import transition_episode
+from tests.toys.linear_truth import chain
+
+WORLD = chain()
+DOUBLE = torch.float64
+# Nothing leads from a or m to y.
+CUT = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}))
+# m leads nowhere, a does.
+HALF = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["a", "x"]}))
+
+
+class Rows(RehearsalSurrogate):
+    """Where the rows of a task lie, and nothing else."""
+
+    def parts(self, table):
+        yield self.overlap, self.overlap.examples(table)
+
+
+def objective(task=WORLD.task, table=None, x=0.0, graphs=None):
+    """Candidate sets of one case over a surrogate that has seen a table; over none where task is None."""
+    case = RehearsalCase("case", {"x": torch.tensor(x, dtype=DOUBLE)}, WORLD.task.box.bounds())
+    if task is None:
+        return Candidates([case], [])
+    known = Rows(task, graphs)
+    rows = WORLD.table(60) if table is None else table
+    known.overlap.solve(*known.overlap.examples(rows))
+    return Candidates([case], [], known)
+
+
+def setting(name="a", value=0.2, done=0.6, undone=0.4, **more):
+    names = (name,) if isinstance(name, str) else name
+    values = torch.tensor([value] * len(names), dtype=DOUBLE)
+    more.setdefault("estimate", chance(done))
+    more.setdefault("baseline", chance(undone))
+    return Decision(Alteration(names, values), 1.5, trace={"search": "test"}, **more)
+
+
+NOTHING = Decision(None, 0.0, status="no_action", reason="nothing helps")
+
+
+def test_what_is_above_doing_nothing_and_among_the_observations_is_left_as_it_is():
+    decision = setting()
+    for declines in (True, False):
+        (kept,) = guarded(objective(), [decision], declines)
+        assert kept.to_dict() == decision.to_dict()
+
+
+@pytest.mark.parametrize("declines", [True, False])
+@pytest.mark.parametrize(("done", "undone"), [(0.3, 0.3), (0.2, 0.3)])
+def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(done, undone, declines):
+    (kept,) = guarded(objective(None), [setting(done=done, undone=undone)], declines)
+    message = f"predicted no better than doing nothing ({done:.3f} against 0.300)"
+    if declines:
+        assert (kept.status, kept.alteration, kept.reason) == ("no_action", None, message)
+        assert kept.trace == {"search": "test", "would_set": {"a": 0.2}}
+    else:
+        assert (kept.status, kept.warnings) == ("recommended", (message,))
+    assert kept.estimate == chance(done)
+    assert kept.value == 1.5
+
+
+@pytest.mark.parametrize("left_out", ["estimate", "baseline"])
+def test_without_a_claim_or_a_baseline_nothing_is_compared(left_out):
+    decision = setting(done=0.1, undone=0.9, **{left_out: None})
+    assert guarded(objective(None), [decision])[0].to_dict() == decision.to_dict()
+
+
+def test_what_leads_nowhere_is_refused_whatever_its_estimate_says():
+    for done in (0.9, 0.1):
+        (kept,) = guarded(objective(CUT), [setting(("a", "m"), done=done)])
+        assert kept.status == "refused"
+        assert kept.reason == (
+            "by the graph nothing leads from a, m to y: setting it changes no outcome; draw the arrow that "
+            "is missing, or take it out of what may be set"
+        )
+        assert kept.trace["would_set"] == {"a": 0.2, "m": 0.2}
+    (kept,) = guarded(objective(CUT), [setting("a")], declines=False)
+    assert kept.status == "recommended"
+    assert any(text.startswith("graph: by the graph nothing leads from a to y") for text in kept.warnings)
+
+
+def test_a_path_by_any_graph_that_may_be_true_is_enough():
+    over = objective(CUT, graphs=(CUT.graph, HALF.graph))
+    assert linked(over, ("a",))
+    assert not linked(over, ("m",))
+    assert linked(over, ("m", "a"))
+    assert guarded(over, [setting("a")])[0].status == "recommended"
+    assert no_path(over, ("m",)).startswith("by the graph nothing leads from m to y: ")
+
+
+def test_nothing_is_known_of_variables_outside_the_graph_nor_without_a_surrogate():
+    assert linked(objective(CUT), ("elsewhere",))
+    assert linked(objective(None), ("a",))
+
+
+def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
+    graph = graph_of({"parents": {"a": ["x"], "m": ["a"], "y": ["a"]}, "bidirected": [["m", "y"]]})
+    task = replace(WORLD.task, graph=graph)
+    message = (
+        "graph: m leads to y through bi-directional edges alone; if they stand for a hidden common cause"
+    )
+    (kept,) = guarded(objective(task), [setting("m", 0.3)])
+    assert kept.status == "recommended"
+    assert any(text.startswith(message) for text in kept.warnings)
+    (kept,) = guarded(objective(task), [setting("a")])
+    assert not any("bi-directional" in text for text in kept.warnings)
+
+
+def test_a_case_and_a_setting_beyond_the_rows_are_warned_of():
+    (kept,) = guarded(objective(x=40.0), [setting(value=30.0)])
+    assert [text.split(";")[0].split(" is ")[0] for text in kept.warnings[:2]] == ["range: x", "range: a"]
+    assert kept.warnings[2].startswith("support: the 5th nearest observation is ")
+    assert kept.warnings[2].endswith("the answer is an extrapolation")
+    (kept,) = guarded(objective(x=40.0), [NOTHING])
+    assert len(kept.warnings) == 1
+    assert kept.status == "no_action"
+    assert kept.reason == "nothing helps"
+
+
+def test_a_hole_among_the_rows_is_told_although_no_range_is_left():
+    # A ring: its middle lies within the range of x and of a, and far from every row.
+    angle = torch.linspace(0, 6.28, 60, dtype=DOUBLE)
+    x, a = angle.cos(), angle.sin()
+    rows = Table.observed(("x", "a", "m", "y"), torch.stack([x, a, x * a, a], -1))
+    (kept,) = guarded(objective(table=rows), [setting(value=0.0)])
+    assert len(kept.warnings) == 1
+    # Six rows of sixty on the ring are at most 0.32 radii apart; the radius is 2^0.5 standard deviations.
+    assert "is 1.4" in kept.warnings[0]
+    (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.0)])
+    assert kept.warnings == ()
+
+
+def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
+    four = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=DOUBLE)] * 3).repeat(12, 1)
+    rows = Table.observed(("x", "a", "m", "y"), torch.cat([four, four.sum(-1, keepdim=True)], -1))
+    (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.5)])
+    (message,) = kept.warnings
+    assert "observations repeat the same few values, and this is none of them" in message
+    assert guarded(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
+
+
+def test_of_a_set_that_is_no_candidate_only_the_ranges_are_known():
+    task = replace(WORLD.task, candidates=(("m",),))
+    (kept,) = guarded(objective(task), [setting("a", 30.0)])
+    assert [text[:16] for text in kept.warnings] == ["range: a is set "]
+
+
+def test_contradictions_between_graph_and_table_stand_beside_every_answer():
+    for decision in (setting("a"), NOTHING):
+        (kept,) = guarded(objective(CUT, WORLD.table(200)), [decision])
+        assert sum("in the observations they depend on it" in text for text in kept.warnings) == 2
+
+
+def test_a_surrogate_that_has_seen_too_few_rows_says_nothing_of_them():
+    (kept,) = guarded(objective(table=WORLD.table(5), x=40.0), [setting(value=30.0)])
+    assert kept.warnings == ()
+
+
+@pytest.mark.parametrize("declines", [True, False])
+@pytest.mark.parametrize("task", [None, WORLD.task, CUT], ids=["none", "chain", "cut"])
+def test_guarding_twice_changes_nothing(task, declines):
+    for decision in (
+        setting(),
+        setting(done=0.1),
+        setting(value=30.0, warnings=("few rows", "hidden cause")),
+        NOTHING,
+    ):
+        over = objective(task, x=3.0)
+        once = guarded(over, [decision], declines)
+        assert [each.to_dict() for each in guarded(over, once, declines)] == [each.to_dict() for each in once]
+        assert once[0].warnings[: len(decision.warnings)] == decision.warnings
+
+
+def test_what_is_taken_back_is_remembered():
+    decision = setting(("a", "m"), 0.25, warnings=("few rows",))
+    kept = declined(decision, "refused", "too far away")
+    assert kept.to_dict() == {
+        **decision.to_dict(),
+        "status": "refused",
+        "alteration": None,
+        "reason": "too far away",
+        "trace": {"search": "test", "would_set": {"a": 0.25, "m": 0.25}},
+    }
+
+
+def singles(episode):
+    """Every sequence with one change."""
+    for step in episode.open.tolist():
+        for action in episode.candidate_actions(step).tolist():
+            sequence = episode.observed.clone()
+            sequence[step] = action
+            yield sequence
+
+
+def changed(episode, sequence):
+    places = [step for step, action in enumerate(sequence) if action != int(episode.observed[step])]
+    return Alteration(tuple(f"action[{step}]" for step in places), torch.tensor(sequence)[places])
+
+
+@pytest.mark.parametrize("declines", [True, False])
+def test_an_episodes_claim_is_compared_with_its_replay(declines):
+    episode = transition_episode(3, horizon=5, changes=2)
+    found = sorted((float(episode(sequence)), sequence.tolist()) for sequence in singles(episode))
+    (low, worst), (high, best) = found[0], found[-1]
+    assert low < episode.outcome() < high
+    kept = guarded_sequence(episode, Decision(changed(episode, worst), high + 5.0), declines)
+    message = f"the search claims a return of {high + 5:.6g}; replayed by the model, it is {low:.6g}"
+    worse = f"no better than what was done by the model's own estimate ({low:.6g} against "
+    assert message in kept.warnings
+    assert kept.status == ("no_action" if declines else "recommended")
+    assert (kept.reason if declines else kept.warnings[-1]).startswith(worse)
+    kept = guarded_sequence(episode, Decision(changed(episode, best), high + 5.0), declines)
+    assert kept.alteration == changed(episode, best)
+    assert any("replayed by the model" in text for text in kept.warnings)
+    honest = Decision(changed(episode, best), high, estimate=Estimate(high, "return of the episode"))
+    kept = guarded_sequence(episode, honest, declines)
+    assert kept.to_dict() == replace(honest, warnings=episode.warnings()).to_dict()
+    assert guarded_sequence(episode, NOTHING, declines) is NOTHING
+
+
+def test_sequences_that_are_not_allowed_are_refused():
+    episode = transition_episode(3, horizon=5, changes=2)
+    batch_search = Alteration(
+        tuple(f"action[{step}]" for step in range(3)), (episode.observed[:3] + 1) % episode.actions
+    )
+    with pytest.raises(ValueError, match="expected at most 2 changed actions; got 3"):
+        guarded_sequence(episode, Decision(batch_search, 0.0))
+    with pytest.raises(ValueError, match="whole numbers"):
+        guarded_sequence(episode, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0))
