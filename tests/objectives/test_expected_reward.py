@@ -1,0 +1,246 @@
+"""Expected rewards of written networks against sums that are done by hand, draw by draw."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.known_reward import FunctionReward, WeightedSum
+from rehearsal_torch.objectives import expected_reward
+from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.expected_reward import (
+    PosteriorMean,
+    mean_reward,
+    plausible_rewards,
+    reward_spread,
+    safe_root,
+    standard_draws,
+)
+from rehearsal_torch.objectives.reward_frame import RewardFrame
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
+
+DOUBLE = torch.float64
+POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=DOUBLE)
+LIMITS = {"normals": [[1.0, 0.1]], "offsets": [1.0]}
+
+
+def bent_chain():
+    """X = a^2 + .1 u, s = .3 (1 + a); Y = X^2 - b + .1 u, s = .2: bent, so that draws do not average out."""
+    task = plain({"X": ["a"], "Y": ["X", "b"]}, {"a": [0, 1], "b": [0, 2]}, "Y")
+    place = task.inputs("Y").index
+    return WrittenModel(
+        task,
+        {
+            "X": WrittenLaw(lambda w: w[..., 0] ** 2, lambda w: 0.3 * (1 + w[..., 0])),
+            "Y": WrittenLaw(
+                lambda w: w[..., place("X")] ** 2 - w[..., place("b")], lambda w: 0.2 + 0 * w[..., 0]
+            ),
+        },
+    )
+
+
+def by_hand(action, noise, perturbation=(0.0, 0.0)):
+    """The mean reward of `bent_chain` by plain numbers."""
+    (a, b), total = action.tolist(), 0.0
+    for first, second in noise.tolist():
+        x = a**2 + 0.1 * first + perturbation[0] * 0.3 * (1 + a)
+        total += x**2 - b + 0.1 * second + perturbation[1] * 0.2
+    return total / len(noise)
+
+
+@pytest.mark.parametrize("count", [2, 16, 64])
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_standard_draws_are_mirrored_and_exactly_standard(count, width):
+    draws = standard_draws(count, width, 0)
+    assert draws.shape == (count, width)
+    assert draws.dtype == DOUBLE
+    torch.testing.assert_close(draws[0::2], -draws[1::2])
+    torch.testing.assert_close(draws.mean(0), torch.zeros(width, dtype=DOUBLE))
+    torch.testing.assert_close(draws.square().mean(0), torch.ones(width, dtype=DOUBLE))
+    assert torch.equal(draws, standard_draws(count, width, 0))
+    if width and count > 2:
+        assert not torch.equal(draws, standard_draws(count, width, 1))
+
+
+@pytest.mark.parametrize("count", [-2, 0, 1, 7])
+def test_an_odd_number_of_draws_is_refused(count):
+    with pytest.raises(ValueError, match=f"even number of draws, as each comes with .*; got {count}"):
+        standard_draws(count, 2, 0)
+
+
+def test_the_mean_reward_is_the_average_over_the_draws():
+    model = bent_chain()
+    noise = model.draws(8, 3)
+    found = mean_reward(model.network(), POINTS, noise)
+    assert found.tolist() == pytest.approx([by_hand(each, noise) for each in POINTS])
+    perturbed = mean_reward(model.network(), POINTS, noise, lambda place, _: torch.tensor((0.5, -2.0)[place]))
+    assert perturbed.tolist() == pytest.approx([by_hand(each, noise, (0.5, -2.0)) for each in POINTS])
+
+
+def test_one_draw_of_what_is_not_known_is_one_network():
+    model = bent_chain()
+    noise, epistemic = model.draws(8, 3), standard_draws(6, 2, 1)
+    found = plausible_rewards(model.network(), POINTS, noise, epistemic)
+    assert found.shape == (3, 6)
+    for row, action in zip(found, POINTS, strict=True):
+        assert row.tolist() == pytest.approx(
+            [by_hand(action, noise, perturbation) for perturbation in epistemic.tolist()]
+        )
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    weights=st.lists(st.floats(-3, 3).filter(lambda w: abs(w) > 1e-3), min_size=1, max_size=4),
+    seed=st.integers(0, 100),
+)
+def test_the_spread_of_a_weighted_sum_is_that_of_independent_nodes(weights, seed):
+    stream = torch.Generator().manual_seed(seed)
+    width = len(weights)
+    means, stds = torch.randn(2, 5, width, generator=stream, dtype=DOUBLE).unbind(0)
+    names = tuple(f"x{place}" for place in range(width))
+    reward = WeightedSum(dict(zip(names, weights, strict=True)))
+    found = reward_spread(reward, means, stds.abs(), standard_draws(4, width, 0))
+    wanted = [
+        math.sqrt(sum((weight * std) ** 2 for weight, std in zip(weights, row, strict=True)))
+        for row in stds.tolist()
+    ]
+    assert found.tolist() == pytest.approx(wanted)
+    # The same sum as a function without a closed form: its spread over draws, which for one node is exact.
+    plainly = FunctionReward(names, lambda values: values @ values.new_tensor(weights))
+    by_draws = reward_spread(plainly, means, stds.abs(), standard_draws(4096, width, 0))
+    assert by_draws.tolist() == pytest.approx(wanted, rel=1e-9 if width == 1 else 0.1)
+
+
+def test_the_spread_of_a_bent_reward_is_the_standard_deviation_over_the_draws():
+    reward = FunctionReward(("X",), lambda x: x[..., 0] ** 2)
+    epistemic = standard_draws(4096, 1, 0)
+    found = reward_spread(
+        reward, torch.tensor([[0.5], [0.0]], dtype=DOUBLE), torch.full((2, 1), 0.3).double(), epistemic
+    )
+    # Var (m + s e)^2 = 4 m^2 s^2 + 2 s^4.
+    wanted = [math.sqrt(4 * m**2 * 0.09 + 2 * 0.3**4) for m in (0.5, 0.0)]
+    assert found.tolist() == pytest.approx(wanted, rel=0.01)
+
+
+def test_the_root_has_a_finite_gradient_at_zero():
+    squares = torch.tensor([0.0, 4.0], dtype=DOUBLE, requires_grad=True)
+    roots = safe_root(squares)
+    roots.sum().backward()
+    assert roots.tolist() == pytest.approx([0.0, 2.0], abs=1e-14)
+    assert squares.grad.isfinite().all()
+    assert float(squares.grad[1]) == pytest.approx(0.25)
+
+
+def test_the_posterior_mean_looks_at_the_first_draws():
+    model = bent_chain()
+    objective = PosteriorMean(model, one_case(model.task), draws=8, evaluation_draws=16)
+    every, few = objective(POINTS), objective.rough(POINTS)
+    assert every.tolist() == pytest.approx([by_hand(each, objective.noise) for each in POINTS])
+    assert few.tolist() == pytest.approx([by_hand(each, objective.noise[:2]) for each in POINTS])
+    other = objective.expected(POINTS, objective.other)
+    assert other.tolist() == pytest.approx([by_hand(each, objective.other) for each in POINTS])
+    assert (len(objective.noise), len(objective.other)) == (8, 16)
+
+
+def test_round_and_seed_decide_the_draws():
+    model = linear_chain()
+
+    def noise(identity, seed=0):
+        made = PosteriorMean(model, one_case(model.task, identity), seed=seed)
+        return torch.cat([made.noise, made.other])
+
+    assert torch.equal(noise("0"), noise("0"))
+    assert not torch.equal(noise("0"), noise("1"))
+    assert not torch.equal(noise("0"), noise("0", 1))
+    assert not torch.equal(noise("0")[:64], noise("0")[64:128]), "a recommendation has draws of its own"
+
+
+def test_many_candidates_are_screened_in_pieces(monkeypatch):
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task))
+    points = objective.region().units(objective.region().spread(50, 0))
+    whole = objective.rough(points)
+    monkeypatch.setattr(expected_reward, "CHUNK", 64)
+    torch.testing.assert_close(objective.screened(points), whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("settings_", [{"draws": 0}, {"judged": 0}])
+def test_without_a_draw_nothing_is_worth_anything(settings_):
+    model = linear_chain()
+    with pytest.raises(ValueError, match="expected at least 1 draw; got draws="):
+        PosteriorMean(model, one_case(model.task), **settings_)
+
+
+def test_a_round_sets_every_action():
+    model = linear_chain()
+    with pytest.raises(
+        ValueError,
+        match=r"^3: \['b'\] may not be set; feasible are \['a'\]: a round sets every action",
+    ):
+        PosteriorMean(model, RehearsalCase("3", {}, {"a": (0.0, 1.0)}))
+
+
+def test_candidates_lie_within_the_bounds_of_the_round_whatever_the_order_of_its_names():
+    model = linear_chain()
+    narrow = RehearsalCase("0", {}, {"b": (0.5, 0.75), "c": (0.0, 9.0), "a": (0.25, 1.0)})
+    plain_ = PosteriorMean(model, narrow)
+    assert plain_.bounds.tolist() == [[0.25, 0.5], [1.0, 0.75]]
+    wider = ConfidenceBound(model, narrow, propagate="optimistic")
+    assert wider.bounds.tolist() == [[0.25, 0.5, -1.0], [1.0, 0.75, 1.0]]
+    assert wider.region().lower.tolist() == [0.25, 0.5, -1.0]
+    assert wider.region(further=False).lower.tolist() == [0.25, 0.5]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(a=st.floats(-1.5, 3.5), b=st.floats(-1, 11))
+def test_an_action_is_allowed_where_the_task_says_so(a, b):
+    model = hills(LIMITS)
+    objective = PosteriorMean(model, one_case(model.task))
+    action = torch.tensor([a, b], dtype=DOUBLE)
+    inside = -1 <= a <= 3 and 0 <= b <= 10 and a + 0.1 * b <= 1
+    near = min(abs(a + 1), abs(a - 3), abs(b), abs(b - 10), abs(a + 0.1 * b - 1)) < 1e-4
+    assert near or bool(objective.allowed(action.unsqueeze(0))) == inside
+
+
+def test_rounding_is_no_offence():
+    model = hills(LIMITS)
+    objective = PosteriorMean(model, one_case(model.task))
+    edge = torch.tensor([[-1.0 - 1e-9, 0.0], [0.0, 10.0 + 1e-8], [0.5, 5.0 + 1e-8]], dtype=DOUBLE)
+    assert objective.allowed(edge).all()
+
+
+def test_starts_are_the_visited_actions_by_their_posterior_mean_as_far_as_they_are_allowed():
+    visited = [(0.0, 2.0), (2.5, 8.5), (-0.5, 4.0), (1.5, 4.0), (-0.5, 8.5), (0.2, 2.0)]
+    model = hills(LIMITS, visited)
+    objective = PosteriorMean(model, one_case(model.task))
+    allowed = [each for each in visited if each[0] + 0.1 * each[1] <= 1]
+    best_first = sorted(
+        allowed, key=lambda each: -float(objective.expected(torch.tensor([each], dtype=DOUBLE)))
+    )
+    assert objective.starts(9).tolist() == [list(each) for each in best_first]
+    assert objective.starts(2).tolist() == [list(each) for each in best_first[:2]]
+    assert len(allowed) == 4
+
+
+def test_starts_have_no_pushes_and_there_may_be_none():
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task), propagate="optimistic")
+    starts = objective.starts(5)
+    assert starts.shape == (2, 3)
+    assert starts[:, 2].tolist() == [0.0, 0.0]
+    fresh = ConfidenceBound(linear_chain(visited=()), one_case(model.task), propagate="optimistic")
+    assert fresh.starts(5).shape == (0, 3)
+    assert fresh.reward_frame == RewardFrame()
+
+
+def test_rewards_are_compared_in_the_unit_of_what_was_visited():
+    task = plain({"Y": ["a"]}, {"a": [0, 1]}, "Y")
+    law = WrittenLaw(lambda w: 1e7 + 2e7 * w[..., 0], lambda w: 0 * w[..., 0])
+    objective = PosteriorMean(WrittenModel(task, {"Y": law}, ((0.1,), (0.9,), (0.5,))), one_case(task))
+    with torch.no_grad():
+        wanted = RewardFrame.of(objective.expected(objective.visited, objective.noise[:16]))
+    assert objective.reward_frame == objective.frame == wanted
+    assert wanted.unit == 1e7

@@ -1,0 +1,164 @@
+"""What every objective of alterations has: bounds, coordinates, gradients, and what is said of an action."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.objectives.objective import (
+    CHANCE,
+    AlterationObjective,
+    Objective,
+    chance,
+    gradient,
+    no_help,
+)
+from rehearsal_torch.spaces.box import Alteration
+
+DOUBLE = torch.float64
+
+
+class Cubic(AlterationObjective):
+    """The sum over coordinates of a^3 + 2 a: its gradient is 3 a^2 + 2."""
+
+    def forward(self, actions):
+        return (actions**3 + 2 * actions).sum(-1)
+
+    def starts(self, count):
+        return self.lower.expand(count, -1, -1)
+
+    def appraise(self, actions):
+        return []
+
+
+class Blind(Cubic):
+    """The same value everywhere."""
+
+    def forward(self, actions):
+        return torch.ones(actions.shape[:-1], dtype=actions.dtype)
+
+
+def case(identity="0", **feasible):
+    return RehearsalCase(identity, {}, feasible)
+
+
+BOXES = [case("0", a=(-1.0, 3.0), b=(0.0, 10.0)), case("1", b=(5.0, 6.0), a=(2.0, 2.0))]
+BOTH = Cubic(BOXES, ("a", "b"))
+
+
+def test_bounds_are_each_cases_own_in_the_order_of_the_set():
+    assert BOTH.lower.tolist() == [[-1.0, 0.0], [2.0, 5.0]]
+    assert BOTH.upper.tolist() == [[3.0, 10.0], [2.0, 6.0]]
+    assert Cubic(BOXES, ("b",)).upper.tolist() == [[10.0], [6.0]]
+    assert Cubic(BOXES, ()).lower.shape == (2, 0)
+    assert Cubic([], ("a",)).lower.shape == (0, 1)
+
+
+def test_a_case_that_does_not_allow_a_variable_to_be_set_is_named():
+    with pytest.raises(ValueError, match=r"^7: \['b', 'c'\] may not be set; feasible are \['a'\]$"):
+        Cubic([case("6", a=(0, 1), b=(0, 1), c=(0, 1)), case("7", a=(0, 1))], ("a", "b", "c"))
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(a=st.floats(-20, 20), b=st.floats(-20, 20))
+def test_the_projection_is_the_nearest_point_of_each_box(a, b):
+    found = BOTH.project(torch.tensor([[a, b], [a, b]], dtype=DOUBLE))
+    clip = [[min(max(a, -1), 3), min(max(b, 0), 10)], [2.0, min(max(b, 5), 6)]]
+    assert found.tolist() == clip
+    assert torch.equal(BOTH.project(found), found)
+
+
+def test_a_projection_keeps_the_precision_of_what_it_is_handed():
+    far = torch.full((3, 2, 2), 50.0)
+    assert BOTH.project(far).dtype == torch.float32
+    assert BOTH.project(far).shape == (3, 2, 2)
+
+
+def test_by_default_actions_are_compared_by_their_value_and_all_are_acceptable():
+    actions = torch.randn(4, 2, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(BOTH.comparison_value(actions), BOTH(actions))
+    assert BOTH.acceptable(actions).all()
+    assert BOTH.acceptable(actions).shape == (4, 2)
+
+
+def test_the_frame_spans_the_boxes_of_all_cases():
+    location, scale = BOTH.frame()
+    assert location.tolist() == [1.0, 5.0]
+    assert scale.tolist() == [2.0, 5.0]
+    fixed = Cubic([case(a=(4.0, 4.0))], ("a",))
+    location, scale = fixed.frame()
+    assert (location.tolist(), scale.tolist()) == ([4.0], [1.0]), "a scale is positive"
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 1000))
+def test_gradients_are_those_of_the_formula_in_units_and_in_the_frame(seed):
+    points = torch.rand(3, 2, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+    location, scale = BOTH.frame()
+    actions = location + scale * points
+    values, slopes = BOTH.value_and_gradient(actions)
+    torch.testing.assert_close(values, (actions**3 + 2 * actions).sum(-1))
+    torch.testing.assert_close(slopes, 3 * actions**2 + 2)
+    framed, turned = BOTH.value_and_gradient_in_frame(points)
+    torch.testing.assert_close(framed, values)
+    torch.testing.assert_close(turned, slopes * scale)
+    single, rough = BOTH.value_and_gradient_in_frame(points.float())
+    assert single.dtype == rough.dtype == torch.float32
+    torch.testing.assert_close(rough.double(), turned, rtol=1e-4, atol=1e-3)
+
+
+def test_values_and_gradients_are_found_where_gradients_are_switched_off():
+    with torch.no_grad():
+        values, slopes = BOTH.value_and_gradient(torch.ones(2, 2, dtype=DOUBLE))
+    assert not values.requires_grad
+    assert slopes.tolist() == [[5.0, 5.0], [5.0, 5.0]]
+
+
+def test_the_gradient_is_zero_where_values_do_not_depend_on_the_action():
+    at = torch.ones(2, 2, dtype=DOUBLE, requires_grad=True)
+    assert gradient(torch.ones(2), at).tolist() == [[0.0, 0.0]] * 2
+    assert gradient((at**2).sum(-1), at).tolist() == [[2.0, 2.0]] * 2
+    assert Blind(BOXES, ("a", "b")).value_and_gradient(torch.ones(2, 2))[1].tolist() == [[0.0, 0.0]] * 2
+
+
+@pytest.mark.parametrize("point", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_no_estimate(point):
+    assert chance(point) is None
+    assert chance(point, 0.1, 0.9) is None
+
+
+@pytest.mark.parametrize("ends", [(None, None), (0.1, None), (None, 0.9), (math.nan, 0.9), (0.1, math.inf)])
+def test_an_interval_needs_both_ends(ends):
+    assert chance(0.5, *ends).to_dict() == {"point": 0.5, "of": CHANCE}
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(point=st.floats(0, 1), lower=st.floats(0, 1), width=st.floats(0, 1))
+def test_an_interval_always_holds_its_point(point, lower, width):
+    found = chance(point, lower, lower + width, 0.9)
+    assert found.lower <= found.point == point <= found.upper
+    assert found.lower in (lower, point)
+    assert found.upper in (lower + width, point)
+    assert found.level == 0.9
+    assert found.of == "probability of a desired outcome"
+
+
+def test_that_nothing_helps_is_said_with_both_numbers():
+    assert no_help(0.12345, 0.5) == "no alteration helps: 0.123 at best, 0.500 with nothing altered"
+
+
+def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
+    assert BOTH.trajectory(Decision(Alteration(("a",), torch.ones(1)), 0.0)) == {}
+    assert Objective.check(None, anything=1) is None
+    assert (Objective.kind, AlterationObjective.kind) == (None, "rehearse")
+    with pytest.raises(TypeError, match="abstract"):
+        AlterationObjective(BOXES, ("a",))
+
+
+def test_bounds_are_no_part_of_what_is_saved():
+    assert BOTH.state_dict() == {}
+    assert BOTH.float().lower.dtype == torch.float32
+    BOTH.double()
