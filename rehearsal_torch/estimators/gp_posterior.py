@@ -68,7 +68,7 @@ Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
 
 
 def log_posterior(rows: Rows, found: Factors, at: HyperParameters, free_noise: bool = True) -> Tensor:
-    """log p(y | l, v) + log p(l) + log p(v), (N,); without log p(v) where the noise is given."""
+    """log p(y | l, v) + log p(l) + log p(v), (N,); where the noise is given, log p(v) is a constant."""
     prior = log_prior(at.log_lengths, at.log_noises, rows.used)
     if not free_noise:
         still = torch.full_like(at.log_noises, NOISE_MEAN)
