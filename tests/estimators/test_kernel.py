@@ -2,19 +2,10 @@ import math
 
 import pytest
 import torch
-from botorch.fit import fit_gpytorch_mll
-from botorch.models import SingleTaskGP
 from gpytorch.kernels import MaternKernel, RBFKernel
-from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from rehearsal_torch.estimators.gaussian_process import SolvedProcesses, TrainedProcesses
-from rehearsal_torch.estimators.gp_posterior import (
-    HyperParameters,
-    Posterior,
-    log_posterior,
-    maximise,
-    starts,
-)
+from rehearsal_torch.estimators.gp_posterior import HyperParameters
 from rehearsal_torch.estimators.kernel import (
     KINDS,
     Rows,
@@ -57,45 +48,6 @@ def rows_of(*each):
     return Rows(inputs, targets, kept, used, torch.ones_like(targets))
 
 
-def gpytorch_model(inputs, targets, at=None, mean=None, place=0):
-    made = SingleTaskGP(inputs, targets.unsqueeze(-1), outcome_transform=None)
-    if at is not None:
-        made.covar_module.lengthscale = at.log_lengths[place, : inputs.shape[1]].exp()
-        made.likelihood.noise = at.log_noises[place].exp()
-        made.mean_module.constant = mean
-    return made, ExactMarginalLogLikelihood(made.likelihood, made)
-
-
-@pytest.mark.filterwarnings("ignore:Data")
-def test_evidence_and_priors_are_those_of_botorchs_single_task_gp():
-    cases = [data(40, 2), data(25, 1, seed=1), data(40, 3, seed=2)]
-    rows = rows_of(*cases)
-    at = HyperParameters(
-        torch.tensor([[-1.0, 0.3, 0.0], [-0.5, 0.0, 0.0], [0.2, -0.4, 1.0]], dtype=DOUBLE),
-        torch.tensor([-2.0, -3.0, -1.0], dtype=DOUBLE),
-    )
-    found = factors(rows, at.log_lengths, at.log_noises)
-    for place, (inputs, targets) in enumerate(cases):
-        made, objective = gpytorch_model(inputs, targets, at, found.mean[place], place)
-        with torch.no_grad():
-            told = objective(made.train()(*made.train_inputs), made.train_targets) * len(targets)
-        assert float(log_posterior(rows, found, at)[place] - told) == pytest.approx(0, abs=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore:Data")
-def test_the_maximum_is_no_worse_than_botorchs():
-    cases = [data(40, 2), data(25, 1, seed=1)]
-    rows = rows_of(*cases)
-    at = maximise(rows, starts(rows))
-    own = log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at)
-    for place, (inputs, targets) in enumerate(cases):
-        made, objective = gpytorch_model(inputs, targets)
-        fit_gpytorch_mll(objective)
-        with torch.no_grad():
-            told = objective(made.train()(*made.train_inputs), made.train_targets) * len(targets)
-        assert float(own[place]) >= float(told) - 1e-4
-
-
 def test_slopes_are_those_of_automatic_differentiation():
     rows = rows_of(data(30, 2), data(20, 1, seed=1))
     rows = rows.aimed(
@@ -108,19 +60,6 @@ def test_slopes_are_those_of_automatic_differentiation():
         own = evidence_gradient(rows, factors(rows, lengths, noises), lengths, noises)
     assert torch.allclose(own[0] * rows.used, lengths.grad * rows.used, atol=1e-9)
     assert torch.allclose(own[1], noises.grad, atol=1e-9)
-
-
-def test_rows_left_out_and_inputs_not_used_change_nothing():
-    one, other = data(30, 1), data(18, 2, seed=3)
-    alone, joined = rows_of(one), rows_of(one, other)
-    at = maximise(alone, starts(alone))
-    both = maximise(joined, starts(joined))
-    assert torch.allclose(both.log_lengths[0, :1], at.log_lengths[0], atol=1e-3)
-    assert torch.allclose(
-        factors(joined, both.log_lengths, both.log_noises).log_evidence(joined)[0],
-        factors(alone, at.log_lengths, at.log_noises).log_evidence(alone)[0],
-        atol=1e-3,
-    )
 
 
 def test_leave_one_out_is_what_leaving_one_out_gives():
@@ -140,40 +79,6 @@ def test_leave_one_out_is_what_leaving_one_out_gives():
         assert float(variance[0, place]) == pytest.approx(
             float(kernel[place, place] - weights @ kernel[others, place]), abs=1e-9
         )
-
-
-@pytest.mark.filterwarnings("ignore:Data")
-def test_the_posterior_is_gpytorchs():
-    inputs, targets = data(30, 2)
-    rows = rows_of((inputs, targets), data(20, 1))
-    at = maximise(rows, starts(rows))
-    found = factors(rows, at.log_lengths, at.log_noises)
-    posterior = Posterior.of(rows, found, at, 0, 2)
-    made, _ = gpytorch_model(inputs, targets, at, found.mean[0])
-    where = torch.rand(5, 7, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
-    with torch.no_grad():
-        told = made.eval().posterior(where.reshape(-1, 2))
-    mean, std = posterior.belief(where)
-    assert torch.allclose(mean.flatten(), told.mean.flatten(), atol=1e-8)
-    assert torch.allclose(std.flatten() ** 2, told.variance.flatten(), atol=1e-8)
-    assert torch.equal(mean, posterior.posterior_mean(where))
-
-
-def test_a_regression_without_inputs_is_a_mean_and_a_variance():
-    _, targets = data(30, 1)
-    rows = Rows(
-        torch.zeros(1, 30, 1, dtype=DOUBLE),
-        targets.unsqueeze(0),
-        torch.ones(1, 30, dtype=torch.bool),
-        torch.zeros(1, 1, dtype=torch.bool),
-        torch.ones(1, 30, dtype=DOUBLE),
-    )
-    at = maximise(rows, starts(rows))
-    found = factors(rows, at.log_lengths, at.log_noises)
-    mean, std = Posterior.of(rows, found, at, 0, 0).belief(torch.zeros(4, 0, dtype=DOUBLE))
-    assert float(at.log_noises) == 0
-    assert torch.allclose(mean, targets.mean().expand(4), atol=1e-12)
-    assert torch.allclose(std, torch.full((4,), 30**-0.5, dtype=DOUBLE))
 
 
 def test_jitter_helps_a_singular_matrix_and_a_hopeless_one_is_refused():

@@ -1,0 +1,175 @@
+"""What both regressions begin with: rows standardised by the basis, and parameters brought back to units."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
+from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
+from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
+
+DOUBLE = torch.float64
+EVERY = pytest.mark.parametrize("kind", [ConjugateRegression, EvidenceRidge])
+
+
+class LeastSquares(BayesianRegression):
+    """The least-squares line of the basis, as if it were certain."""
+
+    def solve(self, *examples):
+        inputs, targets, basis, to_predict = self._begin(examples)
+        self.shown, self.counts, self.to_predict = (inputs, targets), basis, to_predict
+        rows = basis > 0
+        design = torch.cat([torch.ones(len(inputs), 1, dtype=DOUBLE), inputs], -1)[rows]
+        found = torch.linalg.lstsq(design, targets[rows]).solution
+        self.line, self.score = found, torch.zeros((), dtype=DOUBLE)
+        self.rest = targets[rows] - design @ found
+
+    def draw(self, count, stream):
+        covariance = self.rest.T @ self.rest / (len(self.rest) - 1)
+        return self._raw(
+            self.line[1:].expand(count, -1, -1),
+            self.line[0].expand(count, -1),
+            torch.linalg.cholesky(covariance).expand(count, -1, -1),
+        )
+
+    def log_predictive(self, parents, values):
+        raise NotImplementedError
+
+
+def data(count=30, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    parents = torch.randn(count, 2, dtype=DOUBLE, generator=stream) * torch.tensor([1.0, 100.0]) + 5
+    noise = torch.randn(count, 2, dtype=DOUBLE, generator=stream)
+    values = 7 + parents @ torch.tensor([[1.0, -1.0], [0.02, 0.5]], dtype=DOUBLE) + noise
+    return parents, values
+
+
+def begun(parents, values, first=20, kind=LeastSquares, **more):
+    made = kind(parents.shape[1], values.shape[1], **more)
+    early = torch.arange(len(values)) < first
+    made.solve(parents, values, early.double(), ~early)
+    return made
+
+
+def test_columns_are_standardised_by_the_basis_alone():
+    parents, values = data()
+    made = begun(parents, values)
+    shown = torch.cat(made.shown, -1)
+    torch.testing.assert_close(shown[:20].mean(0), torch.zeros(4, dtype=DOUBLE), atol=1e-12, rtol=0)
+    torch.testing.assert_close(shown[:20].std(0), torch.ones(4, dtype=DOUBLE))
+    torch.testing.assert_close(shown * made.scale + made.location, torch.cat([parents, values], -1))
+    values[20:] *= 1e6
+    again = begun(parents, values)
+    assert torch.equal(again.scale, made.scale)
+    assert torch.equal(again.location, made.location)
+    assert made.to_predict.dtype == torch.bool
+    assert made.counts.tolist() == [1.0] * 20 + [0.0] * 10
+
+
+def test_a_constant_column_keeps_its_unit():
+    parents, values = data()
+    parents[:, 1] = 3.0
+    made = begun(parents, values)
+    assert float(made.scale[1]) == 1.0
+    assert made.shown[0][:, 1].tolist() == [0.0] * 30
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    units=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
+    shift=st.floats(-100, 100),
+    seed=st.integers(0, 50),
+)
+def test_in_units_the_line_is_that_of_least_squares_in_units(units, shift, seed):
+    parents, values = data(seed=seed)
+    factor = torch.tensor(units, dtype=DOUBLE)
+    parents, values = parents * factor[:2] + shift, values * factor[2:] - shift
+    weights, intercept, covariance = begun(parents, values).draw(3, torch.Generator())
+    assert (weights.shape, intercept.shape, covariance.shape) == ((3, 2, 2), (3, 2), (3, 2, 2))
+    design = torch.cat([torch.ones(20, 1, dtype=DOUBLE), parents[:20] - parents[:20].mean(0)], -1)
+    fitted = design @ torch.linalg.lstsq(design, values[:20]).solution
+    size = values.abs().amax(0)
+    found = intercept[0] + parents[:20] @ weights[0]
+    assert bool(((found - fitted).abs() <= 1e-8 * size).all())
+    rest = values[:20] - fitted
+    torch.testing.assert_close(covariance[1], rest.T @ rest / 19, rtol=1e-6, atol=1e-9)
+
+
+def test_without_parents_there_is_a_mean():
+    _, values = data()
+    made = begun(values[:, :0], values)
+    weights, intercept, _ = made.draw(2, torch.Generator())
+    assert weights.shape == (2, 0, 2)
+    torch.testing.assert_close(intercept[0], values[:20].mean(0))
+    assert made.sizes() == {"score": (), "location": (2,), "scale": (2,)}
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda p, v, b, f: (p[:, :1], v, b, f),
+            r"expected parents \(n, 2\) and values \(n, 2\); got \(30, 1\) and \(30, 2\)",
+        ),
+        (lambda p, v, b, f: (p[1:], v, b, f), r"got \(29, 2\) and \(30, 2\)"),
+        (
+            lambda p, v, b, f: (p, v, b, torch.ones_like(f)),
+            "a row is either a basis or foreseen; some are both: they would count twice",
+        ),
+        (
+            lambda p, v, b, f: (p, v, b * (torch.arange(30) < 2), f),
+            "expected at least 3 rows as a basis; got 2: begin with observations",
+        ),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_by_both(kind, change, message):
+    parents, values = data()
+    early = torch.arange(30) < 20
+    with pytest.raises(ValueError, match=message):
+        kind(2, 2).solve(*change(parents, values, early.double(), ~early))
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"parents": -1, "outputs": 1}, "expected parents >= 0 and outputs >= 1; got -1 and 1"),
+        ({"parents": 0, "outputs": 0}, "expected parents >= 0 and outputs >= 1; got 0 and 0"),
+        (
+            {"parents": 1, "outputs": 1, "forgetting": 0.0},
+            r"forgetting in \(0, 1\]; got 0.0: 1 forgets nothing",
+        ),
+        ({"parents": 1, "outputs": 1, "forgetting": 1.1}, r"forgetting in \(0, 1\]; got 1.1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_by_both(kind, given_, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**given_)
+
+
+@EVERY
+def test_rows_that_are_neither_basis_nor_foreseen_teach_nothing(kind):
+    parents, values = data()
+    basis, to_predict = torch.zeros(30, dtype=DOUBLE), torch.zeros(30, dtype=torch.bool)
+    basis[:15], to_predict[20:] = 1.0, True
+    made, other = kind(2, 2), kind(2, 2)
+    made.solve(parents, values, basis, to_predict)
+    parents[15:20], values[15:20] = -1e3, 1e3
+    other.solve(parents, values, basis, to_predict)
+    assert torch.equal(made.score, other.score)
+    stream = torch.Generator
+    for one, two in zip(
+        made.draw(5, stream().manual_seed(0)), other.draw(5, stream().manual_seed(0)), strict=True
+    ):
+        assert torch.equal(one, two)
+
+
+@EVERY
+def test_a_row_of_the_future_is_foreseen_by_the_rows_before_it(kind):
+    parents, values = data()
+    for count in (21, 25):
+        before, after = (begun(parents[:n], values[:n], kind=kind) for n in (count - 1, count))
+        gained = float(before.log_predictive(parents[count - 1], values[count - 1]))
+        assert float(after.score - before.score) == pytest.approx(gained, rel=1e-6)

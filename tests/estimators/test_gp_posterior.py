@@ -1,0 +1,252 @@
+"""The posterior and its hyper-parameters, beside BoTorch's, and beside brute force."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.estimators.gp_posterior import (
+    LONG,
+    NOISES,
+    SHORT,
+    HyperParameters,
+    Posterior,
+    log_posterior,
+    maximise,
+    standing,
+    starts,
+)
+from rehearsal_torch.estimators.kernel import LENGTH_FLOOR, NOISE_FLOOR, Rows, factors, log_prior
+from tests.estimators.test_kernel import data, rows_of
+
+DOUBLE = torch.float64
+
+
+def gpytorch_model(inputs, targets, at=None, mean=None, place=0):
+    made = SingleTaskGP(inputs, targets.unsqueeze(-1), outcome_transform=None)
+    if at is not None:
+        made.covar_module.lengthscale = at.log_lengths[place, : inputs.shape[1]].exp()
+        made.likelihood.noise = at.log_noises[place].exp()
+        made.mean_module.constant = mean
+    return made, ExactMarginalLogLikelihood(made.likelihood, made)
+
+
+@pytest.mark.filterwarnings("ignore:Data")
+def test_evidence_and_priors_are_those_of_botorchs_single_task_gp():
+    cases = [data(40, 2), data(25, 1, seed=1), data(40, 3, seed=2)]
+    rows = rows_of(*cases)
+    at = HyperParameters(
+        torch.tensor([[-1.0, 0.3, 0.0], [-0.5, 0.0, 0.0], [0.2, -0.4, 1.0]], dtype=DOUBLE),
+        torch.tensor([-2.0, -3.0, -1.0], dtype=DOUBLE),
+    )
+    found = factors(rows, at.log_lengths, at.log_noises)
+    for place, (inputs, targets) in enumerate(cases):
+        made, objective = gpytorch_model(inputs, targets, at, found.mean[place], place)
+        with torch.no_grad():
+            told = objective(made.train()(*made.train_inputs), made.train_targets) * len(targets)
+        assert float(log_posterior(rows, found, at)[place] - told) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Data")
+def test_the_maximum_is_no_worse_than_botorchs():
+    cases = [data(40, 2), data(25, 1, seed=1)]
+    rows = rows_of(*cases)
+    at = maximise(rows, starts(rows))
+    own = log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at)
+    for place, (inputs, targets) in enumerate(cases):
+        made, objective = gpytorch_model(inputs, targets)
+        fit_gpytorch_mll(objective)
+        with torch.no_grad():
+            told = objective(made.train()(*made.train_inputs), made.train_targets) * len(targets)
+        assert float(own[place]) >= float(told) - 1e-4
+
+
+def test_rows_left_out_and_inputs_not_used_change_nothing():
+    one, other = data(30, 1), data(18, 2, seed=3)
+    alone, batch_size = rows_of(one), rows_of(one, other)
+    at = maximise(alone, starts(alone))
+    both = maximise(batch_size, starts(batch_size))
+    assert torch.allclose(both.log_lengths[0, :1], at.log_lengths[0], atol=1e-3)
+    assert torch.allclose(
+        factors(batch_size, both.log_lengths, both.log_noises).log_evidence(batch_size)[0],
+        factors(alone, at.log_lengths, at.log_noises).log_evidence(alone)[0],
+        atol=1e-3,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Data")
+def test_the_posterior_is_gpytorchs():
+    inputs, targets = data(30, 2)
+    rows = rows_of((inputs, targets), data(20, 1))
+    at = maximise(rows, starts(rows))
+    found = factors(rows, at.log_lengths, at.log_noises)
+    posterior = Posterior.of(rows, found, at, 0, 2)
+    made, _ = gpytorch_model(inputs, targets, at, found.mean[0])
+    where = torch.rand(5, 7, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
+    with torch.no_grad():
+        told = made.eval().posterior(where.reshape(-1, 2))
+    mean, std = posterior.belief(where)
+    assert torch.allclose(mean.flatten(), told.mean.flatten(), atol=1e-8)
+    assert torch.allclose(std.flatten() ** 2, told.variance.flatten(), atol=1e-8)
+    assert torch.equal(mean, posterior.posterior_mean(where))
+
+
+def test_a_regression_without_inputs_is_a_mean_and_a_variance():
+    _, targets = data(30, 1)
+    rows = Rows(
+        torch.zeros(1, 30, 1, dtype=DOUBLE),
+        targets.unsqueeze(0),
+        torch.ones(1, 30, dtype=torch.bool),
+        torch.zeros(1, 1, dtype=torch.bool),
+        torch.ones(1, 30, dtype=DOUBLE),
+    )
+    at = maximise(rows, starts(rows))
+    found = factors(rows, at.log_lengths, at.log_noises)
+    mean, std = Posterior.of(rows, found, at, 0, 0).belief(torch.zeros(4, 0, dtype=DOUBLE))
+    assert float(at.log_noises) == 0
+    assert torch.allclose(mean, targets.mean().expand(4), atol=1e-12)
+    assert torch.allclose(std, torch.full((4,), 30**-0.5, dtype=DOUBLE))
+
+
+def value(rows, at, **more):
+    return log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at, **more)
+
+
+def at_(lengths, noises):
+    return HyperParameters(torch.tensor(lengths, dtype=DOUBLE), torch.tensor(noises, dtype=DOUBLE))
+
+
+def test_a_fit_that_knows_nothing_stands_at_the_modes_of_the_priors():
+    rows = rows_of(data(12, 3), data(10, 1, seed=1))
+    here = standing(rows)
+    for lengths, noises in (
+        (here.log_lengths + 0.01, here.log_noises),
+        (here.log_lengths - 0.01, here.log_noises),
+        (here.log_lengths, here.log_noises + 0.01),
+        (here.log_lengths, here.log_noises - 0.01),
+    ):
+        moved = log_prior(lengths, noises, rows.used)
+        assert bool((moved < log_prior(here.log_lengths, here.log_noises, rows.used)).all())
+
+
+def test_a_fit_begins_at_the_last_one_and_at_the_best_of_each_half_of_a_grid():
+    rows = rows_of(data(15, 2), data(12, 1, seed=1))
+    last = at_([[0.1, 0.2], [0.3, 0.0]], [-1.0, -2.0])
+    assert len(starts(rows)) == 2
+    found = starts(rows, last)
+    assert found[0] is last
+    for begin, lengths in zip(found[1:], (SHORT, LONG), strict=True):
+        for place, width in enumerate((2, 1)):
+            options = {}
+            for length in lengths:
+                for noise in NOISES:
+                    log_length = math.log(length) + 0.5 * math.log(width)
+                    here = at_([[log_length] * 2] * 2, [math.log(noise)] * 2)
+                    options[log_length, math.log(noise)] = float(value(rows, here)[place])
+            best = max(options, key=options.get)
+            assert float(begin.log_lengths[place, 0]) == pytest.approx(best[0])
+            assert float(begin.log_noises[place]) == pytest.approx(best[1])
+
+
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 100), width=st.integers(1, 3))
+def test_no_step_from_the_maximum_is_upward(seed, width):
+    rows = rows_of(data(18, width, seed))
+    at = maximise(rows, starts(rows))
+    best = float(value(rows, at))
+    assert all(best >= float(value(rows, begin)) for begin in starts(rows))
+    for step in (0.02, -0.02):
+        for place in range(width):
+            lengths = at.log_lengths.clone()
+            lengths[0, place] = max(float(lengths[0, place]) + step, math.log(LENGTH_FLOOR))
+            assert float(value(rows, HyperParameters(lengths, at.log_noises))) <= best + 1e-5
+        noises = (at.log_noises + step).clamp_min(math.log(NOISE_FLOOR))
+        assert float(value(rows, HyperParameters(at.log_lengths, noises))) <= best + 1e-5
+
+
+def test_a_noise_that_is_given_stays_and_its_prior_counts_for_nothing():
+    rows = rows_of(data(20, 2))
+    begin = [HyperParameters(each.log_lengths, torch.full((1,), -1.5, dtype=DOUBLE)) for each in starts(rows)]
+    at = maximise(rows, begin, free_noise=False)
+    assert float(at.log_noises) == -1.5
+    other = HyperParameters(at.log_lengths + 0.05, at.log_noises)
+    assert float(value(rows, at, free_noise=False)) > float(value(rows, other, free_noise=False))
+    # Whatever the noise is, the same is added to the evidence and to the prior of the lengths.
+    added = []
+    for noise in (-1.5, -3.0):
+        here = HyperParameters(at.log_lengths, torch.full((1,), noise, dtype=DOUBLE))
+        evidence = factors(rows, here.log_lengths, here.log_noises).log_evidence(rows)
+        added.append(float(value(rows, here, free_noise=False) - evidence))
+        whole = log_prior(here.log_lengths, here.log_noises, rows.used)
+        assert float(value(rows, here) - evidence) == pytest.approx(float(whole))
+    assert added[0] == pytest.approx(added[1])
+
+
+def test_a_penalty_is_taken_off_what_is_maximised():
+    rows = rows_of(data(20, 2))
+
+    def penalty(rows, found, here):
+        return 50 * (here.log_lengths[:, 0] - 1.0).square() + 50 * (here.log_noises + 2.0).square()
+
+    plain, held = maximise(rows, starts(rows)), maximise(rows, starts(rows), penalty=penalty)
+
+    def total(at):
+        found = factors(rows, at.log_lengths, at.log_noises)
+        return float(log_posterior(rows, found, at) - penalty(rows, found, at))
+
+    assert total(held) > total(plain)
+    for step in (0.01, -0.01):
+        for move in (
+            HyperParameters(held.log_lengths + torch.tensor([step, 0.0]), held.log_noises),
+            HyperParameters(
+                (held.log_lengths + torch.tensor([0.0, step])).clamp_min(math.log(LENGTH_FLOOR)),
+                held.log_noises,
+            ),
+            HyperParameters(held.log_lengths, held.log_noises + step),
+        ):
+            assert total(move) <= total(held) + 1e-5
+
+
+def test_a_penalty_needs_a_noise_that_is_sought():
+    rows = rows_of(data(10, 1))
+    with pytest.raises(
+        ValueError, match="expected the noise to be sought where a penalty is; got free_noise=False"
+    ):
+        maximise(rows, starts(rows), free_noise=False, penalty=lambda rows, found, at: at.log_noises)
+
+
+def test_the_posterior_is_the_textbook_formula_for_every_kernel():
+    inputs, targets = data(14, 2)
+    rows = rows_of((inputs, targets))
+    where = torch.rand(6, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
+    at = at_([[-0.5, 0.2]], [-2.0])
+    scale = np.exp([-0.5, 0.2])
+    for kind in range(3):
+        each = Rows(rows.inputs, rows.targets, rows.kept, rows.used, rows.ratios, torch.tensor([kind]))
+        found = factors(each, at.log_lengths, at.log_noises)
+        posterior = Posterior.of(each, found, at, 0, 2)
+        mean, std = posterior.belief(where)
+
+        def kernel(one, other, kind=kind):
+            squares = ((one[:, None] - other[None]) / scale) ** 2
+            r = np.sqrt(squares.sum(-1))
+            if kind == 0:
+                return np.exp(-0.5 * r**2)
+            s = np.sqrt(5 if kind == 1 else 3) * r
+            return (1 + s + (s**2 / 3 if kind == 1 else 0)) * np.exp(-s)
+
+        noisy = kernel(inputs.numpy(), inputs.numpy()) + math.exp(-2.0) * np.eye(14)
+        one = np.linalg.solve(noisy, np.ones(14))
+        centre = one @ targets.numpy() / one.sum()
+        cross = kernel(where.numpy(), inputs.numpy())
+        wanted = centre + cross @ np.linalg.solve(noisy, targets.numpy() - centre)
+        left = 1 - np.einsum("ij,ji->i", cross, np.linalg.solve(noisy, cross.T))
+        assert mean.tolist() == pytest.approx(wanted.tolist(), abs=1e-8)
+        assert (std**2).tolist() == pytest.approx(left.tolist(), abs=1e-8)
+        assert torch.equal(mean, posterior.posterior_mean(where))
