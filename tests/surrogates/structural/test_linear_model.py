@@ -1,0 +1,179 @@
+"""Linear Gaussian laws against equations that are solved one by one, and joint laws that are conditioned."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
+
+DOUBLE = torch.float64
+NAMES = ("p", "q", "r", "s", "t")
+
+
+def linear_model(seed, altered=(), units=(1.0,) * 5, lead=()):
+    """A random law over five variables, parents before children, noises correlated where nothing is set."""
+    stream = np.random.default_rng(seed)
+    units = np.asarray(units)
+    weights = np.triu(stream.normal(size=(*lead, 5, 5)), 1) * (stream.random((5, 5)) < 0.7)
+    weights = weights * units / units[:, None]
+    root = (stream.normal(size=(*lead, 5, 5)) * 0.4 + np.eye(5)) * units[:, None]
+    free = np.array([name not in altered for name in NAMES], dtype=float)
+    covariance = root @ np.swapaxes(root, -1, -2) * free * free[:, None]
+    made = (
+        weights * free,
+        stream.normal(size=(*lead, 5)) * units * free,
+        covariance,
+    )
+    return LinearModel(NAMES, tuple(altered), *(torch.from_numpy(each) for each in made))
+
+
+def equations(made, noise, values):
+    """Every variable by its own equation: noise (d,), values (k,)."""
+    found = np.zeros(5)
+    for place, name in enumerate(NAMES):
+        if name in made.altered:
+            found[place] = values[made.altered.index(name)]
+            continue
+        found[place] = float(made.intercept[place]) + noise[place]
+        for parent in range(place):
+            found[place] += float(made.weights[parent, place]) * found[parent]
+    return found
+
+
+def joint(made, values):
+    """Mean and covariance of all variables by equations of unit noises, with `altered` at values."""
+    mean = equations(made, np.zeros(5), values)
+    effects = np.stack([equations(made, unit, values) - mean for unit in np.eye(5)], 1)
+    return mean, effects @ made.covariance.numpy() @ effects.T
+
+
+def before(made, names):
+    """Those of some names that what is set does not change: a context is seen before anything is set."""
+    effects = made.total()[:, [NAMES.index(name) for name in made.altered]]
+    return tuple(
+        name for name in names if name not in made.altered and not bool(effects[NAMES.index(name)].any())
+    )
+
+
+sets = st.sets(st.sampled_from(NAMES), max_size=3).map(lambda names: tuple(sorted(names)))
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000), altered=sets)
+def test_total_effects_are_sums_over_paths(seed, altered):
+    made = linear_model(seed, altered)
+    zero = equations(made, np.zeros(5), np.zeros(len(altered)))
+    reached = [place for place, name in enumerate(NAMES) if name not in altered]
+    for place in reached:
+        unit = equations(made, np.eye(5)[place], np.zeros(len(altered))) - zero
+        np.testing.assert_allclose(made.total()[:, place].numpy(), unit, atol=1e-12)
+    mean, covariance = made.moments()
+    wanted, spread = joint(made, np.zeros(len(altered)))
+    np.testing.assert_allclose(mean.numpy(), wanted, atol=1e-12)
+    np.testing.assert_allclose(covariance.numpy(), spread, atol=1e-10)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    altered=sets,
+    context=sets,
+    scale=st.lists(st.sampled_from([1e-4, 1.0, 1e5]), min_size=5, max_size=5),
+)
+def test_the_response_is_the_joint_law_conditioned_on_the_context(seed, altered, context, scale):
+    made = linear_model(seed, altered, scale)
+    context = before(made, context)
+    outcomes = tuple(name for name in NAMES if name not in (*altered, *context))
+    if not outcomes:
+        return
+    response = made.response(context, outcomes)
+    stream = np.random.default_rng(seed)
+    values, given_ = stream.normal(size=len(altered)), stream.normal(size=len(context))
+    mean, covariance = joint(made, values)
+    y, x = ([NAMES.index(name) for name in names] for names in (outcomes, context))
+    if (
+        x
+        and np.linalg.cond(covariance[np.ix_(x, x)] / np.outer(*[np.sqrt(np.diag(covariance)[x])] * 2)) > 1e6
+    ):
+        return
+    gain = covariance[np.ix_(y, x)] @ np.linalg.pinv(covariance[np.ix_(x, x)], rcond=1e-30) if x else 0.0
+    wanted = mean[y] + (gain @ (given_ - mean[x]) if x else 0.0)
+    left = covariance[np.ix_(y, y)] - (gain @ covariance[np.ix_(x, y)] if x else 0.0)
+    unit = np.array(scale)[y]
+    found = response.base(torch.from_numpy(given_).unsqueeze(0))[0] + response.action @ torch.from_numpy(
+        values
+    )
+    size = 1 + np.abs(response.context.numpy()) @ np.abs(given_) / unit if x else 1
+    assert (np.abs(found.numpy() - wanted) / unit <= 1e-6 * size * (1 + np.abs(wanted / unit))).all()
+    np.testing.assert_allclose(
+        response.covariance.numpy() / np.outer(unit, unit), left / np.outer(unit, unit), rtol=1e-6, atol=1e-6
+    )
+    assert response.constant.shape == (len(outcomes),)
+    assert response.noise.shape == (len(outcomes), 5)
+    assert not response.noise[:, [NAMES.index(name) for name in altered]].any()
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000), altered=sets, context=sets)
+def test_rehearsed_rows_obey_their_equations_and_keep_what_was_seen_and_set(seed, altered, context):
+    made, stream = linear_model(seed, altered), np.random.default_rng(seed + 1)
+    context = before(made, context)
+    noise = stream.normal(size=(4, 5))
+    values, given_ = stream.normal(size=(4, len(altered))), stream.normal(size=(4, len(context)))
+    rows = made.rehearse(*map(torch.from_numpy, (noise, values)), context, torch.from_numpy(given_)).numpy()
+    for names, wanted in ((altered, values), (context, given_)):
+        np.testing.assert_allclose(rows[:, [NAMES.index(name) for name in names]], wanted, atol=1e-7)
+    outcomes = tuple(name for name in NAMES if name not in (*altered, *context))
+    response = made.response(context, outcomes)
+    affine = (
+        response.base(torch.from_numpy(given_))
+        + torch.from_numpy(values) @ response.action.mT
+        + torch.from_numpy(noise) @ response.noise.mT
+    )
+    found = rows[:, [NAMES.index(name) for name in outcomes]]
+    np.testing.assert_allclose(found, affine.numpy(), atol=1e-7)
+    if not context:
+        for row, each, value in zip(rows, noise, values, strict=True):
+            np.testing.assert_allclose(row, equations(made, each, value), atol=1e-10)
+
+
+def test_a_context_without_its_causes_tells_of_them():
+    # p -> q -> r: q is seen, p is not; r depends on q alone, p on q by Bayes' rule.
+    weights = torch.zeros(3, 3, dtype=DOUBLE)
+    weights[0, 1], weights[1, 2] = 2.0, 0.5
+    made = LinearModel(("p", "q", "r"), (), weights, torch.zeros(3).double(), torch.eye(3).double())
+    response = made.response(("q",), ("p", "r"))
+    assert response.context[:, 0].tolist() == pytest.approx([2 / 5, 0.5])
+    assert response.covariance.tolist() == [pytest.approx([1 / 5, 0.0]), pytest.approx([0.0, 1.0])]
+
+
+def test_setting_a_variable_tells_nothing_of_its_causes():
+    weights = torch.zeros(3, 3, dtype=DOUBLE)
+    weights[1, 2] = 0.5
+    covariance = torch.diag(torch.tensor([1.0, 0.0, 1.0], dtype=DOUBLE))
+    made = LinearModel(("p", "q", "r"), ("q",), weights, torch.zeros(3).double(), covariance)
+    response = made.response((), ("p", "r"))
+    assert response.action[:, 0].tolist() == [0.0, 0.5]
+    assert response.base(torch.zeros(4, 0, dtype=DOUBLE)).shape == (4, 2)
+
+
+def test_leading_dimensions_run_over_laws():
+    batch_search = linear_model(3, ("q",), lead=(7,))
+    response = batch_search.response(("p",), ("s", "t"))
+    given_ = torch.tensor([[0.3], [-1.2]], dtype=DOUBLE)
+    assert response.base(given_).shape == (7, 2, 2)
+    for place in range(7):
+        one = LinearModel(
+            NAMES,
+            ("q",),
+            batch_search.weights[place],
+            batch_search.intercept[place],
+            batch_search.covariance[place],
+        )
+        alone = one.response(("p",), ("s", "t"))
+        assert isinstance(alone, AffineResponse)
+        for name in ("context", "action", "constant", "noise", "covariance"):
+            torch.testing.assert_close(getattr(response, name)[place], getattr(alone, name))
+        torch.testing.assert_close(response.base(given_)[place], alone.base(given_))
