@@ -1,0 +1,171 @@
+"""What every surrogate does by itself: refusing before it is fitted, and refusing other questions."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.part import NotFittedError, Solved
+from rehearsal_torch.data.question import Columns, OtherQuestionError
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from tests.toys.curved_episodes import curved_episode
+
+TASK = RehearsalTask.of(
+    {
+        "graph": {"parents": {"a": ["x"], "b": ["x"], "y": ["a", "b"]}},
+        "context": ["x"],
+        "box": {"a": [0, 1], "b": [0, 2]},
+        "region": {"y": [0, 1]},
+    }
+)
+
+
+class Mean(Solved):
+    """The mean of what it is shown."""
+
+    def __init__(self, needed=True):
+        super().__init__()
+        self.needed = needed
+        self.register_fitted("mean")
+
+    def sizes(self):
+        return {"mean": (2,)}
+
+    def solve(self, *examples):
+        self.mean = examples[0].mean(0)
+
+
+class Means(Surrogate):
+    """Several means, for a question that is given."""
+
+    def __init__(self, count=1, question=None, used=("graph", "actions")):
+        super().__init__()
+        self.means = torch.nn.ModuleList(Mean() for _ in range(count))
+        self.extra = Mean(needed=False)
+        self._question, self._used = question, used
+
+    def parts(self, table):
+        for part in (*self.means, self.extra):
+            yield part, (table,)
+
+    def question(self):
+        return self._question
+
+    def used(self):
+        return self._used
+
+    def _take(self, question):
+        self._question = question
+
+
+class Silent(Surrogate):
+    """Says nothing of itself."""
+
+    def parts(self, table):
+        yield from ()
+
+
+def fitted(made):
+    for part, examples in made.parts(torch.arange(6.0).reshape(3, 2)):
+        part.solve(*examples)
+    return made
+
+
+def plain(**changes):
+    return TASK.to_plain() | changes
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (1, "means.0"),
+        (4, "means.0, means.1, means.2, means.3"),
+        (5, "means.0, means.1, means.2, means.3, ..."),
+    ],
+)
+def test_what_was_not_fitted_is_named_with_the_remedy(count, shown):
+    made = Means(count)
+    with pytest.raises(
+        NotFittedError,
+        match=rf"^this Means has learnt nothing yet \({shown}\): fit it first \(rt.fit\(surrogate, table"
+        r"\)\), or load a checkpoint \(rt.load\(folder\)\)$",
+    ):
+        made.require_fitted()
+    assert made.faults() == [f"means.{place}: nothing was learnt" for place in range(count)]
+    fitted(made).require_fitted()
+    assert made.faults() == []
+
+
+def test_a_part_that_no_answer_needs_may_stay_blank():
+    made = fitted(Means())
+    made.extra.mean = torch.empty(0)
+    made.require_fitted()
+    assert made.faults() == []
+
+
+def test_numbers_that_are_not_finite_and_wrong_sizes_are_faults_of_the_part():
+    made = fitted(Means(2))
+    made.means[0].mean[1] = torch.nan
+    made.means[1].mean = torch.zeros(3)
+    assert made.faults() == [
+        "means.0.mean: 1 of 2 numbers are not finite",
+        "means.1.mean: expected the size (2); got (3,)",
+    ]
+
+
+def test_a_question_that_differs_in_nothing_that_was_used_is_taken():
+    made = Means(question=TASK)
+    made.adopt(plain(box={"b": [0, 5], "a": [-3, 3]}, region={"y": [2, 3]}))
+    taken = made.question()
+    assert taken.box.bounds() == {"a": (-3.0, 3.0), "b": (0.0, 5.0)}, "in the order that was fitted"
+    assert taken.region.contains(torch.tensor([[2.5], [0.5]], dtype=torch.float64)).tolist() == [True, False]
+
+
+def test_each_field_that_was_used_and_differs_is_named_and_nothing_is_taken():
+    made = Means(question=TASK, used=("graph", "actions", "region"))
+    other = {
+        "graph": {"parents": {"a": ["x"], "b": ["x"], "y": ["a"]}},
+        "box": {"a": [0, 1]},
+        "region": {"y": [0, 2]},
+    }
+    with pytest.raises(OtherQuestionError) as told:
+        made.adopt(plain(**other, candidates=[["a"]]))
+    said = str(told.value)
+    assert said.startswith("what was learnt answers another question. ")
+    assert said.endswith(". Fit again for this question, or ask the one that was fitted for")
+    assert all(f"{field}: it was fitted with" in said for field in ("graph", "actions", "region"))
+    assert made.question() is TASK
+    assert made.question().box.names == ("a", "b")
+
+
+def test_a_question_of_another_kind_is_refused():
+    causal = CausalTask.of({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0.0, 1.0]}, "reward": "Y"})
+    with pytest.raises(OtherQuestionError, match="expected a rehearsal task; got a CausalTask"):
+        Means(question=TASK).adopt(causal)
+
+
+def test_columns_may_be_more_than_are_needed_and_not_fewer():
+    made = Means(question=Columns(("x", "a")), used=("columns",))
+    made.adopt(["a", "more", "x"])
+    with pytest.raises(OtherQuestionError, match=r"it needs \['x', 'a'\]; the data have no \['x'\]"):
+        made.adopt(["a"])
+
+
+def test_a_surrogate_that_does_not_say_what_it_is_for_can_be_asked_nothing_else():
+    with pytest.raises(
+        OtherQuestionError,
+        match=r"^Silent does not say what it was fitted for \(`question`\): it cannot be compared with what",
+    ):
+        Silent().adopt(plain())
+    assert (Silent().question(), Silent().used(), Silent.kind) == (None, (), None)
+
+
+def test_by_default_nothing_is_guaranteed_and_everything_may_be_selected():
+    assert Silent().lipschitz(None) == {}
+    objective = curved_episode(0, 4)
+    assert isinstance(objective.surrogate, EpisodeSurrogate)
+    assert objective.surrogate.outside(objective.case.episode) == ()
+    assert objective.surrogate.selectable is None
+    assert EpisodeSurrogate.kind == "look_back"
+    with pytest.raises(TypeError, match="abstract"):
+        Surrogate()
