@@ -222,27 +222,6 @@ def test_the_train_loss_is_a_mean_over_rows_not_batches():
     assert value == pytest.approx(expected, rel=1e-6)
 
 
-def test_loggers_write_into_the_folder(tmp_path: Path):
-    made = {"csv": loggers.csv, "tensorboard": loggers.tensorboard}
-    Descent(max_epochs=2, progress=False, folder=tmp_path, loggers=made).train(
-        mechanism(), rows(50, 1), rows(20, 2), "step"
-    )
-    lines = (tmp_path / "step" / "csv" / "metrics.csv").read_text().splitlines()
-    assert {"epoch", "train_loss", "held_out_loss"} <= set(lines[0].split(","))
-    assert len(lines) >= 3
-    assert list((tmp_path / "step" / "tensorboard").glob("events.out.*"))
-
-
-def test_progress_is_a_few_plain_lines_off_a_terminal(capsys: pytest.CaptureFixture[str]):
-    Descent(max_epochs=20).train(mechanism(), rows(50, 1), rows(20, 2), "step")
-    printed = capsys.readouterr()
-    lines = printed.out.splitlines()
-    assert lines[-1].startswith("step: epoch 20 of 20  held_out_loss ")
-    assert all("train_loss" in line for line in lines)
-    assert len(lines) == 10
-    assert printed.err == ""
-
-
 def test_a_diverging_training_ends_with_a_sentence():
     parents, values = rows(50, 1)
     with pytest.raises(ValueError, match="lower learning_rate"):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.cli.verbs.prepare import main
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import CYCLES, columns_of
@@ -83,16 +82,6 @@ def test_full_errors_are_shown_on_demand(monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(UserError):
         main(["nhanse"])
-
-
-def test_options_without_default_are_left_out():
-    verb = Verb(
-        "toy",
-        "Toys.",
-        (Option("a", "one", required=True), Option("b", "two"), Option("c", "three", "7")),
-        lambda options: 0,
-    )
-    assert verb.read(["a=x=y"]) == {"a": "x=y", "c": "7"}
 
 
 def test_no_network_is_said(capsys, tmp_path, monkeypatch):

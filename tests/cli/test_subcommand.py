@@ -1,0 +1,97 @@
+"""Verbs and what is typed behind them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.subcommand import Option, Verb
+
+TOYS = Verb(
+    "toys",
+    "Makes toys.",
+    (
+        Option("shape", "what they look like", "cube", ("cube", "ball")),
+        Option("out", "the folder to write to", required=True),
+        Option("count", "how many"),
+        Option("seed", "where everything random starts", "0"),
+    ),
+    lambda options: len(options),
+    script="prepare",
+)
+TEXTS = st.text("ab=. /", min_size=1)
+
+
+def refused(*typed, verb=TOYS):
+    with pytest.raises(UserError) as as_user_error:
+        verb.read(typed)
+    return str(as_user_error.value)
+
+
+def test_defaults_stand_in_and_options_without_one_are_left_out():
+    assert TOYS.read(["out=there"]) == {"shape": "cube", "seed": "0", "out": "there"}
+    assert TOYS.run(TOYS.read(["out=there"])) == 3
+
+
+def test_a_value_may_hold_an_equals_sign():
+    assert TOYS.read(["out=a=b", "count=="])["out"] == "a=b"
+    assert TOYS.read(["out=a=b", "count=="])["count"] == "="
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    values=st.fixed_dictionaries(
+        {"out": TEXTS},
+        optional={
+            "shape": st.sampled_from(["cube", "ball"]),
+            "count": TEXTS,
+            "seed": TEXTS,
+        },
+    ),
+    order=st.randoms(use_true_random=False),
+)
+def test_what_was_typed_is_read_back_in_any_order(values, order):
+    typed = [f"{key}={value}" for key, value in values.items()]
+    order.shuffle(typed)
+    assert TOYS.read(typed) == {"shape": "cube", "seed": "0"} | values
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["out"], "out: expected key=value. Write out=..."),
+        (
+            ["there"],
+            "there: expected key=value. The options of toys are shape=..., out=..., count=..., seed=...",
+        ),
+        (["out=a", "sed=1"], "sed: toys has no such option. Did you mean seed?"),
+        (["out=a", "out=b"], "out: was given twice. Leave one out"),
+        (["out="], "out=: has no value. It is the folder to write to"),
+        (["out=a", "shape=bal"], "shape=bal: expected cube or ball. Did you mean ball?"),
+        (
+            ["count=3"],
+            "toys needs out= (the folder to write to). For example: python scripts/prepare.py toys out=OUT",
+        ),
+    ],
+)
+def test_a_slip_is_answered_with_what_to_type(typed, said):
+    assert refused(*typed).strip().rstrip(".") == said.rstrip(".")
+
+
+def test_the_verb_of_a_script_that_does_one_thing_is_not_typed():
+    alone = Verb("learn_graph", "Learns.", TOYS.options, TOYS.run, script="learn_graph")
+    assert alone.example() == "python scripts/learn_graph.py out=OUT"
+    assert TOYS.example() == "python scripts/prepare.py toys out=OUT"
+
+
+def test_the_help_names_every_option_its_choices_and_its_default():
+    lines = TOYS.help().splitlines()
+    assert lines[0] == "Makes toys."
+    assert lines[2] == "Usage: python scripts/prepare.py toys out=OUT [key=value ...]"
+    assert [" ".join(line.split()) for line in lines[4:]] == [
+        "shape=cube|ball what they look like (default: cube)",
+        "out=... the folder to write to (required)",
+        "count=... how many",
+        "seed=... where everything random starts (default: 0)",
+    ]
+    assert len({line.index(line.split()[1]) for line in lines[4:]}) == 1, "aligned"
