@@ -164,6 +164,28 @@ def card(folder: str | Path) -> dict[str, Any]:
     return _card(folder if (folder / "card.yaml").exists() else folder / "checkpoint")
 
 
+def annotate(folder: str | Path, notes: Mapping[str, Any]) -> None:
+    """Adds to the card of a checkpoint what became known after it was saved; the card is replaced as a whole.
+
+    Args:
+        folder: A checkpoint folder.
+        notes: Plain data; entries of the same names are replaced.
+
+    Raises:
+        CheckpointError: if there is no card that names the weights, or the notes would change which they are.
+    """
+    path, known = Path(folder) / "card.yaml", _card(Path(folder))
+    if "weights_sha256" not in known:
+        raise CheckpointError(
+            f"expected a checkpoint's card that says the weights' SHA-256; got none in {path}"
+        )
+    if "weights_sha256" in notes:
+        raise CheckpointError(f"expected notes for {path}; got weights_sha256, which `save` alone writes")
+    kept = {name: value for name, value in known.items() if name != "weights_sha256"}
+    content = kept | dict(notes) | {"weights_sha256": known["weights_sha256"]}
+    write_text(path, yaml.safe_dump(content, sort_keys=False))
+
+
 def _card(folder: Path) -> dict[str, Any]:
     path = folder / "card.yaml"
     content = _plain(path) if path.is_file() else {}

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean, exit_code
-from rehearsal_torch.cli.spelling import PROGRAM
+from rehearsal_torch.cli.spelling import PROGRAM, quoted
 
 STUDIES = ("auf", "cbo", "qwz23", "sepsis")
 _HELP = ("-h", "--help", "help")
@@ -139,7 +139,7 @@ def _quoted(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return quoted(text)
 
 
 def _overview() -> str:

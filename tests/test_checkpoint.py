@@ -13,7 +13,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError, card, load, savable, save
+from rehearsal_torch.checkpoint import CheckpointError, annotate, card, load, savable, save
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -77,6 +77,19 @@ def test_what_was_saved_is_loaded(model: TransitionModel, folder: Path, episode:
         assert torch.equal(again.state_dict()[name], tensor)
     assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
     assert card(folder)["seed"] == 0
+
+
+def test_notes_are_added_to_a_card_and_the_weights_stay_named(folder: Path, tmp_path: Path) -> None:
+    before = card(folder)
+    annotate(folder, {"held_out": {"cme": {"probability": 0.5}}, "seed": 3})
+    assert card(folder) == before | {"held_out": {"cme": {"probability": 0.5}}, "seed": 3}
+    assert list(card(folder))[-1] == "weights_sha256"
+    load(folder)
+    with pytest.raises(CheckpointError, match="weights_sha256, which `save` alone writes"):
+        annotate(folder, {"weights_sha256": "0"})
+    with pytest.raises(CheckpointError, match=r"got none in .*card\.yaml"):
+        annotate(tmp_path, {"held_out": {}})
+    assert not (tmp_path / "card.yaml").exists()
 
 
 def test_a_run_folder_is_loaded_by_its_checkpoint(model: TransitionModel, tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def test_a_study_tells_its_own_options(capsys, study):
         (["null"], ["path='null'"]),
         (["2024.5"], ["path='2024.5'"]),
         (["my 'own', table.csv"], ["path='my \\'own\\', table.csv'"]),
+        ([r"C:\data\table.csv"], [r"path='C:\data\table.csv'"]),
         (["seed=1", "table.csv"], ["seed=1", "table.csv"]),
         (["-m", "seed=0,1"], ["-m", "seed=0,1"]),
         (["+experiment=auf"], ["+experiment=auf"]),

@@ -24,7 +24,7 @@ from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.job import raised, recordable
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
 from rehearsal_torch.cli.resume import recorded
-from rehearsal_torch.cli.spelling import spoken, typed_as
+from rehearsal_torch.cli.spelling import quoted, spoken, typed_as
 from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
 from rehearsal_torch.cli.validation import CONF, check
 from rehearsal_torch.files.writing import make_folder
@@ -92,7 +92,7 @@ def _run(
     flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
     kept = [text for text in typed if not text.startswith("out=")]
     handed = deferred(conf, kept, parsed.config_dir) if multirun else kept
-    passed = [*(["-m"] if multirun else []), *flags, *handed, *trust, _quoted("out", str(out))]
+    passed = [*(["-m"] if multirun else []), *flags, *handed, *trust, f"out={quoted(str(out))}"]
     if not multirun:
         # What is a file, or lies below one, is said when the job looks at it.
         with suppress(FileExistsError, NotADirectoryError):
@@ -175,8 +175,3 @@ def _fresh(name: str) -> Path:
         number += 1
         path = path.with_name(f"{path.name.partition('.')[0]}.{number}")
     return path
-
-
-def _quoted(key: str, value: str) -> str:
-    """An override whose value is read as it is, whatever characters it has."""
-    return f"{key}='" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

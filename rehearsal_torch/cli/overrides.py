@@ -27,7 +27,12 @@ KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), 
 
 
 def composed(
-    conf: Path, overrides: Sequence[str], multirun: bool, extra: str | None = None
+    conf: Path,
+    overrides: Sequence[str],
+    multirun: bool,
+    extra: str | None = None,
+    *,
+    complete: bool = True,
 ) -> tuple[DictConfig, list[list[str]]]:
     """The configuration that the overrides ask for, and the jobs of a sweep.
 
@@ -36,6 +41,7 @@ def composed(
         overrides: As typed: key=value.
         multirun: Whether values may be swept.
         extra: A further folder of configurations (``--config-dir``).
+        complete: Whether a value that must be given (``???``) is refused where it is missing.
 
     Returns:
         The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
@@ -69,7 +75,8 @@ def composed(
                     )
                 _value(override, plain)
         config = read.compose([single_overrides(override)[0] for override in parsed])
-        _nothing_missing(config)
+        if complete:
+            _nothing_missing(config)
         swept = (
             [
                 read_override(f"{key}={value}")

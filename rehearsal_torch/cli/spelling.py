@@ -5,6 +5,7 @@ Every command can be typed in two ways: ``python scripts/train.py ...`` in a che
 up by the other.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from rehearsal_torch.cli.installation import checkout
 
 PROGRAM = "rehearsal"
 _STUDY = "reproduce_"
+# Backslashes that Hydra would take for escapes: those directly before a quote, the closing one included.
+_ESCAPES = re.compile(r"(\\+)(?='|\Z)")
 
 
 def typed_as(script: str) -> list[str]:
@@ -34,3 +37,15 @@ def typed_as(script: str) -> list[str]:
 def spoken(script: str) -> str:
     """`typed_as` as one text."""
     return " ".join(typed_as(script))
+
+
+def quoted(value: str) -> str:
+    """A value of an override in single quotes, which Hydra reads as it is, whatever characters it has.
+
+    In quotes Hydra takes a backslash for an escape only where a quote follows, directly or after more
+    backslashes; only those are doubled.
+
+    Args:
+        value: What is to be read.
+    """
+    return "'" + _ESCAPES.sub(r"\1\1", value).replace("'", "\\'") + "'"

@@ -25,6 +25,11 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
+# For the cards of simulated worlds.
+SIMULATED = (
+    "A simulated world: for learning the tool and for measuring it, never for evidence about real decisions."
+)
+
 
 class Problem(ABC):
     """Observations, situations and scores.

@@ -47,7 +47,19 @@ def written(run: Recorded) -> list[Path]:
         for name, decided in _groups(run).items()
         for line in decision_table.per_decision(decided, _dataset(run), name, _seed(run))
     ]
-    sums = [
+    files = [run.path / "table.csv", run.path / "summary.csv"]
+    for path, content in zip(files, (lines, summary_rows(run)), strict=True):
+        path.write_text(decision_table.with_all_columns(content), encoding="utf-8")
+    rounds = [one for rows in learnt(run).values() for one in rows]
+    if rounds:
+        files.append(run.path / "rounds.csv")
+        files[-1].write_text(as_csv(rounds, COLUMNS), encoding="utf-8")
+    return files
+
+
+def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
+    """The rows of ``summary.csv``, one per method."""
+    return [
         {
             "method": name,
             "cases": one.count,
@@ -67,14 +79,6 @@ def written(run: Recorded) -> list[Path]:
         }
         for name, one in summaries(run).items()
     ]
-    files = [run.path / "table.csv", run.path / "summary.csv"]
-    for path, content in zip(files, (lines, sums), strict=True):
-        path.write_text(decision_table.with_all_columns(content), encoding="utf-8")
-    rounds = [one for rows in learnt(run).values() for one in rows]
-    if rounds:
-        files.append(run.path / "rounds.csv")
-        files[-1].write_text(as_csv(rounds, COLUMNS), encoding="utf-8")
-    return files
 
 
 def figures(run: Recorded) -> dict[str, Figure]:

@@ -8,7 +8,8 @@ import pytest
 from rehearsal_torch.cli import spelling
 from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.spelling import spoken, typed_as
+from rehearsal_torch.cli.overrides import read_override
+from rehearsal_torch.cli.spelling import quoted, spoken, typed_as
 from rehearsal_torch.cli.verbs.train import train
 
 SPELT = [
@@ -54,3 +55,22 @@ def test_a_run_records_what_was_typed(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["rehearsal"])
     found = provenance("train", ["seed=1"], 1)
     assert (found["command"], found["script"]) == ("rehearsal train seed=1", "train")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "runs/a, b",
+        "my 'own' run",
+        r"C:\runs\first",
+        r"\\server\runs",
+        "ends with one\\",
+        "ends with two\\\\",
+        r"before a quote \' and \\' two",
+        "'",
+        "\\",
+        "",
+    ],
+)
+def test_a_quoted_value_is_read_as_it_is(value):
+    assert read_override(f"out={quoted(value)}").value() == value

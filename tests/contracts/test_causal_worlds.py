@@ -214,6 +214,7 @@ def test_the_card_and_the_task_are_plain(worlds, name):
     assert json.loads(json.dumps(card)) == card
     assert card["source"]
     assert card["optimum"] == world.optimal_value
+    assert card["caution"], "what it must not be used for"
     again = CausalTask.of({key: card[key] for key in ("graph", "actions", "reward", "limits")})
     assert again.nodes == world.task.nodes
     assert {node: again.inputs(node) for node in again.nodes} == {

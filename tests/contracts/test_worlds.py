@@ -224,4 +224,5 @@ def test_the_card_is_plain(worlds, name):
     assert json.loads(json.dumps(card)) == card
     assert card["source"]
     assert 0 < card["desired"] < 1
+    assert card["caution"], "what it must not be used for"
     assert RehearsalCase(**vars(world.case(0))) is not None

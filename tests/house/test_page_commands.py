@@ -75,6 +75,8 @@ NOT_RUN = {
     "* --help": "tests/scripts/test_answers.py types it",
     "options *": "tests/cli/options/test_listing.py lists every experiment",
     "VERB *": "is the grammar, no command",
+    "train +experiment=auf dataset=bank dataset.rows=250 *": "tests/checkpoints fits it again",
+    "train +experiment=two_stores *": "tests/checkpoints fits it again",
     "train path=...": "has a placeholder, which the reader fills in",
     "cross_validate *": "tests/scripts/test_runs.py runs folds; the grid takes an hour",
     "train +experiment=sepsis decision=greedy seed=1": "differs from what is run in the decision alone",

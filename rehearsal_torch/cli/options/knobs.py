@@ -15,12 +15,14 @@ from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
 from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs
 from rehearsal_torch.cli.options.yaml_comments import Comments, comments
 from rehearsal_torch.cli.overrides import composed
 
+# How a configuration says that a value must be given.
+MISSING = "???"
 # bool before int, as True is an int to Python.
 _KINDS = (
     (bool, "true or false"),
@@ -38,7 +40,7 @@ class Knob:
 
     Attributes:
         key: Dotted, as it is typed.
-        value: Its value here; where it refers to another key, that key's.
+        value: Its value here; where it refers to another key, that key's; "???" where it must be given.
         reference: The reference as written, such as ``${seed}``; empty where there is none.
         kind: What it may be, in words.
         meaning: What it does; empty where nothing says so.
@@ -85,7 +87,7 @@ def nodes(
     Raises:
         UserError: for an override that must be mended.
     """
-    config, _ = composed(conf, overrides, multirun, extra)
+    config, _ = composed(conf, overrides, multirun, extra, complete=False)
     choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
     chosen = [text for text in overrides if not multirun or text.partition("=")[0].lstrip("+") not in choices]
     swept = [
@@ -180,6 +182,8 @@ class _Reading:
             reference = raw
             try:
                 value = OmegaConf.select(self.config, key)
+            except InterpolationToMissingValueError:
+                value = MISSING
             except OmegaConfBaseException:
                 value = raw
             value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
@@ -187,7 +191,7 @@ class _Reading:
             self.texts.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
         )
         kind = next((words for type_, words in _KINDS if isinstance(value, type_)), "null")
-        if value is None and target:
+        if value in (None, MISSING) and target:
             kind = annotated(target, argument) or kind
         return Knob(key, value, reference, kind, meaning)
 
@@ -199,10 +203,14 @@ def _plain(config: DictConfig) -> dict[str, Any]:
 
 
 def shown(knob: Knob) -> str:
-    """A value as it could be typed, with the reference behind it."""
+    """A value as it could be typed, with the reference behind it; ??? where it must be given."""
     text = (
-        yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
-        .removesuffix("\n")
-        .removesuffix("\n...")
+        MISSING
+        if knob.value == MISSING
+        else (
+            yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
+            .removesuffix("\n")
+            .removesuffix("\n...")
+        )
     )
     return f"{text} = {knob.reference}" if knob.reference else text

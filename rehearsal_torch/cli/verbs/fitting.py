@@ -162,6 +162,20 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     return len(rows)
 
 
+def noted(folder: RunFolder) -> None:
+    """Adds the figures of a training's decisions to the card of its checkpoint, as ``held_out``.
+
+    Args:
+        folder: The run's folder, with its checkpoint.
+    """
+    from rehearsal_torch.checkpoint import annotate
+    from rehearsal_torch.reporting.held_out import held_out
+
+    figures = held_out(folder.path)
+    if figures:
+        annotate(folder.path / "checkpoint", {"held_out": figures})
+
+
 def saved(
     surrogate: "Surrogate",
     config: dict[str, Any],

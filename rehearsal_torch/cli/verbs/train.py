@@ -18,7 +18,7 @@ def train(config: DictConfig) -> None:
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.cli.batch_decisions import decide
     from rehearsal_torch.cli.run import build
-    from rehearsal_torch.cli.verbs.fitting import compared, fit
+    from rehearsal_torch.cli.verbs.fitting import compared, fit, noted
 
     run = build(config)
     described(run.problem, folder, sweep)
@@ -35,4 +35,5 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     closing(
         folder, sweep, join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
     )
+    noted(folder)
     return f"trained, and decided for {count} situations"

@@ -25,7 +25,7 @@ from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
-from rehearsal_torch.problems.problem import CausalProblem, World
+from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, World
 from rehearsal_torch.seeding import common_noise_generator, world_generator
 from rehearsal_torch.spaces.box import Alteration
 
@@ -262,6 +262,7 @@ class CausalWorld(World, CausalProblem):
         }
         return {
             "world": type(self).__name__,
+            "caution": SIMULATED,
             "rows": len(table),
             "rounds": self.rounds,
             **self.task.to_plain(),

@@ -21,7 +21,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.problems.problem import RehearsalProblem, World
+from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, World
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.seeding import world_generator
 from rehearsal_torch.spaces.polytope import Polytope
@@ -224,6 +224,7 @@ class RehearsalWorld(World, RehearsalProblem):
         }
         return {
             "world": type(self).__name__,
+            "caution": SIMULATED,
             "rows": len(table),
             "contexts": self.contexts,
             "desired": round(float(desired), 4),

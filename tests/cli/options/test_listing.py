@@ -3,6 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
+from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.options.knobs import nodes
 from rehearsal_torch.cli.options.listing import main, table
 from rehearsal_torch.cli.overrides import composed
@@ -105,6 +106,24 @@ def test_a_sweep_shows_its_first_job(capsys):
     assert "dataset=ackley" in out
     assert "dataset=dropwave" not in out
     assert "3 = ${seed}" in out
+
+
+def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset/my_loan.yaml").write_text(
+        "_target_: rehearsal_torch.problems.rehearsal.loan.Loan\n# Of the past.\nrows: ???\n"
+        "contexts: ${dataset.rows}\nseed: 0\n"
+    )
+    typed = ["--config-dir", str(tmp_path), "+experiment=auf", "dataset=my_loan"]
+    assert main(typed) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
+    assert lines["dataset.rows"][1:] == ["???", "whole", "number", "Of", "the", "past."]
+    assert lines["dataset.contexts"][1:4] == ["???", "=", "${dataset.rows}"]
+    assert main([*typed, "dataset.rows=7"]) == 0
+    assert "dataset.rows" in (out := capsys.readouterr().out)
+    assert "???" not in out
+    with pytest.raises(UserError, match=r"dataset\.rows must be given"):
+        composed(CONF, typed[2:], multirun=False, extra=str(tmp_path))
 
 
 @pytest.mark.parametrize(

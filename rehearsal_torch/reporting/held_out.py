@@ -1,0 +1,80 @@
+"""What held-out cases and a known truth say of what a training has learnt: the figures of its card.
+
+    rehearse     by decision: mean true probability of a desired outcome with its 95% bootstrap interval,
+                 that of no action and the best possible one, what was claimed, and how many of the claimed
+                 intervals hold; for worlds that know the truth
+    optimise     by node: recovered against true noise, on rows that the model was not fitted to
+    look_back    by search and k: improvements under the model with their 95% bootstrap intervals, and what
+                 the truth says of them where it is known
+
+Rounds that learn from each other say nothing of the checkpoint, which is what was learnt before the first of
+them, and patients of the training split are not held out. Seconds are left out, so that the same run has the
+same figures everywhere.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from rehearsal_torch.evaluation.noise_recovery import HELD_OUT, POINT
+from rehearsal_torch.evaluation.recorded_run import Recorded, read
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.reporting import alteration_report, trial_report
+from rehearsal_torch.reporting.style import wording
+from rehearsal_torch.reporting.summary import summary
+
+# The standard term for what truth.csv calls otherwise.
+TERMS = {"deviation": "std"}
+Figures = dict[str, dict[str, float | int]]
+
+
+def held_out(folder: str | Path) -> Figures:
+    """The figures of a run.
+
+    Args:
+        folder: A run folder.
+
+    Returns:
+        What they are of (a decision, a node, a search) to name and number; empty where nothing was held out,
+        or rounds learnt from each other. Numbers are finite; what is none is left out.
+
+    Raises:
+        FileNotFoundError: if the folder is none of a run.
+    """
+    run = read(folder)
+    if run.config.get("learn") or run.config.get("split") == "train":
+        return {}
+    if trial_report.concerns(run):
+        found = _recovered(run)
+    elif alteration_report.concerns(run):
+        found = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
+        found = {name: row for name, row in found.items() if math.isfinite(float(row["probability"]))}
+    else:
+        rows = summary(run, wording(run.config))
+        found = {_named(row.pop("search"), row.pop("k", None)): row for row in rows}
+    return {name: _finite(row) for name, row in found.items()}
+
+
+def _recovered(run: Recorded) -> dict[str, dict[str, float | int | str]]:
+    """Node to what ``truth.csv`` says of its recovered noise, on `rows` rows that were held out."""
+    found: dict[str, dict[str, float | int | str]] = {}
+    for row in run.truth:
+        if row.get("part") == HELD_OUT:
+            one = found.setdefault(row["node"], {"rows": 0})
+            if row["quantity"] == POINT:
+                one["rows"] = int(one["rows"]) + 1
+            else:
+                one[TERMS.get(row["quantity"], row["quantity"])] = number(row["value"])
+    return found
+
+
+def _named(search: float | int | str, changes: float | int | str | None) -> str:
+    return str(search) if changes is None else f"{search}, k = {changes}"
+
+
+def _finite(row: Mapping[str, float | int | str]) -> dict[str, float | int]:
+    return {
+        name: value if isinstance(value, int) else float(value)
+        for name, value in row.items()
+        if not isinstance(value, str) and math.isfinite(value) and not name.startswith("seconds")
+    }
