@@ -167,7 +167,7 @@ def test_many_candidates_are_screened_in_pieces(monkeypatch):
     torch.testing.assert_close(objective.screened(points), whole, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("settings_", [{"draws": 0}, {"judged": 0}])
+@pytest.mark.parametrize("settings_", [{"draws": 0}, {"evaluation_draws": 0}])
 def test_without_a_draw_nothing_is_worth_anything(settings_):
     model = linear_chain()
     with pytest.raises(ValueError, match="expected at least 1 draw; got draws="):

@@ -151,7 +151,7 @@ def test_that_nothing_helps_is_said_with_both_numbers():
 
 
 def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
-    assert BOTH.trajectory(Decision(Alteration(("a",), torch.ones(1)), 0.0)) == {}
+    assert BOTH.trajectory_record(Decision(Alteration(("a",), torch.ones(1)), 0.0)) == {}
     assert Objective.check(None, anything=1) is None
     assert (Objective.kind, AlterationObjective.kind) == (None, "rehearse")
     with pytest.raises(TypeError, match="abstract"):

@@ -31,7 +31,7 @@ def believed(objective, points=POINTS):
     return 3 * points[:, 0] - points[:, 1] + 0.15 * luck[0] + 0.1 * luck[1]
 
 
-@pytest.mark.parametrize("push", [-1.0, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("perturbation", [-1.0, 0.0, 0.3, 1.0])
 @pytest.mark.parametrize("beta", [0.0, 2.0])
 def test_the_value_of_a_linear_chain_is_exact_for_every_push(perturbation, beta):
     objective = optimism(beta=beta)

@@ -29,7 +29,7 @@ def actions_of(sampling, count, limits=None):
     return torch.tensor(visited, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("law", SAMPLINGS)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("limits", [None, LIMITS, NARROW])
 def test_nothing_leaves_the_region(sampling, limits):
     model = hills(limits)
@@ -69,7 +69,7 @@ def test_sobol_actions_go_on_and_uniform_ones_differ_by_round():
     assert values(one, "uniform", "0") != values(one, "uniform", "0", seed=1)
 
 
-@pytest.mark.parametrize("law", SAMPLINGS)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same(sampling):
     model = hills()
     objective = PosteriorMean(model, one_case(model.task, "3"))
