@@ -87,6 +87,6 @@ def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same
     assert decision.trace["search"] == f"{sampling}_actions"
 
 
-def test_an_unknown_law_is_refused():
-    with pytest.raises(ValueError, match=r"expected law in \['uniform', 'sobol'\]; got 'halton'"):
+def test_an_unknown_sampling_is_refused():
+    with pytest.raises(ValueError, match=r"expected sampling in \['uniform', 'sobol'\]; got 'halton'"):
         SpaceFilling("halton")
