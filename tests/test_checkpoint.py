@@ -250,7 +250,7 @@ NAN = torch.tensor([float("nan"), 0.0, 0.0, 0.0], dtype=torch.float64)
         ),
         ({"rescale__upper": torch.zeros(3)}, r"rescale\.upper: expected the size \(4\); got \(3,\)"),
         ({"rescale__upper": torch.full((4,), -9.0)}, r"rescale\.upper: expected lower <= upper"),
-        ({"rescale__lower": torch.zeros(0), "rescale__upper": torch.zeros(0)}, "rescale: nothing was learnt"),
+        ({"rescale__lower": torch.zeros(0), "rescale__upper": torch.zeros(0)}, "rescale: not fitted"),
         (
             {"levels__medians": torch.zeros(1, 3, dtype=torch.long)},
             r"levels\.medians: expected floating-point numbers, float32 or float64; got torch\.int64",

@@ -1,1 +1,1 @@
-"""Surrogates: what a method has learnt of the world."""
+"""Surrogates: models fitted to data, from which objectives predict the outcomes of actions."""

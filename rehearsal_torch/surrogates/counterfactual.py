@@ -1,14 +1,14 @@
-"""Queries of a fitted structural model: the noise behind what was observed, draws, and counterfactuals.
+"""Queries of a fitted structural model: abducted noise, samples and counterfactuals.
 
-A causal network answers for the n rows of a table with its N nodes, a transition model for an episode of T
-time steps with D varying features:
+For a causal network the observation is a table of n rows with its N nodes; for a transition model, an episode
+of T time steps with D varying features:
 
     recover          the noise u = g^-1(w, x) of each row, or u_t = g^-1(s_t, a_t; s_{t+1}) of each step
-    sample           rows under given actions, or trajectories from an episode's first state, u fresh
-    counterfactual   the same rows, or the same episode, under other actions, u recovered
+    sample           rows under given actions, or trajectories from an episode's first state, with fresh u
+    counterfactual   the same rows, or the same episode, under other actions, with the abducted u
 
-Nodes and varying features may be set by hand as well (`fixed`, a hard intervention): they take their value
-and leave their mechanism out; what follows from them changes, what they follow from does not.
+Nodes and varying features may also be set directly (`fixed`, a hard intervention): they take the given value
+and their mechanism is ignored; their descendants change, their ancestors do not.
 
 Source: Ren et al. (2025), Sec. 2.2 and 4.1; Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 (abduction, action,
 prediction).
@@ -32,25 +32,25 @@ from rehearsal_torch.surrogates.transition import TransitionModel
 
 Values = Mapping[str, float]
 Actions = Tensor | Mapping[str, Any] | Alteration | None
-# An action is called ``action[t]``, as in a decision.
+# Actions are named ``action[t]``, as in a decision.
 _ACTION = "action["
 
 
 @torch.no_grad()
 def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Table | Episode) -> Tensor:
-    """The noise behind what was observed.
+    """The exogenous noise behind an observation (abduction).
 
     Args:
-        model: Fitted.
+        model: A fitted model.
         observed: A table with every action and node of a causal network; an episode with the columns of a
             transition model.
 
     Returns:
-        Of a table (n, N), in the order of the network's nodes; of an episode (T - 1, D) in double precision,
-        row t the noise of the step from t to t + 1, in the order of ``model.names``.
+        For a table (n, N), in the order of the network's nodes; for an episode (T - 1, D) in double
+        precision, row t the noise of the step from t to t + 1, in the order of ``model.names``.
 
     Raises:
-        ValueError: if model and observation do not go together, or the model is not fitted.
+        ValueError: if model and observation are of different kinds, or the model is not fitted.
         KeyError: if a column is missing.
     """
     if isinstance(model, TransitionModel):
@@ -71,25 +71,25 @@ def sample(
     fixed: Values | None = None,
     observed: Episode | None = None,
 ) -> Tensor:
-    """Draws under actions, with fresh noise: interventions' distributions.
+    """Samples from interventional distributions: fresh noise under the given actions.
 
     Args:
-        model: Fitted.
-        actions: Of a causal model, (..., k) in their units. Of a transition model, action numbers
+        model: A fitted model.
+        actions: For a causal model, (..., k) in their units. For a transition model, action numbers
             (..., T - 1), or names to values as for `counterfactual`, or None for the observed ones.
-        count: Draws for each action; the same noise for all actions.
-        seed: Decides the noise.
-        fixed: Nodes, or varying features after the first step, that are set by hand, name to value.
-        observed: Transition models only: the episode whose first state, static and contextual features the
-            trajectories have.
+        count: Samples per action; the noise is shared by all actions (common random numbers).
+        seed: Seed of the noise.
+        fixed: Nodes, or varying features after the first step, that are set directly, name to value.
+        observed: Transition models only: the episode that provides the first state and the static and
+            contextual features of the trajectories.
 
     Returns:
-        Of a causal model (..., count, N), in the order of the network's nodes; of a transition model
+        For a causal model (..., count, N), in the order of the network's nodes; for a transition model
         trajectories (..., count, T, D) in the features' units, in the order of ``model.names``.
 
     Raises:
-        ValueError: if model and observation do not go together, a name or number is unknown, or the model is
-            not fitted.
+        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
+            is not fitted.
     """
     if not isinstance(model, TransitionModel):
         if not isinstance(model, CausalModel):
@@ -126,26 +126,28 @@ def counterfactual(
     actions: Actions = None,
     fixed: Values | None = None,
 ) -> Table | Episode:
-    """What would have been: the noise of what was observed, other actions, and what follows from them.
+    """Counterfactuals: what would have been observed under other actions, with the noise of the observation.
 
     Args:
-        model: Fitted.
+        model: A fitted model.
         observed: A table with every action and node of a causal network; an episode with the columns of a
             transition model.
-        actions: Actions that change; the others stay as they were. Of a causal network, name to value. Of an
-            episode, names to values, where a name is ``action[t]`` with an action's number, as a decision's
-            alteration has it, or a dose with one number, or T - 1 of them, in its unit; or all action
-            numbers, (T - 1,) long.
-        fixed: Nodes, or varying features after the first step, that are set by hand, name to value.
+        actions: Actions that change; the others stay as observed. For a causal network, name to value. For an
+            episode, names to values, where a name is either ``action[t]`` with an action number, as in a
+            decision's alteration, or a dose with one number, or T - 1 of them, in its unit; or all action
+            numbers, an integer tensor (T - 1,).
+        fixed: Nodes, or varying features after the first step, that are set directly, name to value.
 
     Returns:
-        Of a table: actions and nodes, one row for each row of `observed`; what was set by hand is marked. Of
-        an episode: the same columns, (T, d), with the counterfactual varying features and the doses given;
-        static and contextual features, and columns that the model does not read, stay as observed.
+        For a table: actions and nodes, one row for each row of `observed`, with the cells that were set
+            marked
+        as altered. For an episode: the same columns, (T, d), with the counterfactual varying features and the
+        doses that were given; static and contextual features, and columns that the model does not read, stay
+        as observed.
 
     Raises:
-        ValueError: if model and observation do not go together, a name or number is unknown, or the model is
-            not fitted.
+        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
+            is not fitted.
         KeyError: if a column is missing.
     """
     if not isinstance(model, TransitionModel):
@@ -206,14 +208,14 @@ def _boxed(model: TransitionModel, episode: Episode) -> Tensor:
 
 
 def _settings(model: TransitionModel, episode: Episode, fixed: Values | None) -> dict[int, Tensor]:
-    """Place of a varying feature to the scaled value that it is set to.
+    """Index of each varying feature that is set, with the scaled value that it is set to.
 
     Raises:
-        ValueError: if something is set by hand that is no varying feature.
+        ValueError: if a name is not a varying feature.
     """
     unknown = [name for name in fixed or {} if name not in model.varying]
     if unknown:
-        raise ValueError(f"{unknown} are no varying features of this model; it has {list(model.varying)}")
+        raise ValueError(f"{unknown} are not varying features of this model; it has {list(model.varying)}")
     row = episode.columns(model.rescale.names)[:1].to(torch.float64, copy=True)
     for name, value in (fixed or {}).items():
         row[0, model.rescale.names.index(name)] = float(value)
@@ -222,7 +224,7 @@ def _settings(model: TransitionModel, episode: Episode, fixed: Values | None) ->
 
 
 def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
-    """States (..., D) with the features that are set by hand."""
+    """States (..., D) after the hard interventions."""
     if not settings:
         return states
     changed = states.clone()
@@ -236,8 +238,8 @@ def _actions(
     episode: Episode,
     actions: Actions,
 ) -> tuple[Tensor, Tensor]:
-    """Action numbers (..., T - 1) long, and the doses (..., T - 1, p) that they stand for, in their units;
-    where the action is the observed one, the observed doses.
+    """Action numbers (..., T - 1), long, and their doses (..., T - 1, p) in their units; where an action
+    equals the observed one, the observed doses.
 
     Raises:
         ValueError: if a name, a time step or a number is unknown, or a shape disagrees.
@@ -259,7 +261,7 @@ def _actions(
         unknown = [name for name in requested if name not in names and not name.startswith(_ACTION)]
         if unknown:
             raise ValueError(
-                f"{unknown} are no actions: expected action[0] ... action[{steps - 1}], or {list(names)}"
+                f"{unknown} are not actions: expected action[0] ... action[{steps - 1}], or {list(names)}"
             )
         for name in names:
             if name in requested:
@@ -272,7 +274,7 @@ def _actions(
                 if not 0 <= step < steps or float(value) != int(value):
                     raise ValueError(
                         f"{name} = {value}: expected a whole number for a time step 0 ... {steps - 1}; the "
-                        "last action moves no state"
+                        "last action affects no state"
                     )
                 numbers[step] = int(value)
     if bool(((numbers < 0) | (numbers >= model.levels.actions)).any()):

@@ -1,19 +1,19 @@
-"""Overlap: whether a decision lies where observations lie.
+"""Overlap: whether a decision lies in the region covered by the observations.
 
-A model answers everywhere; the observations speak of some places only. With every context variable and action
-in units of its standard deviation over the n rows,
+A model predicts everywhere, but the observations support only part of the space. With every context variable
+and action in units of its standard deviation over the n rows,
 
     d_5(x, a) = distance from (x, a) to its 5th nearest row,
 
-a decision is an extrapolation where d_5 exceeds the 99th percentile of the rows' own d_5 (each row without
-itself). The distance is Euclidean in all coordinates alike: under a metric that was fitted to the outcome, a
-coordinate that the fit dropped would never count as far.
+a decision is an extrapolation if d_5 exceeds the 99th percentile of the rows' own d_5 (each row without
+itself). The distance is Euclidean with equal weight on all coordinates: under a metric that was fitted to the
+outcome, a coordinate that the fit ignores would never count as far.
 
-Beside it stand the observed range of each variable, and, for actions that by the graph cannot change any
-outcome, whether the observations contradict the graph.
+Two further diagnostics: the observed range of each variable; and, for actions that by the graph cannot affect
+any outcome, whether the observations contradict the graph.
 
 Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Ramaswamy et al. (2000) (distance
-to the k-th neighbour as a score of outliers).
+to the k-th neighbour as an outlier score).
 """
 
 from collections.abc import Sequence
@@ -33,16 +33,15 @@ NEIGHBOURS, SHARE = 5, 0.99
 
 
 class Overlap(Solved):
-    """Ranges and distances of the rows that a rehearsal surrogate was fitted to.
+    """Ranges and nearest-neighbour distances of the rows that a rehearsal surrogate was fitted to.
 
     Args:
-        task: Who plays which part.
-        graphs: The graphs that may be true.
-        max_points: At most so many rows are kept, evenly spread.
+        task: The roles of the variables.
+        graphs: The candidate graphs.
+        max_points: Maximum number of rows that are stored, evenly spaced.
     """
 
-    # A model that was written down instead of fitted has seen no rows: it answers, and nothing is said of how
-    # far they lie.
+    # A model with user-supplied parameters has no rows: it can be queried, without overlap diagnostics.
     needed = False
 
     def __init__(self, task: RehearsalTask, graphs: Sequence[RehearsalGraph], max_points: int = 2000) -> None:
@@ -53,7 +52,7 @@ class Overlap(Solved):
             name for name in task.box.names if not reaches(self.graphs, (name,), task.outcomes)
         )
         self.register_fitted("location", "scale", "lowest", "highest", "rows", "p_values")
-        # Infinite where there were too few rows.
+        # Infinite if there are too few rows.
         self.register_fitted("limits", finite=False)
         self.location: Tensor
         self.scale: Tensor
@@ -65,15 +64,15 @@ class Overlap(Solved):
 
     @property
     def known(self) -> bool:
-        """Whether rows were seen."""
+        """Whether there are enough rows for distances."""
         return len(self.rows) > NEIGHBOURS
 
     def examples(self, table: Table) -> tuple[Tensor]:
-        """What `solve` takes of a table: every variable's column, in the graph's order."""
+        """The examples of `solve`: the columns of all variables, in the graph's order."""
         return (table.columns(self.task.graph.names),)
 
     def solve(self, *examples: Tensor) -> None:
-        """Learns from every variable (n, d), in the graph's order and in units."""
+        """Fits to all variables (n, d), in the graph's order and in units."""
         table = Table.observed(self.task.graph.names, examples[0].detach().to(torch.float64))
         values = table.columns(self.names)
         self.p_values = values.new_tensor(
@@ -89,7 +88,7 @@ class Overlap(Solved):
         self._limit()
 
     def sizes(self) -> Sizes:
-        """n rows of d context variables and actions; a limit for each candidate set."""
+        """n rows of d context variables and actions; one limit per candidate set."""
         ends = dict.fromkeys(("location", "scale", "lowest", "highest"), (len(self.names),))
         return {
             **ends,
@@ -99,21 +98,23 @@ class Overlap(Solved):
         }
 
     def faults(self) -> list[str]:
-        """Sizes, and limits that are no distances; infinite ones stand for too few rows alone."""
-        found = super().faults()
-        wrong = self.limits.isnan() | (self.limits < 0) | (self.limits.isinf() & self.known)
-        return found or (
-            [f"limits: expected distances; got {self.limits.tolist()}"] if bool(wrong.any()) else []
+        """Sizes, and limits that are not valid distances; infinite limits are valid only if there are too few
+        rows.
+        """
+        faults = super().faults()
+        invalid = self.limits.isnan() | (self.limits < 0) | (self.limits.isinf() & self.known)
+        return faults or (
+            [f"limits: expected distances; got {self.limits.tolist()}"] if bool(invalid.any()) else []
         )
 
     def take(self, task: RehearsalTask) -> None:
-        """Takes a task with other candidate sets, bounds or region, over the same variables."""
+        """Takes over a task with other candidate sets, bounds or region, over the same variables."""
         self.task = task
         if self.fitted:
             self._limit()
 
     def _limit(self) -> None:
-        """The 99th percentile of the rows' own distances, for each candidate set."""
+        """Sets the limits: the 99th percentile of the rows' own distances, for each candidate set."""
         if not self.known:
             self.limits = self.rows.new_full((len(self.task.candidates),), torch.inf)
             return
@@ -134,24 +135,22 @@ class Overlap(Solved):
         return float(self.limits[self.task.candidates.index(tuple(names))])
 
     def outside(self, names: Sequence[str], values: Sequence[float]) -> list[str]:
-        """A sentence for each value that lies beyond all rows, by name."""
-        found = []
+        """One sentence, beginning with the name, for each value beyond the range of the rows."""
+        sentences = []
         for name, value in zip(names, values, strict=True):
             place = self.names.index(name)
             low, high = float(self.lowest[place]), float(self.highest[place])
             slack = 1e-9 * max(abs(low), abs(high), high - low)
             if not low - slack <= value <= high + slack:
                 what = "is set to" if name in self.task.box.names else "is"
-                found.append(
+                sentences.append(
                     f"range: {name} {what} {setting_text(value, 6)}; the observations lie between "
                     f"{setting_text(low, 6)} and {setting_text(high, 6)}"
                 )
-        return found
+        return sentences
 
     def contradictions(self) -> list[str]:
-        """A sentence for each action without a path to an outcome on which the outcomes depend all the
-        same.
-        """
+        """One sentence for each action that has no path to an outcome although the outcomes depend on it."""
         p_values = self.p_values.tolist() or [1.0] * len(self.unlinked)
         return [
             contradiction(self.task, name, p)

@@ -1,7 +1,7 @@
-"""Rehearsal surrogates: what every model of a rehearsal task has in common.
+"""Rehearsal surrogates: the base class of all models of a rehearsal task.
 
-It was fitted to the rows of a task, and remembers, beside its own parts, where those rows lie (`Overlap`):
-only so can an answer say that it leaves them.
+Besides its own parts, such a surrogate stores where the observations lie (`Overlap`), so that extrapolation
+can be reported with every answer.
 
 Source: Du et al. (2026), Sec. 2.1; Qin et al. (2023), Sec. 2 (the task).
 """
@@ -20,11 +20,11 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 class RehearsalSurrogate(Surrogate, ABC):
     """A surrogate of a rehearsal task.
 
-    `parts` begins with ``self.overlap, self.overlap.examples(table)``.
+    The first item that `parts` yields is ``self.overlap, self.overlap.examples(table)``.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
-        graphs: The graphs that may be true; None for the task's own.
+        task: The roles of the variables; plain data or a RehearsalTask.
+        graphs: The candidate graphs; None for the task's own.
     """
 
     kind: Kind | None = "rehearse"
@@ -37,12 +37,12 @@ class RehearsalSurrogate(Surrogate, ABC):
         self.overlap = Overlap(self.task, (self.task.graph,) if graphs is None else graphs)
 
     def question(self) -> Question:
-        """Its task."""
+        """The task."""
         return self.task
 
     def used(self) -> tuple[str, ...]:
-        """Neither the region nor the candidate sets enter the fit of a structural model: they are looked up
-        when deciding.
+        """Neither the region nor the candidate sets enter the fit of a structural model: they are read when a
+        decision is made.
         """
         return ("graph", "actions", "context", "outcomes")
 

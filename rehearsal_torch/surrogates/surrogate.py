@@ -1,8 +1,8 @@
-"""Surrogates: what a method has learnt of the world.
+"""Surrogates: the abstract base classes of models fitted to data.
 
-A surrogate is made of parts that can be fitted by themselves, each with its examples. It says nothing of how
-good an action is; that is the objective's business. It does say what it was fitted for (`question`), and
-which fields of that the fit used (`used`), so that it never answers another question in silence.
+A surrogate consists of parts that are fitted one by one, each to its own examples. It does not rate actions;
+that is the objective's task. It does record the question that it was fitted for (`question`) and the fields
+of that question on which the fit depends (`used`), so that it never silently answers another question.
 """
 
 from abc import ABC, abstractmethod
@@ -18,10 +18,10 @@ from rehearsal_torch.mechanisms.trajectory import Trajectory
 
 
 class Surrogate(nn.Module, ABC):
-    """Parts that are fitted to a table.
+    """A model whose parts are fitted to a table.
 
     Attributes:
-        kind: The kind of problem that it decides for (`Problem.kind`); None for any.
+        kind: The kind of problem that it serves (`Problem.kind`); None for any.
     """
 
     kind: Kind | None = None
@@ -30,77 +30,77 @@ class Surrogate(nn.Module, ABC):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts to fit, in order, each with its examples (n, ...).
 
-        An iterator, so that a later part's examples may use what an earlier part has just learnt (a scaler,
+        An iterator, so that the examples of a later part may depend on the fit of an earlier one (a scaler,
         say).
         """
 
     def require_fitted(self) -> None:
-        """Refuses a question that only what was learnt could answer.
+        """Refuses to answer before the surrogate has been fitted.
 
         Raises:
             NotFittedError: if a part has been neither fitted nor loaded.
         """
-        blank = unfitted_parts(self)
-        if blank:
-            shown = ", ".join(blank[:4]) + (", ..." if len(blank) > 4 else "")
+        unfitted = unfitted_parts(self)
+        if unfitted:
+            shown = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
             remedy = "fit it first (rt.fit(surrogate, table)), or load a checkpoint (rt.load(folder))"
-            raise NotFittedError(f"this {type(self).__name__} has learnt nothing yet ({shown}): {remedy}")
+            raise NotFittedError(f"this {type(self).__name__} has not been fitted yet ({shown}): {remedy}")
 
     def question(self) -> Question | None:
-        """What it was built and fitted for; None where it does not say, and then it can be asked nothing
-        else.
+        """The question that it was built and fitted for; None if it records none, and then it cannot be asked
+        another (see `adopt`).
         """
         return None
 
     def used(self) -> tuple[str, ...]:
-        """The fields of the question (`data.question.fields`) that the fit used; the others may change after
-        it.
+        """The fields of the question (`data.question.fields`) on which the fit depends; the others may change
+        afterwards.
         """
         return ()
 
     def adopt(self, question: object) -> None:
-        """Takes a question for its own, if what was learnt can answer it: from here on, that one is answered.
+        """Takes over a question, provided that the fit can answer it; from then on that question is answered.
 
         Args:
             question: A task, or plain data of one; for episodes the names of their columns.
 
         Raises:
-            OtherQuestionError: naming each field that the fit used and that differs.
+            OtherQuestionError: naming each field that differs and on which the fit depends.
         """
         own = self.question()
         if own is None:
             raise OtherQuestionError(
-                f"{type(self).__name__} does not say what it was fitted for (`question`): it cannot be "
-                "compared with what is asked"
+                f"{type(self).__name__} does not record the question that it was fitted for (`question`): "
+                "it cannot be compared with this one"
             )
         asked = like(own, question)
-        found = differences(own, asked, self.used())
-        if found:
+        mismatches = differences(own, asked, self.used())
+        if mismatches:
             remedy = "Fit again for this question, or ask the one that was fitted for"
             raise OtherQuestionError(
-                f"what was learnt answers another question. {'. '.join(found)}. {remedy}"
+                f"the surrogate was fitted for another question. {'. '.join(mismatches)}. {remedy}"
             )
         self._take(taken(own, asked, self.used()))
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:  # noqa: ARG002
-        """How much it uses, on rows, of the Lipschitz constants that it guarantees, name to number; empty
-        where it guarantees none.
+        """Diagnostics of the Lipschitz constants that it guarantees, compared with the Jacobians on the rows
+        of a table, as name to number; empty if it guarantees none.
         """
         return {}
 
     def faults(self) -> list[str]:
-        """Everything that is wrong with the state: numbers that are not finite, sizes that do not belong
-        together; empty where nothing is.
+        """All inconsistencies of the state: values that are not finite, or sizes that do not agree; empty if
+        there are none.
         """
-        return [f"{name}: nothing was learnt" for name in unfitted_parts(self)] + state_faults(self)
+        return [f"{name}: not fitted" for name in unfitted_parts(self)] + state_faults(self)
 
     def _take(self, question: Question) -> None:
-        """Answers `question` from here on."""
+        """Makes `question` its own; the compatibility has been checked."""
 
 
 class EpisodeSurrogate(Surrogate, ABC):
-    """A surrogate that can replay one observed episode under other actions: a learnt transition, or a known
-    truth.
+    """A surrogate that can replay one observed episode under other actions: a fitted transition model, or a
+    known ground truth.
     """
 
     kind: Kind | None = "look_back"
@@ -108,35 +108,33 @@ class EpisodeSurrogate(Surrogate, ABC):
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The D state variables of a course, in order."""
+        """The D state variables of a trajectory, in order."""
 
     @abstractmethod
     def trajectory(self, episode: Episode) -> Trajectory:
-        """The episode's counterfactual steps, in the surrogate's own coordinates."""
+        """The episode's counterfactual transitions, in the surrogate's own coordinates."""
 
     @abstractmethod
     def units(self, states: Tensor) -> Tensor:
-        """States from the course's coordinates to the variables' units, (..., D) -> (..., D)."""
+        """States from the trajectory's coordinates to the variables' units, (..., D) -> (..., D)."""
 
     @abstractmethod
     def state_scale(self) -> Tensor:
-        """(D,), the most that a variable moves, in its unit, for one step in its coordinate; infinite where
-        nothing is known.
+        """(D,), an upper bound on the change of each variable, in its unit, per unit step in its coordinate;
+        infinite if no bound is known.
         """
 
     @abstractmethod
     def doses(self, actions: Tensor) -> Tensor:
-        """Action numbers to what is given, (...) -> (..., p), in the doses' units."""
+        """Action numbers to doses, (...) -> (..., p), in the doses' units."""
 
     def outside(self, episode: Episode) -> tuple[str, ...]:  # noqa: ARG002
-        """A sentence for each variable of an episode that leaves the range of the observations; none where no
+        """One sentence for each variable of an episode that leaves the range of the observations; empty if no
         range is known.
         """
         return ()
 
     @property
     def selectable(self) -> Tensor | None:
-        """Which actions a search may select, (A,) bool; None for all. Observed actions may be kept, whichever
-        they are.
-        """
+        """Which actions a search may select, (A,) bool; None for all. Observed actions may always be kept."""
         return None

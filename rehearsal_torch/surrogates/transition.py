@@ -1,18 +1,18 @@
-"""Transition surrogates: one learnt step, unrolled over an episode.
+"""Transition surrogates: one learnt time step, unrolled over an episode.
 
-Given the varying state, static and contextual features and the doses of one time step, a mechanism gives the
-varying state of the next. Static and contextual features pass through: their counterfactual values are the
-observed ones.
+From the varying state, the static and contextual features and the doses of one time step, a mechanism
+predicts the varying state of the next. Static and contextual features are exogenous: their counterfactual
+values are the observed ones.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.1.
+The module also compares the Jacobian of a fitted transition with its guaranteed Lipschitz constant. A
+location-scale mechanism guarantees
 
-How steep a learnt transition is, beside what is promised of it.
+    |g(s, a, u) - g(s', a, u)| <= K_u |s - s'|,        K_u = L_h + L_phi max_i |u_i|.
 
-A location-scale mechanism promises |g(s, a, u) - g(s', a, u)| <= K_u |s - s'| with K_u = L_h + L_phi max_i
-|u_i|. The Jacobian of g in the smooth parents says how much of that promise is used: its spectral norm never
-exceeds K_u, and the further below it stays, the looser are all searches that live on K_u.
+The spectral norm of the Jacobian of g in the smooth parents never exceeds K_u; the further it stays below
+K_u, the looser are all search bounds that are derived from K_u (`lipschitz_report`).
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1 and Sec. 5.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,14 +39,14 @@ class TransitionModel(EpisodeSurrogate):
     """Next state from state, static and contextual features, and doses.
 
     The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
-    dose levels (free). Everything is scaled to [-1/2, 1/2] by ranges learnt from the training table.
+    dose levels (free). Everything is scaled to [-1/2, 1/2] by the ranges of the training table.
 
     Args:
-        varying: The D features that the mechanism moves, in the order of the course's states.
-        static: Features that stay as they are.
-        contextual: Features whose observed course is kept.
+        varying: The D features that the mechanism predicts, in the order of the trajectory's states.
+        static: Features that are constant over an episode.
+        contextual: Features that keep their observed trajectory.
         doses: The dose columns that make up an action.
-        mechanism: Makes the mechanism, called with smooth, free and outputs (widths).
+        mechanism: Factory of the mechanism, called with smooth, free and outputs (widths).
         levels: Levels per dose.
         logarithms: Features that are replaced by their logarithm.
 
@@ -88,20 +88,20 @@ class TransitionModel(EpisodeSurrogate):
         levels: Mapping[str, Sequence[float]],
         logarithms: Sequence[str] = (),
     ) -> Self:
-        """A model of one's own weights, ranges and levels, used as they are.
+        """A model with user-supplied weights, ranges and levels, used unchanged.
 
         Args:
-            varying: The D features that the mechanism moves.
-            static: Features that stay as they are.
-            contextual: Features whose observed values are kept.
-            mechanism: With weights of one's own, see `LocationScale.from_tensors`.
-            ranges: Feature to its (lower, upper), in its unit: what is scaled to -1/2 and 1/2.
-            levels: Dose column to its doses, rising from 0, in its unit; the largest number of them is every
-                drug's number of levels.
+            varying: The D features that the mechanism predicts.
+            static: Features that are constant over an episode.
+            contextual: Features that keep their observed values.
+            mechanism: A mechanism with user-supplied weights, see `LocationScale.from_tensors`.
+            ranges: Feature to its (lower, upper), in its unit: the values that are scaled to -1/2 and 1/2.
+            levels: Dose column to its doses, increasing from 0, in its unit; the length of the longest list
+                is the number of levels of every drug.
             logarithms: Features that are replaced by their logarithm, log(v + 1), before they are scaled.
 
         Raises:
-            ValueError: if widths, names, ranges or levels do not fit together.
+            ValueError: if widths, names, ranges or levels do not agree.
         """
         smooth, free = len(varying) + len(static), len(contextual) + len(levels)
         found = (mechanism.networks.inner.shape[-1], mechanism.networks.action.shape[-1], mechanism.outputs)
@@ -168,7 +168,7 @@ class TransitionModel(EpisodeSurrogate):
 
         Raises:
             NotFittedError: if the model has been neither fitted nor loaded.
-            ValueError: if a constant would have its weights divided.
+            ValueError: if a Lipschitz constant would require the weights to be rescaled.
         """
         self.require_fitted()
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
@@ -181,8 +181,8 @@ class TransitionModel(EpisodeSurrogate):
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
     def outside(self, episode: Episode) -> tuple[str, ...]:
-        """A sentence for each feature that leaves its range in the training table."""
-        columns, found = episode.columns(self.rescale.names).to(self.rescale.lower), []
+        """One sentence for each feature that leaves its range in the training table."""
+        columns, sentences = episode.columns(self.rescale.names).to(self.rescale.lower), []
         boxed, slack = self.rescale.scale(columns), 1e-9
         for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
             if bool((scaled.abs() > 0.5 + slack).any()):
@@ -193,10 +193,11 @@ class TransitionModel(EpisodeSurrogate):
                 smallest, largest, low, high = (
                     setting_text(float(end), 6) for end in (values.min(), values.max(), low, high)
                 )
-                found.append(
-                    f"range: {name} lies between {smallest} and {largest}; the observations, {low} and {high}"
+                sentences.append(
+                    f"range: {name} lies between {smallest} and {largest}; the observations lie between "
+                    f"{low} and {high}"
                 )
-        return tuple(found)
+        return tuple(sentences)
 
     def units(self, states: Tensor) -> Tensor:
         """(..., D) -> (..., D), scaled to clinical units."""
@@ -205,16 +206,16 @@ class TransitionModel(EpisodeSurrogate):
         return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
 
     def state_scale(self) -> Tensor:
-        """(D,), each varying feature's training range; infinite behind a logarithm."""
+        """(D,), each varying feature's training range; infinite for features on a logarithmic scale."""
         width = len(self.varying)
         return torch.where(self.rescale.logged[:width], torch.inf, self.rescale.width[:width])
 
     def doses(self, actions: Tensor) -> Tensor:
-        """(...) -> (..., p), the levels' median doses."""
+        """(...) -> (..., p), the median doses of the levels."""
         return self.levels.doses(actions)
 
     def lipschitz(self, table: Table) -> dict[str, float]:
-        """See `LipschitzReport`.
+        """The figures of `LipschitzReport` by name.
 
         Raises:
             ValueError: if the table has no row.
@@ -223,22 +224,23 @@ class TransitionModel(EpisodeSurrogate):
 
     @property
     def selectable(self) -> Tensor:
-        """The actions whose levels all have a row, (A,) bool."""
+        """Which actions have training rows at each of their levels, (A,) bool."""
         return self.levels.selectable
 
 
 @dataclass(frozen=True)
 class LipschitzReport:
-    """Norms over observed transitions with their abducted noise, in the surrogate's coordinates.
+    """Lipschitz constants and Jacobian norms over observed transitions with their abducted noise, in the
+    surrogate's coordinates.
 
     Attributes:
         location_constant: The certified constant of h.
         scale_constant: The certified constant of phi.
-        bound_mean: K_u, averaged.
+        bound_mean: The mean of K_u.
         bound_largest: The largest K_u.
-        jacobian_mean: Spectral norm of the Jacobian, averaged.
-        jacobian_largest: The largest such norm.
-        share_largest: The largest share of its own K_u that a Jacobian uses, at most 1.
+        jacobian_mean: The mean spectral norm of the Jacobian.
+        jacobian_largest: The largest spectral norm of the Jacobian.
+        share_largest: The largest ratio of a Jacobian norm to its own K_u, at most 1.
     """
 
     location_constant: float
@@ -255,18 +257,18 @@ class LipschitzReport:
 
 
 def lipschitz_report(surrogate: TransitionModel, table: Table, rows: int = 1000) -> LipschitzReport:
-    """Measures a fitted transition on the first rows of a table of transitions.
+    """Evaluates a fitted transition on the first rows of a table of transitions.
 
     Args:
-        surrogate: What was fitted.
+        surrogate: A fitted transition model.
         table: Transitions in their units.
-        rows: At most how many are looked at.
+        rows: Maximum number of rows.
 
     Raises:
         ValueError: if there is no row.
     """
     if not len(table):
-        raise ValueError("expected transitions to measure the steepness at; got none")
+        raise ValueError("expected transitions at which to evaluate the Jacobian; got none")
     mechanism = deepcopy(surrogate.mechanism).to(torch.float64)
     parents, values = (part[:rows].to(torch.float64) for part in surrogate.examples(table))
     with torch.no_grad():

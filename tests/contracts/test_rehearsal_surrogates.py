@@ -204,7 +204,7 @@ def test_a_checkpoint_answers_another_task_as_a_fresh_fit_would_or_refuses_it(na
     if kept_by_region(name):
         with pytest.raises(
             CheckpointError,
-            match=r"answers another question\. region: it was fitted with \[.*\], and is asked with \[.*\]",
+            match=r"fitted for another question\. region: it was fitted with \[.*\], and is asked with \[.*\]",
         ):
             load(folders(name), task=replace(TASK, region=ELSEWHERE))
         with pytest.raises(CheckpointError, match="candidates: it was fitted with"):
@@ -279,7 +279,7 @@ def test_every_damaged_number_and_size_is_noticed(name, models):
 @every
 def test_what_has_learnt_nothing_says_so(name):
     with pytest.raises(
-        NotFittedError, match=r"has learnt nothing yet \(.*\): fit it first .*, or load a checkpoint"
+        NotFittedError, match=r"has not been fitted yet \(.*\): fit it first .*, or load a checkpoint"
     ):
         decided(built(name, TASK), JUDGES[name], CASES)
 

@@ -174,7 +174,7 @@ def test_networks_answer_as_they_did():
     [
         (
             {"dose": 1.0},
-            r"\['dose'\] are no actions: .* action\[5\], or \['vaso', 'fluid'",
+            r"\['dose'\] are not actions: .* action\[5\], or \['vaso', 'fluid'",
         ),
         ({"action[6]": 1}, "expected a whole number for a time step 0 ... 5"),
         ({"action[1]": 1.5}, "expected a whole number"),
@@ -193,13 +193,13 @@ def test_strange_actions_are_refused(fitted, episode, actions, words):
 
 
 def test_strange_models_and_observations_are_refused(fitted, episode):
-    with pytest.raises(ValueError, match=r"\['age'\] are no varying features of this model"):
+    with pytest.raises(ValueError, match=r"\['age'\] are not varying features of this model"):
         rt.counterfactual(fitted, episode, fixed={"age": 3.0})
     with pytest.raises(ValueError, match="to be an Episode, as the model is a transition model; got a Table"):
         rt.recover(fitted, observations())
     with pytest.raises(ValueError, match=r"to be an Episode, .* got a NoneType"):
         rt.sample(fitted, None, 3)
-    with pytest.raises(ValueError, match="has learnt nothing yet"):
+    with pytest.raises(ValueError, match="has not been fitted yet"):
         rt.recover(model(), episode)
     with pytest.raises(ValueError, match="expected a causal model or a TransitionModel; got a Linear"):
         rt.counterfactual(torch.nn.Linear(1, 1), chain(3, 0))

@@ -178,7 +178,7 @@ def test_own_parts_that_do_not_fit_together_are_refused():
         TransitionModel.from_tensors(
             VARYING, [], CONTEXTUAL, model.mechanism, ranges, {DOSES[0]: [0, 1], DOSES[1]: [0, 1]}
         )
-    with pytest.raises(ValueError, match="has learnt nothing yet"):
+    with pytest.raises(ValueError, match="has not been fitted yet"):
         TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4)).trajectory(
             patients(1, 4, seed=1)[0]
         )

@@ -1,1 +1,1 @@
-"""Surrogates of causal networks: one Gaussian process mechanism per node."""
+"""Surrogates of causal networks: one Gaussian-process mechanism per node."""

@@ -1,34 +1,27 @@
-"""Causal models: what causal Bayesian optimisation asks of a surrogate.
+"""Causal models: the surrogate interface of causal Bayesian optimisation, and queries of a fitted network.
 
-Fitted, every node has a mechanism x = g(w, u) of its inputs w (parents and actions) and of a noise u whose
-distribution was learnt; g itself is known up to a standard deviation. A *network* is the model at one moment,
-with all factors cached: it carries fixed draws of the noise through the graph,
+In a fitted model every node has a mechanism x = g(w, u) of its inputs w (parents and actions) and of noise u
+with a fitted distribution; g itself has a posterior mean and standard deviation. A *network* is a snapshot of
+the model with all factors cached: it propagates fixed noise samples through the graph,
 
     x_i = m_i(w_i, u_i) + e_i s_i(w_i, u_i),       i in topological order,
 
-where m_i and s_i are posterior mean and standard deviation of g_i, and e_i how far it is pushed: 0 (the
-mean), normal draws (a sample), or a number in [-beta, beta] that is chosen to be optimistic. All of it is
-differentiable in the actions.
+where m_i and s_i are posterior mean and standard deviation of g_i, and e_i is the perturbation in standard
+deviations: 0 (the posterior mean), normal samples (epistemic draws), or an optimistically chosen number in
+[-beta, beta]. The result is differentiable in the actions. Objectives use it for confidence bounds, expected
+improvement and optimism; the functions below, to query a fitted model:
 
-Two users of each answer: objectives (confidence bounds, improvement, optimism), and questions to a fitted
-model (samples, interventions, counterfactuals).
+    recover          u = g^-1(w, x)                the noise of each row
+    sample           x_i = g_i(w_i, u_i)           fresh u, under any actions (soft interventions on their
+                                                   children)
+    counterfactual   x_i' = g_i(w_i', u_i)         abducted u: the same row under other actions, or with
+                                                   nodes set directly
 
-Source: Ren et al. (2025), Sec. 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models); Astudillo and
-Frazier (2021).
+A node that is set directly (a hard intervention) takes the given value and its mechanism is ignored; its
+descendants change, its ancestors do not.
 
-Questions to a fitted causal network: what would come out, and what would have come out.
-
-    recover          u = g^-1(w, x)                                    the noise that each row had
-    sample           x_i = g_i(w_i, u_i), u fresh                      under any actions (soft interventions
-                     on their children)
-    counterfactual   x_i' = g_i(w_i', u_i), u recovered                the same row under other actions, or
-                     with nodes set by hand
-
-A node that is set by hand (a hard intervention) takes its value and leaves its law out; what follows from it
-changes, what it follows from does not.
-
-Source: Ren et al. (2025), Sec. 2.2 and 4.1; Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (abduction, action,
-prediction).
+Source: Ren et al. (2025), Sec. 2.2, 4.1, 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models);
+Astudillo and Frazier (2021); Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (abduction, action, prediction).
 """
 
 from abc import ABC, abstractmethod
@@ -45,17 +38,17 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
-# (node's place, its inputs in [0, 1] or nearly so (..., S or 1, p)) -> how many standard deviations it is
-# pushed, to be broadcast to (..., S).
+# (index of the node, its inputs in or near [0, 1] (..., S or 1, p)) -> the node's perturbation in posterior
+# standard deviations, broadcastable to (..., S).
 Perturbation = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class CausalNetwork:
-    """The mechanisms of all nodes, at one moment.
+    """The mechanisms of all nodes, a snapshot of a causal model.
 
     Attributes:
-        task: Whose nodes they are; without its structure where the surrogate ignores it.
+        task: The task of the nodes; without its structure if the surrogate ignores it.
         mechanisms: One for each node, in the task's (topological) order.
     """
 
@@ -70,20 +63,20 @@ class CausalNetwork:
         spread: Sequence[str] = (),
         fixed: Mapping[str, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Carries noise through the graph under actions.
+        """Propagates noise through the graph under actions.
 
         Args:
             actions: (..., k), in their units.
-            noise: (S, N), the same draws for all actions, as `CausalModel.draws` gives them; or (..., S, N).
-            perturbation: How far each node is pushed from its posterior mean; None for the posterior mean
-                itself.
-            spread: Nodes whose standard deviation is wanted as well.
+            noise: (S, N), the same samples for all actions, as `CausalModel.draws` returns them; or (..., S,
+                N).
+            perturbation: Each node's deviation from its posterior mean; None for the posterior mean itself.
+            spread: Nodes whose posterior standard deviation is returned as well.
             fixed: Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their
-                law is left out.
+                mechanisms are ignored.
 
         Returns:
-            Node values (..., S, N), and for each node in `spread` its standard deviation, broadcastable to
-            (..., S).
+            Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
+            broadcastable to (..., S).
         """
         known = {name: actions[..., place, None] for place, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
@@ -118,7 +111,7 @@ class CausalModel(Surrogate, ABC):
     """A surrogate that learns a network from a table of experiments.
 
     Args:
-        task: Who follows from whom; plain data or a CausalTask.
+        task: Graph, actions, nodes and reward; plain data or a CausalTask.
     """
 
     kind: Kind | None = "optimise"
@@ -128,11 +121,11 @@ class CausalModel(Surrogate, ABC):
         self.task = CausalTask.of(task)
 
     def question(self) -> Question:
-        """Its task."""
+        """The task."""
         return self.task
 
     def used(self) -> tuple[str, ...]:
-        """All but bounds and limits; a model that does not learn the reward itself takes "reward" out."""
+        """Everything but bounds and limits; models that do not learn the reward itself remove "reward"."""
         return ("graph", "actions", "nodes", "reward")
 
     def _take(self, question: Question) -> None:
@@ -140,24 +133,24 @@ class CausalModel(Surrogate, ABC):
 
     @abstractmethod
     def network(self) -> CausalNetwork:
-        """The model as it is now; factors are computed once, here."""
+        """A snapshot of the model; factors are computed once, here."""
 
     @abstractmethod
     def draws(self, count: int, seed: int = 0) -> Tensor:
-        """Noise of all nodes of the network, (S, N), S = count: scrambled Sobol points through the learnt
-        distributions.
+        """Noise samples for all nodes of the network, (S, N), S = count: scrambled Sobol points mapped
+        through the quantile functions of the fitted distributions.
         """
 
     @abstractmethod
     def visited(self) -> Tensor:
-        """The actions that have been tried, (n, k), in their units."""
+        """The actions of the experiments so far, (n, k), in their units."""
 
     def condition(self, table: Table) -> None:
-        """Takes a table for what has been observed, hyper-parameters as they are; by default it is fitted
-        anew, models with a cheaper way replace this.
+        """Conditions the model on a table of observations, with hyper-parameters unchanged. The default
+        refits it; models with a cheaper update override this.
 
         Raises:
-            TypeError: if a part has no solution of its own.
+            TypeError: if a part has no `solve`.
         """
         for part, examples in self.parts(table):
             if not isinstance(part, Solved):
@@ -175,29 +168,29 @@ def recover(network: CausalNetwork, table: Table) -> Tensor:
     Raises:
         KeyError: if a node has no column.
     """
-    found = []
+    columns = []
     for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
         inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
-        found.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
-    return torch.stack(found, -1)
+        columns.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
+    return torch.stack(columns, -1)
 
 
 @torch.no_grad()
 def sample(
     model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None
 ) -> Tensor:
-    """Draws of all nodes under actions (..., k), (..., count, N) in the order of the network's nodes:
-    interventions' distributions.
+    """Samples of all nodes under actions (..., k), from the interventional distributions: (..., count, N) in
+    the order of the network's nodes.
 
     Args:
-        model: Fitted.
+        model: A fitted model.
         actions: In their units.
-        count: Draws for each action; the same noise for all actions.
-        seed: Decides the noise.
-        fixed: Nodes that are set by hand, name to value.
+        count: Samples per action; the noise is shared by all actions (common random numbers).
+        seed: Seed of the noise.
+        fixed: Nodes that are set directly, name to value.
 
     Raises:
-        ValueError: if something is set by hand that is no node.
+        ValueError: if a name in `fixed` is not a node.
     """
     network = model.network()
     return network.propagate(actions, model.draws(count, seed), fixed=_set(network, fixed, actions))[0]
@@ -210,25 +203,26 @@ def counterfactual(
     actions: Mapping[str, float] | None = None,
     fixed: Mapping[str, float] | None = None,
 ) -> Table:
-    """What the rows would have been: abduction of their noise, then other actions or hard interventions, then
+    """Counterfactual rows: abduction of their noise, then other actions or hard interventions, then
     prediction.
 
     Args:
-        network: Of a fitted model.
-        table: What was observed, every node and action.
-        actions: Actions that change, name to value; the others stay as they were.
-        fixed: Nodes that are set by hand, name to value.
+        network: The network of a fitted model.
+        table: The observation, with every node and action.
+        actions: Actions that change, name to value; the others stay as observed.
+        fixed: Nodes that are set directly, name to value.
 
     Returns:
-        The actions and nodes of the network, one row for each row of `table`; what was set by hand is marked.
+        The actions and nodes of the network, one row for each row of `table`, with the cells that were set
+        marked as altered.
 
     Raises:
-        ValueError: if a name is no action or no node.
+        ValueError: if a name is not an action or not a node.
     """
     unknown = [name for name in actions or {} if name not in network.task.actions]
     if unknown:
         raise ValueError(
-            f"{unknown} are no actions; there are {list(network.task.actions)}: set nodes by hand with "
+            f"{unknown} are not actions of this model; it has {list(network.task.actions)}: set nodes with "
             "`fixed`"
         )
     noise, other = recover(network, table), table.columns(network.task.actions).double().clone()
@@ -246,7 +240,7 @@ def counterfactual(
 def _set(network: CausalNetwork, fixed: Mapping[str, float] | None, like: Tensor) -> dict[str, Tensor] | None:
     unknown = [name for name in fixed or {} if name not in network.task.nodes]
     if unknown:
-        raise ValueError(f"{unknown} are no nodes of this model; it has {list(network.task.nodes)}")
+        raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
     return (
         None
         if fixed is None

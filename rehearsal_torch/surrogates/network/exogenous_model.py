@@ -1,13 +1,15 @@
-"""Causal models that learn the distribution of the exogenous noise.
+"""Causal models with a fitted distribution of the exogenous noise.
 
-Every node's law x = f(w, u) is learnt by a Gaussian process (the encoder), which gives the noise back,
+The structural equation x = f(w, u) of every node is learnt by a Gaussian process (the encoder), which
+recovers the noise,
 
     u_hat = (x - mu(w)) / sigma(w),       p(U) ~ a Gaussian mixture on u_hat,       x = g(w, u_hat),
 
-and a decoder g, in closed form or as a Gaussian process of its own. One class covers the baselines: they
-ignore the graph (`structure`), or take the noise for normal (`components=1`).
+and a decoder g, in closed form or as a second Gaussian process. The baselines are special cases: they ignore
+the graph (`structure`), or assume standard normal noise (`components=1`).
 
-The mixture is fitted to leave-one-out noise, whose scale is that of rows that the process has not seen.
+The mixture is fitted to leave-one-out noise, which has the scale of rows on which the process was not
+conditioned.
 
 Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021); Sussex et al. (2023).
 """
@@ -49,24 +51,25 @@ class ExogenousModel(CausalModel):
     """Encoders, noise distributions and decoders of all nodes.
 
     Args:
-        task: Who follows from whom; plain data or a CausalTask.
+        task: Graph, actions, nodes and reward; plain data or a CausalTask.
         structure: "graph", "independent" (the reward's nodes from all actions) or "black_box" (the reward
             from all actions).
-        phi: "homoskedastic", "heteroskedastic" (the noise's scale may depend on the inputs, where the rows
-            say so), or "mixture" (besides, the mean is fitted under the noise's mixture, where the rows gain
-            by it).
+        phi: "homoskedastic", "heteroskedastic" (the noise scale may depend on the inputs, if the data support
+            it), or "mixture" (in addition, the mean is fitted under the noise mixture, if the data support
+            it).
         decoder: "closed_form", or "gp" for a second process on (w, u).
-        components: Of the noise's mixture; "bic" chooses up to 4; 1 is the standard normal law.
-        scale: What is divided by: the noise's own deviation, or the predictive one, which includes what is
-            not known of the mean.
-        fitting: "solve" (L-BFGS-B, warm-started) or "train" (by gradients, which needs a trainer).
-        independence: How strongly recovered noise that depends on the inputs is held against an encoder, in
-            nats a row; 0 for not at all.
-        kernel: Of the encoders and of decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
-            as each node's rows say.
+        components: Components of the noise mixture; "bic" selects up to 4; 1 is the standard normal
+            distribution.
+        scale: The denominator sigma: "noise" for the standard deviation of the noise, or "predictive" for the
+            predictive one, which includes the epistemic standard deviation of the mean.
+        fitting: "solve" (L-BFGS-B, warm-started) or "train" (gradient descent, which needs a trainer).
+        independence: Weight of the penalty on dependence between recovered noise and inputs, in nats per row;
+            0 for no penalty.
+        kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
+            selected per node.
 
     Raises:
-        ValueError: if an option is unknown, or a number out of its range.
+        ValueError: if an option is unknown, or a number is out of range.
     """
 
     def __init__(
@@ -107,7 +110,8 @@ class ExogenousModel(CausalModel):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Scales, encoders, noises' laws, decoders; each with the rows in which the node was not set by hand.
+        """Scales, encoders, noise distributions and decoders; each with the rows in which the node was not
+        set.
 
         Raises:
             ValueError: if nothing can be learnt from the table.
@@ -118,10 +122,10 @@ class ExogenousModel(CausalModel):
         yield self.cube, (inputs, values, kept)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _fitted(self.encoder, scaled, standard, kept)
-        own, count = self.encoder.rows, self.encoder.rows.inputs.shape[1]
+        held, count = self.encoder.rows, self.encoder.rows.inputs.shape[1]
         if self.spread is not None and self.weighted is not None:
             residuals, variances = (each.mT for each in self.encoder.factors().left_out())
-            rows = (own.inputs.transpose(0, 1), own.kept.mT)
+            rows = (held.inputs.transpose(0, 1), held.kept.mT)
             yield (
                 self.spread,
                 (rows[0], residuals, variances, self.encoder.log_noises.exp().expand(count, -1), rows[1]),
@@ -131,11 +135,14 @@ class ExogenousModel(CausalModel):
                 self.encoder.log_lengths.expand(count, -1, -1),
                 self.spread.varies.expand(count, -1),
             )
-            yield self.weighted, (rows[0], own.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies)
+            yield (
+                self.weighted,
+                (rows[0], held.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies),
+            )
         if self.weighted is not None and self.mixed is not None and self.first is not None:
             residual, std = self.weighted.missed()
             noise = (residual / std).mT
-            yield self.first, (noise, own.kept.mT)
+            yield self.first, (noise, held.kept.mT)
             first_mixtures = torch.stack(
                 [self.first.weights, self.first.means, self.first.variances], -2
             ).expand(count, -1, -1, -1)
@@ -144,23 +151,21 @@ class ExogenousModel(CausalModel):
             yield (
                 self.mixed,
                 (
-                    own.inputs.transpose(0, 1),
-                    own.targets.mT,
-                    own.kept.mT,
+                    held.inputs.transpose(0, 1),
+                    held.targets.mT,
+                    held.kept.mT,
                     self.weighted.ratios.mT,
                     lengths,
                     first_mixtures,
                     noise,
                 ),
             )
-        yield self.mixtures, (self.noise_of_rows().mT, own.kept.mT)
+        yield self.mixtures, (self.noise_of_rows().mT, held.kept.mT)
         if self.decoders is not None:
-            yield _fitted(self.decoders, self._joined(), own.targets.mT, own.kept.mT)
+            yield _fitted(self.decoders, self._joined(), held.targets.mT, held.kept.mT)
 
     def used(self) -> tuple[str, ...]:
-        """The reward is learnt only as a black box; otherwise it is a known function of the nodes that are
-        learnt.
-        """
+        """The reward is learnt only under "black_box"; otherwise it is a known function of the nodes."""
         known = ("graph", "actions", "nodes")
         return (*known, "reward") if self.rows.structure == "black_box" else known
 
@@ -172,34 +177,34 @@ class ExogenousModel(CausalModel):
 
     @property
     def processes(self) -> GaussianProcesses:
-        """The encoders' means, under the noise that was settled on."""
+        """The processes of the encoders' means, under the selected noise model."""
         return next(each for each in (self.mixed, self.weighted, self.encoder) if each is not None)
 
     def recovered(self) -> Tensor:
-        """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process that has not seen the row; 0
-        where a row is left out.
+        """Leave-one-out noise of the rows, (N, n): (x - mu) / sigma by a process conditioned on all other
+        rows; 0 for rows that the node leaves out.
 
-        Under the process this is (x - mu) / (s^2 - tau^2)^(1/2) of the one that has seen it: the fitted
-        residual, its shrinkage undone.
+        In terms of the process conditioned on all rows it is (x - mu) / (s^2 - tau^2)^(1/2): the fitted
+        residual, corrected for shrinkage.
         """
         residual, std = self.processes.missed()
         return residual / std
 
     def noise_of_rows(self) -> Tensor:
-        """What the mixture is fitted to, (N, n): leave-one-out noise, or, with the predictive scale, (x - mu)
-        / sigma as the paper has it.
+        """The noise values to which the mixture is fitted, (N, n): leave-one-out noise, or, with the
+        predictive scale, (x - mu) / sigma as in the paper.
         """
         return self.recovered() if self.scale == "noise" else self.abducted()
 
     def abducted(self) -> Tensor:
-        """(x - mu) / sigma of the rows by the process that has seen them, (N, n); 0 where a row is left
-        out.
+        """(x - mu) / sigma of the rows by the process conditioned on all of them, (N, n); 0 for rows that the
+        node leaves out.
         """
         residual, std, unknown = self.processes.seen_noise()
         return residual / (std if self.scale == "noise" else (std.square() + unknown.square()).sqrt())
 
     def _joined(self) -> Tensor:
-        """The decoders' inputs, (n, N, p + 1): a node's noise stands after its last input."""
+        """The decoders' inputs, (n, N, p + 1): a node's noise follows its last input."""
         rows = self.processes.rows
         joined = torch.nn.functional.pad(rows.inputs, (0, 1)).transpose(0, 1).clone()
         for place, names in enumerate(self.rows.inputs):
@@ -209,26 +214,26 @@ class ExogenousModel(CausalModel):
     @torch.no_grad()
     def log_likelihood(self, table: Table) -> Tensor:
         """log p(x_i | w_i) of every node in every row, (n, N), in nats, each node in its unit; parameters as
-        they were fitted.
+        fitted.
         """
         inputs, values = self.rows.columns(table)
-        found = []
+        per_node = []
         for place, (names, mechanism) in enumerate(
             zip(self.rows.inputs, self.network().mechanisms, strict=True)
         ):
-            parents, own = mechanism.scaled(inputs[:, place, : len(names)]), values[:, place].unsqueeze(-1)
-            noise, unit = mechanism.abduct(parents, own), self.cube.scale[place]
-            # The noise is linear in the value, so that a difference is a slope.
-            derivative = (mechanism.abduct(parents, own + unit) - noise) / unit
-            found.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
-        return self.mixtures.log_density(torch.stack([noise for noise, _ in found], -1)) + torch.stack(
-            [log_jacobian for _, log_jacobian in found], -1
+            parents, value = mechanism.scaled(inputs[:, place, : len(names)]), values[:, place].unsqueeze(-1)
+            noise, unit = mechanism.abduct(parents, value), self.cube.scale[place]
+            # The noise is linear in the value, so that a difference quotient is the exact derivative.
+            derivative = (mechanism.abduct(parents, value + unit) - noise) / unit
+            per_node.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
+        return self.mixtures.log_density(torch.stack([noise for noise, _ in per_node], -1)) + torch.stack(
+            [log_jacobian for _, log_jacobian in per_node], -1
         )
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
-        """Whether each node's recovered noise depends on its inputs still; nodes without inputs are left
-        out.
+        """The remaining dependence of each node's recovered noise on its inputs; nodes without inputs are
+        left out.
         """
         self.require_fitted()
         found, rows = {}, self.processes.rows
@@ -242,7 +247,7 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def network(self) -> CausalNetwork:
-        """The model as it is now."""
+        """A snapshot of the model."""
         self.require_fitted()
         means, shapes, decoders = (
             None if each is None else each.posteriors()
@@ -278,7 +283,7 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def draws(self, count: int, seed: int = 0) -> Tensor:
-        """(S, N): scrambled Sobol points through the inverse distribution functions."""
+        """(S, N): scrambled Sobol points mapped through the quantile functions."""
         self.require_fitted()
         unit = sobol(len(self.rows.inputs), seed).draw(count, dtype=torch.float64)
         return self.mixtures.quantile(unit.to(self.mixtures.weights))
@@ -290,8 +295,8 @@ class ExogenousModel(CausalModel):
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
-        """Takes a table for what has been observed: factors anew; hyper-parameters, scales and noises' laws
-        as they are.
+        """Conditions on a table: factors are recomputed; hyper-parameters, scales and noise distributions are
+        kept.
         """
         self.require_fitted()
         inputs, values, kept = self.rows.examples(table)
@@ -310,7 +315,7 @@ class ExogenousModel(CausalModel):
 def _fitted(
     part: GaussianProcesses, inputs: Tensor, targets: Tensor, kept: Tensor
 ) -> tuple[Solved | Trained, tuple[Tensor, ...]]:
-    """A part with its examples: one that is trained is told how many rows there are."""
+    """A part with its examples; one that is trained also gets the number of rows."""
     if isinstance(part, Solved):
         return part, (inputs, targets, kept)
     assert isinstance(part, Trained)

@@ -1,15 +1,16 @@
-"""A causal network as a BoTorch model, so that BoTorch's acquisition functions can be used on it.
+"""A causal network as a BoTorch model, for use with BoTorch's acquisition functions.
 
 The posterior of the expected reward at q actions is an ensemble: member e is the plausible network
 
     f_e(a) = E_u[r(x(a, u, e))],      x_i = m_i + e_i s_i,   e ~ N(0, I) fixed,
 
-carried through the graph in topological order (ancestral sampling) with the same e at every action. Within a
-member what is not known is thus the same number of standard deviations everywhere: joint posteriors of
-several actions are more dependent than they are in truth, while that of a single action is right.
+propagated through the graph in topological order (ancestral sampling) with the same e at every action. Within
+a member the epistemic perturbation is thus the same number of standard deviations everywhere: joint
+posteriors of several actions are more strongly correlated than under the exact posterior, while the marginal
+posterior of a single action is correct.
 
-Source: Balandat et al. (2020), Sec. 3 (what a model has to offer); Astudillo and Frazier (2021), Sec. 4.2
-(fixed draws).
+Source: Balandat et al. (2020), Sec. 3 (the model interface); Astudillo and Frazier (2021), Sec. 4.2 (fixed
+samples).
 """
 
 from typing import final
@@ -27,13 +28,13 @@ class NetworkEnsemble(EnsembleModel):
     """E plausible networks of a fitted causal model; one output, the expected reward.
 
     Args:
-        surrogate: The fitted model; its network is taken once, as it is now.
+        surrogate: The fitted model; a snapshot of its network is taken on construction.
         members: E.
-        draws: Draws of the noise that each member is averaged over.
-        seed: Decides both.
+        draws: Noise samples over which each member is averaged.
+        seed: Seed of the members and of the noise.
 
     Raises:
-        ValueError: if there is no member or no draw.
+        ValueError: if members or draws is below 1.
     """
 
     def __init__(self, surrogate: CausalModel, members: int = 64, draws: int = 16, seed: int = 0) -> None:

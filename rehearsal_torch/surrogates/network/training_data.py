@@ -1,13 +1,13 @@
-"""What each node of a causal system is learnt from.
+"""Training data of each node of a causal system.
 
     graph         every node from its parents and actions,                       X_i  <-  Z_i, A_i
-    independent   every node that the reward reads from all actions alone,       X_i  <-  A
+    independent   every node that the reward reads, from all actions alone,      X_i  <-  A
     black_box     the reward from all actions,                                   y    <-  A
 
-A node is learnt from the rows in which it was not set by hand. Without the structure its mechanism includes
-all that lies between the actions and the node, so that rows are left out in which something between was set.
+A node is learnt from the rows in which it was not set. Without the structure its mechanism includes
+everything between the actions and the node, so that rows in which an intermediate node was set are left out.
 
-Inputs are scaled to the unit cube: actions by their bounds, other nodes by the values seen. Values are
+Inputs are scaled to the unit cube: actions by their bounds, other nodes by their observed range. Values are
 standardised.
 
 Source: Ren et al. (2025), Sec. 5; Astudillo and Frazier (2021), Sec. 3 (a function network, and the black box
@@ -30,11 +30,11 @@ STRUCTURES = ("graph", "independent", "black_box")
 
 
 class NodeRows:
-    """The task as a structure sees it, and its rows.
+    """The task as a structure reads it, and its rows.
 
     Args:
         task: The whole task.
-        structure: How much of its graph is used.
+        structure: How much of the graph is used.
 
     Raises:
         ValueError: if the structure is unknown.
@@ -66,8 +66,8 @@ class NodeRows:
         )
 
     def kept(self, table: Table) -> Tensor:
-        """Which rows each node is learnt from, (n, N) bool."""
-        held = []
+        """The rows from which each node is learnt, (n, N) bool."""
+        masks = []
         for node in self.seen.nodes:
             own = self.task.reward.names if self.structure == "black_box" else (node,)
             between = (
@@ -76,8 +76,8 @@ class NodeRows:
                 else tuple(self.task.graph.ancestors(own) - set(self.task.actions))
             )
             places = [table.names.index(name) for name in between if name in table.names]
-            held.append(~table.altered[:, places].any(-1))
-        return torch.stack(held, -1)
+            masks.append(~table.altered[:, places].any(-1))
+        return torch.stack(masks, -1)
 
     def columns(self, table: Table) -> tuple[Tensor, Tensor]:
         """Inputs (n, N, p), padded with zeros, and values (n, N)."""
@@ -88,32 +88,32 @@ class NodeRows:
         return torch.stack(inputs, 1), self.values(table).double()
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (n, N, p) padded with zeros, values (n, N), and which rows count (n, N).
+        """Inputs (n, N, p) padded with zeros, values (n, N), and the mask of the rows used (n, N).
 
         Raises:
-            ValueError: if a node is left with fewer than 5 rows, or a constant.
+            ValueError: if a node has fewer than 5 rows, or is constant.
         """
         inputs, values = self.columns(table)
         kept = self.kept(table)
         for node, column, rows in zip(self.seen.nodes, values.T, kept.T, strict=True):
             if int(rows.sum()) < MIN_ROWS:
                 raise ValueError(
-                    f"{node}: expected at least {MIN_ROWS} rows in which it was not set by hand; got "
+                    f"{node}: expected at least {MIN_ROWS} rows in which it was not set; got "
                     f"{int(rows.sum())}: add observations"
                 )
             if bool((column[rows] == column[rows][0]).all()):
                 raise ValueError(
-                    f"{node}: all {int(rows.sum())} values that were not set by hand are "
+                    f"{node}: all {int(rows.sum())} values that were not set are "
                     f"{float(column[rows][0]):g}: a constant says nothing"
                 )
         return inputs, values, kept
 
 
 class UnitCube(Solved):
-    """Offsets and widths that carry inputs to the unit cube and values to mean 0 and variance 1.
+    """Offsets and widths that map inputs to the unit cube and values to mean 0 and variance 1.
 
     Args:
-        rows: Which inputs there are; actions keep the scale of their bounds.
+        rows: Provides the inputs of each node; actions are scaled by their bounds.
     """
 
     def __init__(self, rows: NodeRows) -> None:
@@ -148,7 +148,7 @@ class UnitCube(Solved):
         self.scale: Tensor
 
     def sizes(self) -> Sizes:
-        """N nodes with p inputs at most."""
+        """N nodes with at most p inputs."""
         nodes, max_inputs = tuple(self.known.shape)
         return {
             "offset": (nodes, max_inputs),
@@ -165,8 +165,8 @@ class UnitCube(Solved):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """Least and largest inputs, means and deviations, of inputs (n, N, p), values (n, N), kept rows (n,
-        N).
+        """Smallest and largest inputs, means and standard deviations, of inputs (n, N, p), values (n, N) and
+        the mask of kept rows (n, N).
         """
         inputs, values, kept = examples
         rows = kept.unsqueeze(-1)
@@ -176,7 +176,7 @@ class UnitCube(Solved):
         )
         span = largest - smallest
         self.offset = torch.where(self.known, self.low, smallest)
-        # An input that has not varied yet keeps a width of 1.
+        # A constant input has width 1.
         self.width = torch.where(self.known, self.wide, torch.where(span > 0, span, 1.0))
         count = kept.sum(0)
         self.centre = torch.where(kept, values, 0.0).sum(0) / count
@@ -192,10 +192,10 @@ class UnitCube(Solved):
 
 
 class Tried(Solved):
-    """The actions that have been tried.
+    """The actions of the experiments so far.
 
     Args:
-        width: k, how many actions there are.
+        width: k, the number of actions.
     """
 
     def __init__(self, width: int) -> None:
@@ -209,5 +209,5 @@ class Tried(Solved):
         return {"actions": ("n", self.width)}
 
     def solve(self, *examples: Tensor) -> None:
-        """Takes actions (n, k)."""
+        """Stores actions (n, k)."""
         self.actions = examples[0].detach().double().clone()

@@ -61,7 +61,7 @@ def test_samples_are_those_of_the_interventions():
 
 
 def test_strange_names_are_refused():
-    with pytest.raises(ValueError, match=r"\['X'\] are no actions"):
+    with pytest.raises(ValueError, match=r"\['X'\] are not actions"):
         counterfactual(MODEL.network(), chain(5, 0), {"X": 1.0})
-    with pytest.raises(ValueError, match=r"\['a'\] are no nodes"):
+    with pytest.raises(ValueError, match=r"\['a'\] are not nodes"):
         sample(MODEL, torch.zeros(1, 2, dtype=torch.float64), 4, fixed={"a": 1.0})

@@ -46,11 +46,11 @@ def test_without_the_graph_rows_are_left_out_in_which_something_between_was_set(
 
 
 def test_too_few_rows_and_constants_are_named():
-    with pytest.raises(ValueError, match=r"X: expected at least 5 rows .* not set by hand; got 4"):
+    with pytest.raises(ValueError, match=r"X: expected at least 5 rows .* not set; got 4"):
         NodeRows(TASK, "graph").examples(table(*((n, 2) for n in range(4))))
     same = Table(("a", "b", "X", "Y"), VALUES.clone(), table().altered)
     same.values[:, 2] = 1.5
-    with pytest.raises(ValueError, match=r"X: all 8 values that were not set by hand are 1\.5: a constant"):
+    with pytest.raises(ValueError, match=r"X: all 8 values that were not set are 1\.5: a constant"):
         NodeRows(TASK, "graph").examples(same)
     with pytest.raises(ValueError, match="expected a structure of"):
         NodeRows(TASK, "tree")
