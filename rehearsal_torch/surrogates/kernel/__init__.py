@@ -1,1 +1,1 @@
-"""Surrogates of rehearsal by kernel mean embeddings."""
+"""Kernel surrogates of rehearsal: nested kernel ridge regression and its approximations."""

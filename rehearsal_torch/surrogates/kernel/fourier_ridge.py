@@ -10,9 +10,10 @@ so that the features factorise as the kernel does. With ridge coefficients p_r a
     J(a; x) = Re sum_r c_r(x) exp(i w_ar'a),
     c_r(x) = (p_r - i q_r) exp(i w_xr'x) E[exp(i w_ur'U) | x] / sqrt(R),
 
-the expectation by ridge regression on landmarks in x. Fitting takes N R^2 work in blocks of rows; a step
-costs R whatever N. The error of a kernel value falls as 1/sqrt(R). An ascent starts from some of the rows,
-weighted as in the exact estimator by their dual coefficients (w_i - psi(h_i)) / (N lambda_h).
+where the expectation is estimated by ridge regression on landmarks in x. Fitting costs O(N R^2), in blocks of
+rows; an ascent step costs O(R), independent of N. The error of a kernel value decreases as 1/sqrt(R). Ascent
+starts at some of the rows, weighted as in the exact estimator by their dual coefficients (w_i - psi(h_i)) /
+(N lambda_h).
 
 Source: Rahimi and Recht (2007), Alg. 1; Du et al. (2026), Tab. 2.
 """
@@ -37,7 +38,7 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prep
 from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, gaussian, joined, lay_out
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
 
-# A factor of that size is kept.
+# A Cholesky factor of this size is stored.
 MAX_FEATURES = 4096
 
 
@@ -46,14 +47,14 @@ class FourierRidge(AlterationValue):
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        features: 2 R, cosines and sines together.
-        rank: Landmarks of stage 2 at most.
-        widths: "median", or "leave_one_out" (the best model of a subset).
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
-            them.
+        features: 2 R, the number of cosines and sines.
+        rank: Maximum number of landmarks of stage 2.
+        widths: "median", or "leave_one_out" (the best model on a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates; None selects them by
+            `widths`.
         lambda_h: Ridge of stage 1; N lambda_h is added.
         lambda_x: Ridge of stage 2.
-        seed: Decides frequencies and subsets.
+        seed: Seed of frequencies and subsets.
 
     Raises:
         ValueError: if a setting is out of range.
@@ -86,7 +87,7 @@ class FourierRidge(AlterationValue):
         self.register_fitted(
             "context_centres", "embedding", "kept", "kept_contexts", "kept_covariates", "dual"
         )
-        # An error that was not measured is nan.
+        # Errors that are not computed are nan.
         self.register_fitted("errors", finite=False)
         self.widths: Tensor
         self.ridge: Tensor
@@ -104,8 +105,8 @@ class FourierRidge(AlterationValue):
         self.dual: Tensor
 
     def sizes(self) -> Sizes:
-        """R pairs of features over d columns; n kept rows of contexts (x), covariates (u) and actions (k); c
-        landmarks of stage 2.
+        """R pairs of features over d columns; n stored rows of contexts (x), covariates (u) and actions (k);
+        c landmarks of stage 2.
         """
         waves = 2 * self.pairs
         fit: Sizes = {
@@ -139,7 +140,7 @@ class FourierRidge(AlterationValue):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """Both stages.
+        """Fits both stages.
 
         Raises:
             ValueError: if there are variables between the alterations.
@@ -190,14 +191,14 @@ class FourierRidge(AlterationValue):
         lay_out(self)
 
     def approximation(self) -> dict[str, float]:
-        """How far the features' kernels (of h, and of x) are from the exact ones on a sample: relative
-        Frobenius and mean absolute errors.
+        """Errors of the approximate kernels (of h, and of x) against the exact ones on a subsample: relative
+        Frobenius and mean absolute error.
         """
         return {name: error for name, error in reported_errors(self.errors).items() if error == error}
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: expected waves of (x, U), (B, 2 R), the fit's weights (B, 2 R) of cosines and sines for
-        both targets, expected covariates (B, |U|).
+        """Pieces: expected features of (x, U), (B, 2 R), the weights (B, 2 R) of cosines and sines for each
+        of the two targets, expected covariates (B, |U|).
         """
         contexts = contexts.to(self.frequencies)
         scaled = contexts / self.widths[0]
@@ -234,7 +235,7 @@ class FourierRidge(AlterationValue):
         return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """The posterior in the features' span, (..., B, k) -> (..., B)."""
+        """The posterior standard deviation in the span of the features, (..., B, k) -> (..., B)."""
         phase, (real, imaginary) = self._phase(actions), prepared.pieces[0].chunk(2, -1)
         cosine, sine = phase.cos(), phase.sin()
         features = torch.cat([real * cosine - imaginary * sine, real * sine + imaginary * cosine], -1)
@@ -246,18 +247,22 @@ class FourierRidge(AlterationValue):
         ).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Rows near (x, E[u | x], a) by the features' kernel, at least none, (B, k) -> (B,)."""
+        """Effective number of rows near (x, E[u | x], a) under the approximate kernel, clipped at 0, (B, k)
+        -> (B,).
+        """
         here = joined((prepared.contexts, prepared.pieces[3], actions.to(prepared.contexts)), self.widths)
         return (self._waves(here) @ self.total).clamp(min=0)
 
     def weights(self, prepared: Prepared) -> Tensor:
-        """Dual coefficients times nearness in context and expected covariates, (B, n) for the kept rows."""
+        """Dual coefficients times the kernel in context and expected covariates, (B, n) for the
+        stored rows.
+        """
         here = joined((prepared.contexts, prepared.pieces[3]), self.widths[:2])
         return self.dual * gaussian(here, joined((self.kept_contexts, self.kept_covariates), self.widths[:2]))
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
-        """Those of the kept rows."""
+        """The widths of the stored rows."""
         return self.kept_contexts.shape[-1], self.kept_covariates.shape[-1], self.kept.shape[-1]
 
     @property

@@ -1,21 +1,17 @@
-"""Nested kernel ridge regression with a product kernel, exactly, for more rows than a Gram matrix fits
-memory.
+"""Nested kernel ridge regression with a product kernel, solved exactly by conjugate gradients.
 
-The estimator is that of `product_ridge`, but each system is solved by conjugate gradients: stage 1 once at
-fit, stage 2 for the contexts that are prepared together, and the posterior variance for the actions that it
-is asked for. Memory grows with N, work with N^2 an iteration.
-
-Source: Du et al. (2026), Eq. (5)-(9); Gardner et al. (2018), Sec. 4.
-
-Kernel systems without their matrix: preconditioned conjugate gradients.
+The estimator is that of `product_ridge`, for more rows than a Gram matrix in memory allows: stage 1 is solved
+once in the fit, stage 2 for each batch of contexts, and the posterior variance for the actions at which it is
+requested. Each system is solved by preconditioned conjugate gradients without forming the kernel matrix,
 
     (K + r I) z = v,   K v in blocks of rows,   preconditioner P = L L^T + r I,
 
-L being a pivoted Cholesky factor of K of small rank; P^-1 v = [v - L (r I + L^T L)^-1 L^T v] / r. Memory is N
-times the rank, an iteration costs N^2 kernel values. The preconditioner takes the large eigenvalues, so that
-few iterations are left.
+L being a pivoted Cholesky factor of K of low rank; P^-1 v = [v - L (r I + L^T L)^-1 L^T v] / r. The
+preconditioner captures the large eigenvalues, so that few iterations remain. Memory is N times the rank; an
+iteration costs N^2 kernel values.
 
-Source: Gardner et al. (2018), Sec. 4 and Alg. 2, whose solver (linear_operator's `linear_cg`) is used.
+Source: Du et al. (2026), Eq. (5)-(9); Gardner et al. (2018), Sec. 4 and Alg. 2, whose solver
+(linear_operator's `linear_cg`) is used.
 """
 
 import warnings
@@ -42,7 +38,7 @@ from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_betwe
 
 
 def preconditioner(rows: Tensor, rank: int) -> Tensor:
-    """L, (N, d) -> (N, at most `rank`)."""
+    """L, (N, d) -> (N, m) with m <= `rank`."""
     return pivoted_cholesky(rows, rank)[1].contiguous()
 
 
@@ -55,7 +51,7 @@ def solved(
     tolerance: float = 1e-8,
     iterations: int = 1000,
 ) -> Tensor:
-    """(K + r I)^-1 v for vectors (N, b).
+    """Solves (K + r I) z = v for vectors (N, b).
 
     Args:
         rows: (N, d), scaled.
@@ -63,7 +59,7 @@ def solved(
         vectors: v.
         factor: L of `preconditioner`.
         tolerance: Mean relative residual at which to stop.
-        iterations: At most so many; fewer than needed gives a warning.
+        iterations: Maximum number of iterations; without convergence by then the solver warns.
 
     Source: Gardner et al. (2018), Alg. 2.
     """
@@ -74,11 +70,11 @@ def solved(
     def product(each: Tensor) -> Tensor:
         return gram_product(rows, rows, each) + ridge * each
 
-    def nearly_solved(each: Tensor) -> Tensor:
+    def precondition(each: Tensor) -> Tensor:
         return (each - factor @ torch.cholesky_solve(factor.T @ each, root)) / ridge
 
     with warnings.catch_warnings():
-        # It scripts its loops on import, which newer versions of torch call deprecated.
+        # Its loops are scripted on import, which newer versions of torch deprecate.
         warnings.simplefilter("ignore", DeprecationWarning)
         from linear_operator.utils.linear_cg import linear_cg
     # The solver's own `eps` of 1e-10 bounds squares of residuals, and would stop it at residuals of 1e-5.
@@ -90,24 +86,24 @@ def solved(
         stop_updating_after=tolerance / 10,
         max_iter=iterations,
         max_tridiag_iter=0,
-        preconditioner=nearly_solved,
+        preconditioner=precondition,
     )
     return found
 
 
 class IterativeRidge(GaussianBumps):
-    """The paper's estimator by conjugate gradients.
+    """The paper's estimator, solved by conjugate gradients.
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        widths: "median", or "leave_one_out" (the best model of a subset).
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
-            them.
+        widths: "median", or "leave_one_out" (the best model on a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates; None selects them by
+            `widths`.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
-        rank: Of the preconditioners.
+        rank: Rank of the preconditioners.
         tolerance: Relative residual at which a system counts as solved.
-        seed: Decides the subset that leave-one-out looks at.
+        seed: Seed of the leave-one-out subset.
 
     Raises:
         ValueError: if a setting is out of range.
@@ -162,7 +158,7 @@ class IterativeRidge(GaussianBumps):
         return {**super().sizes(), **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
-        """Stage 1, and the preconditioner of stage 2.
+        """Fits stage 1, and computes the preconditioner of stage 2.
 
         Raises:
             ValueError: if there are variables between the alterations.
@@ -183,8 +179,8 @@ class IterativeRidge(GaussianBumps):
         lay_out(self)
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, 1, N), reach (B, N), prior variance over its amplitude (B,),
-        expected covariates (B, |U|).
+        """Pieces: weights of both targets (B, 1, N), stage-2 weights of the rows (B, N), prior variance over
+        its amplitude (B,), expected covariates (B, |U|).
         """
         contexts = contexts.to(self.contexts)
         known = self.contexts / self.widths[0]
@@ -202,7 +198,7 @@ class IterativeRidge(GaussianBumps):
         )
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """One more system for each action, (..., B, k) -> (..., B)."""
+        """Solves one more system per action, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])
         columns = query.reshape(-1, query.shape[-1]).T.contiguous()
@@ -212,7 +208,7 @@ class IterativeRidge(GaussianBumps):
         return (self.amplitudes[target] * (prior - explained.reshape(query.shape[:-1])).clamp(min=0)).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Rows near (x, E[u | x], a), (B, k) -> (B,)."""
+        """Effective number of rows near (x, E[u | x], a), (B, k) -> (B,)."""
         here = joined((prepared.contexts, prepared.pieces[4], actions.to(prepared.contexts)), self.widths)
         return gram_product(here, self._rows(), torch.ones_like(self.coefficients[:, :1]))[:, 0]
 

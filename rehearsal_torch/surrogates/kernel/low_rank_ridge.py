@@ -1,41 +1,29 @@
 """Nested kernel ridge regression on landmarks: the Nystroem approximation.
 
-With m landmarks h_j out of the rows the regression function is a sum over landmarks,
+With m of the rows as landmarks h_j, the regression function is a sum over landmarks,
 
     psi(h) = sum_j c_j k_h(h_j, h),   (K_mn K_nm + N lambda_h K_mm) c = K_mn w,
 
-so that J stays a sum of m bumps with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. The last factor comes of
-ridge regression, on landmarks in x, of features of u that are orthonormal in the kernel's space, on landmarks
-in u. Fitting takes N m^2 work in blocks of rows and no N x N matrix; with all rows as landmarks it is the
-exact estimator.
+so that J remains a sum of m Gaussians with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. The last factor is
+estimated by ridge regression, on landmarks in x, of orthonormal features of u on landmarks in u. Fitting
+costs O(N m^2), in blocks of rows and without an N x N matrix; with all rows as landmarks it is the exact
+estimator. The variance of J adds to the posterior in the span of the landmarks the part of the prior variance
+outside the span, so that it does not vanish far from all landmarks.
 
-The variance of J adds to the posterior in the landmarks' span what the span leaves out of the prior variance,
-so that it does not vanish far from all landmarks.
-
-Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and
-Rasmussen (2005), Sec. 6 (the variance); Du et al. (2026), Tab. 2.
-
-Pivoted Cholesky factorisation of a Gaussian kernel without its matrix.
-
-    K ~ L L^T,  L of rank m; the next pivot depends on the rows' residual variances d_i = K_ii - sum_j L_ij^2.
-
-The pivots are landmarks; L L^T is the Nystroem approximation with these landmarks. Greedy pivots (the largest
-d_i) cover the data's edge first and keep the largest error small; pivots drawn with probabilities d_i keep
-the sum of errors near that of the best rank-m approximation. Memory is N m, work N m^2.
-
-Source: Fine and Scheinberg (2001); Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al.
-(2025), Alg. 1 (drawn).
-
-Ridge regression on landmarks, in blocks of rows.
-
-With landmarks Z, K_mm = L L^T and features phi(h) = L^-1 k_m(h), the Nystroem kernel is phi(h)^T phi(h'), and
+Ridge regression on landmarks Z uses K_mm = L L^T and the features phi(h) = L^-1 k_m(h), whose inner product
+phi(h)^T phi(h') is the Nystroem kernel:
 
     theta = (sum_i phi_i phi_i^T + r I)^-1 sum_i phi_i t_i^T,
     prediction = theta^T phi(h) = (L^-T theta)^T k_m(h).
 
-No matrix with more than a block of rows times m numbers is formed, except the pivoted factor.
+Landmarks are the pivots of a pivoted Cholesky factorisation of the kernel, K ~ L L^T with L of rank m; the
+next pivot depends on the residual variances d_i = K_ii - sum_j L_ij^2. Greedy pivots (the largest d_i) cover
+the edge of the data first and keep the largest error small; pivots sampled with probabilities d_i keep the
+sum of errors near that of the best rank-m approximation. Memory is O(N m), time O(N m^2).
 
-Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9).
+Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and
+Rasmussen (2005), Sec. 6 (the variance); Du et al. (2026), Tab. 2; pivots: Fine and Scheinberg (2001);
+Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al. (2025), Alg. 1 (sampled).
 """
 
 from collections.abc import Callable, Sequence
@@ -64,12 +52,13 @@ SPENT = 1e-10
 
 
 def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Pivots (m,) in order and L (N, m), m <= rank; stops early where no row has a residual above 1e-10.
+    """Pivots (m,) in order and L (N, m), m <= rank; stops early once all residual variances are at most
+    1e-10.
 
     Args:
         rows: (N, d), scaled.
         rank: The largest m.
-        stream: Draws pivots; None takes them greedily.
+        stream: Generator that samples pivots; None selects them greedily.
     """
     rest, factor, pivots = rows.new_ones(len(rows)), rows.new_empty(min(rank, len(rows)), len(rows)), []
     for j in range(len(factor)):
@@ -85,10 +74,12 @@ def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = N
 
 
 def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
-    """A row with probability proportional to what is left of it; what is spent is not drawn."""
-    heap = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
+    """Samples a row with probability proportional to its residual variance; rows at zero are never
+    sampled.
+    """
+    cumulative = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
     return torch.searchsorted(
-        heap, heap[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(heap))
+        cumulative, cumulative[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(cumulative))
     ).clamp(max=len(rest) - 1)
 
 
@@ -98,10 +89,10 @@ SEEN = 500
 
 @dataclass(frozen=True)
 class Landmarks:
-    """Where features stand.
+    """Landmarks and the features that they define.
 
     Attributes:
-        chosen: (m,), which rows.
+        chosen: (m,), indices of the rows.
         centres: (m, d), scaled.
         root: (m, m), L.
     """
@@ -117,12 +108,13 @@ class Landmarks:
 
 @dataclass(frozen=True)
 class Regression:
-    """What a ridge regression on features gives.
+    """The result of a ridge regression on features.
 
     Attributes:
         factor: (m, m), Cholesky factor of sum_i phi_i phi_i^T + r I.
         theta: (m, t).
-        explained: (t,), sum_i t_i' theta' phi_i: how much of the targets' energy the fit takes.
+        explained: (t,), sum_i t_i' theta' phi_i: the part of the targets' sum of squares that the fit
+            explains.
         total: (m,), sum_i phi_i.
     """
 
@@ -133,17 +125,17 @@ class Regression:
 
 
 def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
-    """At most `rank` rows (N, d) as landmarks, without near-duplicates.
+    """Selects at most `rank` rows (N, d) as landmarks, without near-duplicates.
 
     Args:
         rows: (N, d), scaled.
         rank: m.
-        how: "pivoted": greedy pivots; "sampled": pivots drawn by their residual variance; "uniform": drawn
-            uniformly.
-        seed: Decides what is drawn.
+        how: "pivoted": greedy pivots; "sampled": pivots sampled by their residual variance; "uniform":
+            sampled uniformly.
+        seed: Seed of the sampling.
 
     Raises:
-        ValueError: if the way is unknown.
+        ValueError: if `how` is unknown.
     """
     if how not in (PIVOTED, SAMPLED, UNIFORM):
         raise ValueError(f"expected `landmarks` to be {PIVOTED!r}, {SAMPLED!r} or {UNIFORM!r}; got {how!r}")
@@ -158,7 +150,7 @@ def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
 def regressed(
     count: int, features: Callable[[slice], Tensor], targets: Callable[[slice], Tensor], ridge: float
 ) -> Regression:
-    """Ridge regression of targets on features of `count` rows, both given for a slice of rows."""
+    """Ridge regression of targets on features of `count` rows, both given as functions of a slice of rows."""
 
     def part(span: slice) -> tuple[Tensor, ...]:
         phi, projected = features(span), targets(span)
@@ -173,8 +165,8 @@ def regressed(
 
 
 def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int) -> Tensor:
-    """Relative Frobenius error and mean absolute error of phi phi^T against the kernel, on at most 500 rows,
-    (2,).
+    """Relative Frobenius error and mean absolute error of phi phi^T against the exact kernel, on at most 500
+    rows, (2,).
     """
     some = rows[torch.randperm(len(rows), generator=generator(seed))[:SEEN].to(rows.device)]
     exact, phi = gaussian(some, some), features(some)
@@ -197,14 +189,14 @@ class LowRankRidge(GaussianBumps):
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        rank: m, landmarks of each kernel at most.
-        landmarks: "pivoted", "sampled" or "uniform", see `landmark_regression.landmarks`.
-        widths: "median", or "leave_one_out" (the best model of a subset).
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
-            them.
+        rank: m, the maximum number of landmarks of each kernel.
+        landmarks: "pivoted", "sampled" or "uniform", see `landmarks`.
+        widths: "median", or "leave_one_out" (the best model on a subset).
+        fixed: Widths of context, covariates and actions in standardised coordinates; None selects them by
+            `widths`.
         lambda_h: Ridge of stage 1; N lambda_h is added.
         lambda_x: Ridge of stage 2.
-        seed: Decides landmarks and subsets.
+        seed: Seed of landmarks and subsets.
 
     Raises:
         ValueError: if a setting is out of range.
@@ -254,7 +246,7 @@ class LowRankRidge(GaussianBumps):
         self.errors: Tensor
 
     def sizes(self) -> Sizes:
-        """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, seen by e features."""
+        """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, with e features."""
         rows: Sizes = {
             "contexts": ("n", "x"),
             "covariates": ("n", "u"),
@@ -278,7 +270,7 @@ class LowRankRidge(GaussianBumps):
         }
 
     def faults(self) -> list[str]:
-        """Sizes, and an embedding that does not hold the covariates' features and means."""
+        """Sizes, and an embedding whose columns are not the covariates' features and means."""
         found, covariates = super().faults(), self.covariates.shape[-1]
         if not found and covariates and self.embedding.shape[1] != self.cover.shape[1] + covariates:
             found.append(
@@ -288,7 +280,7 @@ class LowRankRidge(GaussianBumps):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """Both stages on landmarks.
+        """Fits both stages on landmarks.
 
         Raises:
             ValueError: if there are variables between the alterations.
@@ -318,7 +310,7 @@ class LowRankRidge(GaussianBumps):
         lay_out(self)
 
     def _embed(self, scaled: Tensor, before: Tensor) -> list[Tensor]:
-        """Stage 2, and the errors of its kernels."""
+        """Fits stage 2; the errors of its kernels."""
         covariates = before / self.widths[1]
         inner = landmarks(covariates, self.rank, self.landmarks, self.seed)
         outer = landmarks(scaled, self.rank, self.landmarks, self.seed)
@@ -339,14 +331,14 @@ class LowRankRidge(GaussianBumps):
         ]
 
     def approximation(self) -> dict[str, float]:
-        """How far the landmarks' kernels (of h, u and x) are from the exact ones on a sample: relative
-        Frobenius and mean absolute errors.
+        """Errors of the approximate kernels (of h, u and x) against the exact ones on a subsample: relative
+        Frobenius and mean absolute error.
         """
         return reported_errors(self.errors)
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, 1, m), reach (B, m), prior variance over its amplitude (B,),
-        expected covariates (B, |U|).
+        """Pieces: weights of both targets (B, 1, m), stage-2 weights of the landmarks (B, m), prior variance
+        over its amplitude (B,), expected covariates (B, |U|).
         """
         contexts = contexts.to(self.contexts)
         scaled = contexts / self.widths[0]
@@ -360,7 +352,9 @@ class LowRankRidge(GaussianBumps):
         return Prepared(contexts, (*weights, reach, prior, expected))
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """Posterior in the span, and what the span leaves out, (..., B, k) -> (..., B)."""
+        """Posterior variance in the span plus prior variance outside the span, as a standard deviation, (...,
+        B, k) -> (..., B).
+        """
         _, _, reach, prior, _ = prepared.pieces
         query = reach * kernel_rows(actions.to(reach), self.centres, self.widths[2])
         features = torch.linalg.solve_triangular(self.root, query.reshape(-1, query.shape[-1]).T, upper=False)
@@ -371,7 +365,9 @@ class LowRankRidge(GaussianBumps):
         return (self.amplitudes[target] * (inside.reshape(outside.shape) + outside)).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Rows near (x, E[u | x], a) by the landmarks' kernel, (B, k) -> (B,)."""
+        """Effective number of rows near (x, E[u | x], a) under the approximate kernel, clipped at 0, (B, k)
+        -> (B,).
+        """
         here = joined((prepared.contexts, prepared.pieces[4], actions.to(prepared.contexts)), self.widths)
         return (
             gaussian(here, joined((self.contexts, self.covariates, self.centres), self.widths)) @ self.profile

@@ -1,8 +1,8 @@
-"""Metrics by evidence: which directions of the inputs a Gaussian process finds relevant.
+"""Learnt kernel metrics: relevant directions of the inputs, selected by the evidence of a Gaussian process.
 
-The kernel is k(h, h') = exp(-|W (h - h')|^2 / 2) with a matrix W (r, p): one width a direction, and
-directions that need not be axes. For outputs Y (n, q) that share kernel and noise-to-signal ratio rho, each
-with its own amplitude, minus the log evidence with the amplitudes at their best is
+The kernel is k(h, h') = exp(-|W (h - h')|^2 / 2) with a matrix W (r, p): one width per direction, and
+directions that need not be axes. For outputs Y (n, q) that share the kernel and the noise-to-signal ratio
+rho, each with its own amplitude, the negative log evidence with the amplitudes profiled out is
 
     E(W, rho) = sum_j n/2 log(y_j' A^-1 y_j / n) + q/2 log |A|,    A = K + rho I,
 
@@ -10,35 +10,28 @@ and with G = dE/dA = (q A^-1 - sum_j a_j a_j' / s_j) / 2, a_j = A^-1 y_j, s_j = 
 
     dE/dW = -2 (diag(S 1) Z - S Z)' H,    Z = H W'.
 
-One factorisation serves all outputs. A weak prior keeps W finite. Maximised by L-BFGS.
+One factorisation serves all outputs. A weak prior keeps W finite. The minimum is found by L-BFGS-B.
 
-Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); the shared ratio is the lambda of a conditional mean
-embedding, Du et al. (2026), Eq. (5).
+Relevant directions are the eigenvectors with large eigenvalues of the average outer product of gradients
 
-Relevant directions: along which inputs do the outcomes change at all?
+    M = sum_j (1/n) sum_i grad f_j(h_i) grad f_j(h_i)'
 
-The average outer product of gradients of the regressions f_j(h) = E[y_j | h],
+of the regressions f_j(h) = E[y_j | h] (kernel ridge fits with a metric of their own). A desirability that is
+rarely high carries little information about them; the outcomes themselves, observed in every row, carry much
+more.
 
-    M = sum_j (1/n) sum_i grad f_j(h_i) grad f_j(h_i)',
+`MetricRidge` predicts the conditional means of many outputs with one factorisation. With centred outputs,
 
-has its large eigenvalues along the directions that matter. A desirability that is rarely high says little
-about them; the outcomes themselves, seen in every row, say much more. The regressions are kernel ridge fits
-with a metric of their own.
-
-Source: Xia, Tong, Li and Zhu (2002) (outer products of gradients); Radhakrishnan et al. (2024) (with kernel
-machines).
-
-Ridge regression under a learnt metric: conditional means of many outputs with one factorisation.
-
-With centred outputs and the kernel k(v, v') = exp(-|W (v - v')|^2 / 2),
-
-    m(v) = mean + k(v)' A^-1 (Y - mean),    A = K + rho I,    left(v) = 1 - k(v)' A^-1 k(v),
+    m(v) = mean + k(v)' A^-1 (Y - mean),    left(v) = 1 - k(v)' A^-1 k(v),
 
 where left is the posterior variance per unit of amplitude: 1 far from all rows. Fitted to features of
 covariates this is their conditional mean embedding, the second stage of the nested estimator; the metric is
-the one under which those very features are best explained, not the covariates themselves.
+selected to explain those features, not the covariates themselves.
 
-Source: Du et al. (2026), Eq. (5) and (8) (gamma(x)); centring and the choice of metric are ours.
+Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); Du et al. (2026), Eq. (5) and (8) (gamma(x); the
+shared ratio is the lambda of the conditional mean embedding; centring and the choice of the metric are ours);
+Xia, Tong, Li and Zhu (2002) (outer products of gradients); Radhakrishnan et al. (2024) (with kernel
+machines).
 """
 
 import math
@@ -65,7 +58,7 @@ class Metric:
     Attributes:
         directions: W, (r, p).
         ratio: rho, noise variance over signal variance.
-        evidence: Log evidence without constants, priors left out.
+        evidence: Log evidence without constants and without the priors.
     """
 
     directions: Tensor
@@ -101,13 +94,13 @@ def evidence(
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int, start: Tensor | None = None) -> Metric:
-    """The metric with every entry of W free; from axes of equal width, or from `start`.
+    """Fits the metric with all entries of W free, from axes of equal width or from `start`.
 
     Args:
         inputs: (n, p), standardised.
         outputs: (n, q), centred.
-        iterations: Of L-BFGS, at most.
-        start: W to start from, (r, p).
+        iterations: Maximum number of L-BFGS-B iterations.
+        start: Initial W, (r, p).
     """
     width = inputs.shape[1]
     first = (
@@ -130,18 +123,18 @@ def free_metric(inputs: Tensor, outputs: Tensor, iterations: int, start: Tensor 
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
-    """The metric W = diag(s) V' with given directions and free inverse widths.
+    """Fits the metric W = diag(s) V' with given directions and free inverse widths.
 
     Args:
         inputs: (n, p), standardised.
         outputs: (n, q).
         basis: V, (p, r).
-        scales: s to start from, (r,).
-        iterations: Of L-BFGS, at most.
+        scales: Initial s, (r,).
+        iterations: Maximum number of L-BFGS-B iterations.
     """
 
     def directions(free: Tensor) -> Tensor:
-        # A line search may ask for absurd widths; beyond NARROWEST the prior alone turns it back.
+        # A line search may evaluate extreme widths; beyond NARROWEST only the prior has a gradient.
         return free.clamp_max(NARROWEST).exp().unsqueeze(-1) * basis.mT
 
     def back(kernel_gradient: Tensor, free: Tensor) -> Tensor:
@@ -173,7 +166,7 @@ def _descend(
         return value + prior(free) + (log_ratio - RATIO) ** 2 / 8, gradient
 
     begin = np.append(start.detach().cpu().numpy(), RATIO)
-    # Bounds keep the factorisation safe: a ratio of 1e-4 to 1e6.
+    # Bounds keep the factorisation stable: a ratio of 1e-4 to 1e6.
     bounds = [(None, None)] * (len(begin) - 1) + [(math.log(1e-2), math.log(1e3))]
     found = minimize(
         both,
@@ -192,7 +185,7 @@ MIN_SCALE = 0.1
 
 
 def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor:
-    """M of inputs (n, p) and outputs (n, q), (p, p)."""
+    """M for inputs (n, p) and outputs (n, q), (p, p)."""
     shown = inputs @ metric.directions.mT
     kernel = gram(shown, shown)
     factor = torch.linalg.cholesky(
@@ -208,11 +201,11 @@ def gradient_products(inputs: Tensor, outputs: Tensor, metric: Metric) -> Tensor
 
 
 def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
-    """Directions in falling order of relevance, and how relevant they are.
+    """Directions in decreasing order of relevance, and their relevance.
 
     Returns:
-        Orthonormal directions as columns (p, p), and the roots of their eigenvalues relative to the largest,
-        at least .1, (p,).
+        Orthonormal directions as columns (p, p), and the square roots of their eigenvalues relative to the
+        largest, at least 0.1, (p,).
     """
     values, vectors = torch.linalg.eigh(gradient_products(inputs, outputs, metric))
     values, vectors = values.flip(0).clamp_min(0), vectors.flip(1)
@@ -223,9 +216,9 @@ class MetricRidge(Solved):
     """Regression of q outputs on p inputs.
 
     Args:
-        rows: At most so many rows are kept (evenly spread ones): the factorisation grows with their cube.
-        chosen_by: At most so many rows choose the metric.
-        iterations: Of L-BFGS, at most.
+        rows: Maximum number of rows that are used (evenly spaced): the factorisation is cubic in it.
+        chosen_by: Maximum number of rows on which the metric is fitted.
+        iterations: Maximum number of L-BFGS-B iterations.
     """
 
     def __init__(self, rows: int = 2000, chosen_by: int = 300, iterations: int = 25) -> None:
@@ -241,15 +234,15 @@ class MetricRidge(Solved):
         self.centred: Tensor
 
     def sizes(self) -> Sizes:
-        """n rows of p inputs, seen along r directions, and q outputs."""
+        """n rows of p inputs, projected on r directions, and q outputs."""
         kept = {"shown": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
         return {"directions": ("r", "p"), "ratio": (1,), "mean": ("q",), **kept}
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), outputs (n, q), and the outputs (n, r) by which the metric is chosen."""
-        inputs, outputs, telling = (each[evenly(len(each), self.rows, each.device)] for each in examples)
+        """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
+        inputs, outputs, guides = (each[evenly(len(each), self.rows, each.device)] for each in examples)
         some = evenly(len(inputs), self.chosen_by, inputs.device)
-        responses = telling[some] - telling[some].mean(0)
+        responses = guides[some] - guides[some].mean(0)
         responses = responses[:, responses.std(0) > 1e-6]
         if inputs.shape[1] and responses.shape[1]:
             metric = free_metric(inputs[some], responses / responses.std(0), self.iterations)
@@ -280,14 +273,14 @@ class MetricRidge(Solved):
         return self.mean + self.similar(inputs) @ self.weights
 
     def left(self, inputs: Tensor) -> Tensor:
-        """What the rows leave unknown, (..., p) -> (...) in [0, 1]."""
+        """Posterior variance per unit of amplitude, (..., p) -> (...) in [0, 1]."""
         similar = self.similar(inputs)
         flat = similar.reshape(-1, similar.shape[-1])
         solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
         return (1 - solved.square().sum(0)).clamp(0, 1).reshape(similar.shape[:-1])
 
     def amplitude(self, mixture: Tensor) -> Tensor:
-        """The prior variance of a mixture (..., q) of the outputs that the evidence suggests, (...)."""
+        """The maximum-evidence prior variance of a linear combination (..., q) of the outputs, (...)."""
         values = mixture @ self.centred.mT
         flat = values.reshape(-1, values.shape[-1])
         solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
@@ -295,7 +288,7 @@ class MetricRidge(Solved):
 
 
 def evenly(count: int, max_count: int, device: torch.device) -> Tensor:
-    """At most `max_count` of `count` row numbers, evenly spread."""
+    """At most `max_count` evenly spaced indices of `count` rows."""
     if count <= max_count:
         return torch.arange(count, device=device)
     return torch.linspace(0, count - 1, max_count, device=device).round().long()

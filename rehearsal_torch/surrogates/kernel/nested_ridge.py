@@ -1,39 +1,30 @@
-"""Nested kernel ridge regression: what altering each candidate set would be worth, without a model of the
-mechanisms.
+"""Nested kernel ridge regression: the value of each candidate set, without a model of the mechanisms.
 
-For each candidate set, the covariates to adjust for are read off the graph, and an estimator of J(a; x) is
-fitted: first stage E[w(Y) | x, u, a], second stage E[. | x]. A regression on the context alone says what
-happens when nothing is altered.
+For each candidate set of altered variables, the covariates to adjust for are read off the graph, and an
+estimator is fitted to the nested expectation
 
-Source: Du et al. (2026), Sec. 3 and Alg. 1.
+    J(a; x) = E[w(Y) | x, a altered] = E_{u | x} E[w(Y) | x, u, a],
 
-Desirability of observed outcomes: the smoothed target that kernel ridge regression is fitted to.
+with u the covariates that precede the alteration; or, where covariates v between two alterations affect both
+a later one and the outcome, its sequential form E_{u | x} E_{v | x, u, a_first} E[w(Y) | x, u, v, a].
+Estimators differ in kernels and solvers; all prepare the contexts once and are then cheap in a. A regression
+on the context alone predicts the outcome of no action.
 
-In standardised outcomes, with the region's normals of length one, the target is w(y) = prod_k Phi(eta (d_k -
-m_k' y)). The sharpness eta trades bias (a small eta blurs the region) against variance (a large one makes a
-target that is hard to learn). The rule, from the observations alone:
+The regression target is a smoothed desirability. In standardised outcomes, with the region's normals of
+length one, it is w(y) = prod_k Phi(eta (d_k - m_k' y)). The sharpness eta trades bias (a small eta blurs the
+region) against variance (a large one makes a target that is hard to learn). It is selected from the
+observations:
 
     eta = max(eta_0, clearance / r),
     eta_0 = 5, 10, 20 for a positive rate below .1, from .1 to .3, above .3,
 
 with r the radius of the largest ball inside the region: however rare or narrow the region, its centre counts
-as desired (Phi(2) = .977 for each face at the default clearance of 2). The paper names {5, 10, 20} and the
-positive rate, not the thresholds; without the second term, outcomes with heavy tails leave the standardised
-region so narrow that w never nears one.
+as desired (Phi(2) = .977 for each face at the default clearance of 2). The paper gives {5, 10, 20} and the
+positive rate, not the thresholds; without the second term, heavy-tailed outcomes leave the standardised
+region so narrow that w never approaches one.
 
-Source: Du et al. (2026), Eq. (3) and Sec. 4.1; thresholds and clearance are ours.
-
-Alteration values: estimators of J(a; x) = E[w(Y) | x, a altered] for one set of altered variables.
-
-What is to be estimated from observations is a nested expectation,
-
-    J(a; x) = E_{u | x} E[w(Y) | x, u, a],
-
-with u the covariates that precede the alteration; or, where covariates v between two alterations influence a
-later one and the outcome, its sequential form E_{u | x} E_{v | x, u, a_first} E[w(Y) | x, u, v, a].
-Estimators differ in kernels and in how they solve; all prepare the contexts once and are then cheap in a.
-
-Source: Du et al. (2026), Prop. 1 and Eq. (5)-(9); Robins (1986) for the sequential form.
+Source: Du et al. (2026), Sec. 3, Prop. 1, Alg. 1, Eq. (3), Eq. (5)-(9) and Sec. 4.1 (thresholds and clearance
+are ours); Robins (1986) for the sequential form.
 """
 
 from abc import ABC, abstractmethod
@@ -57,12 +48,12 @@ FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to targets.
+    """Outcomes to regression targets.
 
     Args:
-        region: Where the outcomes should fall.
-        sharpness: eta; None chooses it.
-        clearance: eta times the radius is at least this, where eta is chosen.
+        region: The desired region of the outcomes.
+        sharpness: eta; None selects it.
+        clearance: Lower bound on eta times the radius, where eta is selected.
 
     Raises:
         ValueError: if a number is not positive.
@@ -88,7 +79,7 @@ class Desirability(Solved):
         return {"location": (width,), "scale": (width,), "sharpness": (1,), "rate": (1,)}
 
     def solve(self, *examples: Tensor) -> None:
-        """Learns scales, the positive rate and the sharpness from outcomes (N, |Y|)."""
+        """Fits scales, the positive rate and the sharpness to outcomes (N, |Y|)."""
         (outcomes,) = examples
         self.location, self.scale = outcomes.mean(0), outcomes.std(0)
         self.rate = self.region.contains(outcomes).to(torch.float64).mean().reshape(1)
@@ -107,8 +98,8 @@ class Desirability(Solved):
         return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
 
     def scores(self, outcomes: Tensor) -> Tensor:
-        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); faces that order the rows alike count
-        once.
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); of faces that rank the rows alike, one is
+        kept.
         """
         slack = self.region.slack(outcomes)
         ranks = slack.argsort(0).argsort(0).to(torch.float64)
@@ -124,11 +115,11 @@ class Desirability(Solved):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an estimator keeps of B contexts.
+    """Precomputed quantities for B contexts.
 
     Attributes:
         contexts: (B, |X|), standardised.
-        pieces: Tensors with leading dimension B; their meaning is the estimator's own.
+        pieces: Tensors with leading dimension B; their meaning is specific to the estimator.
     """
 
     contexts: Tensor
@@ -139,7 +130,8 @@ class AlterationValue(Solved, ABC):
     """An estimator of J for one set of k altered variables; everything is in standardised coordinates.
 
     Args:
-        first: Which of the k actions precede the covariates between alterations; empty where there are none.
+        first: Indices of the actions that precede the covariates between alterations; empty if there are no
+            such covariates.
     """
 
     def __init__(self, first: Sequence[int] = ()) -> None:
@@ -151,14 +143,14 @@ class AlterationValue(Solved, ABC):
         """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
         2), scores (N, q).
 
-        Targets are the smoothed desirability w and the indicator of the desired region; scores are the
-        outcomes as normal scores, from which an estimator may learn what matters. Widths of zero columns
-        stand for empty sets.
+        Targets are the smoothed desirability w and the indicator of the desired region; scores are normal
+        scores of the outcomes, from which an estimator may learn the relevant directions. Empty sets have
+        zero columns.
         """
 
     @abstractmethod
     def prepare(self, contexts: Tensor) -> Prepared:
-        """What depends on contexts (B, |X|) alone."""
+        """Everything that depends on contexts (B, |X|) alone."""
 
     @abstractmethod
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
@@ -177,13 +169,13 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """How many rows lie near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row), u at its
-        expectation, with k(h, h) = 1.
+        """Effective number of rows near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row),
+        with u at its expectation and k(h, h) = 1.
         """
 
     @abstractmethod
     def weights(self, prepared: Prepared) -> Tensor:
-        """How much each historical action speaks for itself in each context, (B, N): where an ascent starts.
+        """Weights of the historical actions as starting points of the ascent in each context, (B, N).
 
         Source: Du et al. (2026), Alg. 1, line 13.
         """
@@ -191,27 +183,27 @@ class AlterationValue(Solved, ABC):
     @property
     @abstractmethod
     def actions(self) -> Tensor:
-        """The N historical actions, (N, k), or those that are kept of them."""
+        """The N historical actions, (N, k), or the stored subset."""
 
     @property
     @abstractmethod
     def widths_of_rows(self) -> tuple[int, int, int]:
-        """How many context variables, covariates and actions it was fitted to."""
+        """The numbers of context variables, covariates and actions in the fit."""
 
 
 class NestedRidge(RehearsalSurrogate):
-    """An estimator for each candidate set.
+    """One estimator for each candidate set.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
-        estimator: Makes the estimator of a set; called with `first`.
-        sharpness: eta in standardised outcomes; None chooses it.
-        clearance: How sharp the chosen eta is in a narrow region, see `Desirability`.
-        sequential: Uses the sequential formula where the single one does not hold; otherwise the paper's
-            single one, with a warning.
+        task: The roles of the variables; plain data or a RehearsalTask.
+        estimator: Factory of the estimator of a set; called with `first`.
+        sharpness: eta in standardised outcomes; None selects it.
+        clearance: Lower bound on the selected eta in a narrow region, see `Desirability`.
+        sequential: Uses the sequential formula where a single adjustment set does not exist; otherwise the
+            paper's single adjustment, with a warning.
 
     Attributes:
-        adjustments: What each candidate set is adjusted for.
+        adjustments: The adjustment of each candidate set.
     """
 
     def __init__(
@@ -237,8 +229,8 @@ class NestedRidge(RehearsalSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie, the scaler, the desirability, what happens untouched, and an estimator for each
-        candidate set.
+        """The overlap diagnostics, the scaler, the desirability, the regression without action, and an
+        estimator for each candidate set.
         """
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
@@ -255,11 +247,13 @@ class NestedRidge(RehearsalSurrogate):
             yield estimator, (context, *covariates, self._shown(table, names), targets, scores)
 
     def used(self) -> tuple[str, ...]:
-        """All of it: targets are the region's, and each candidate set has an estimator of its own."""
+        """All fields: the targets depend on the region, and each candidate set has an estimator of
+        its own.
+        """
         return ("graph", "actions", "context", "outcomes", "region", "candidates")
 
     def faults(self) -> list[str]:
-        """The parts' faults, and estimators of other widths than the task's."""
+        """The parts' faults, and estimators whose widths differ from the task's."""
         found = super().faults()
         if found:
             return found
@@ -268,10 +262,10 @@ class NestedRidge(RehearsalSurrogate):
             zip(self.task.candidates, self.adjustments, self.values(), strict=True),
         )
         for place, (names, adjusted, each) in enumerate(sets):
-            wanted = (context, len(adjusted.before) + len(adjusted.between), len(names))
-            if each.widths_of_rows != wanted:
+            expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
+            if each.widths_of_rows != expected:
                 found.append(
-                    f"estimators.{place}: expected {wanted} context variables, covariates and actions; got "
+                    f"estimators.{place}: expected {expected} context variables, covariates and actions; got "
                     f"{each.widths_of_rows}"
                 )
         width = self.untouched.directions.shape[-1]

@@ -1,37 +1,32 @@
-"""The Gaussian product kernel over context, covariates and actions.
+"""The Gaussian product kernel over context, covariates and actions, and the choice of its widths.
 
     k_h(h, h') = k_x(x, x') k_u(u, u') k_a(a, a'),   k_v(v, v') = exp(-|v - v'|^2 / (2 s_v^2)).
 
-In coordinates that are divided by their block's width, k_h is one Gaussian kernel of width one. An empty
-block is the constant one. The median heuristic sets s_v to the median distance between two rows.
+In coordinates divided by the width of their block, k_h is a single Gaussian kernel of width one. An empty
+block contributes the constant one.
 
-Source: Du et al. (2026), Ass. 1 and Sec. 3.4; Gretton et al. (2012), Sec. 8 (median heuristic).
-
-Alteration values that are sums of Gaussian bumps over actions.
+With this kernel, alteration values are sums of Gaussians over actions,
 
     J(a; x) = sum_i omega_i(x) exp(-|a_i - a|^2 / (2 s_a^2)),
     grad J  = s_a^-2 sum_i omega_i(x) k_a(a_i, a) (a_i - a).
 
-Contexts decide the weights, actions the bumps; so thousands of contexts and starts are one tensor, and a step
-costs as many kernel values as there are centres. An average over models with different action widths is a sum
-over widths.
+Contexts enter through the weights, actions through the Gaussians; thousands of contexts and starts are thus
+evaluated in one batch, and a step costs as many kernel values as there are centres. An average over models
+with different action widths is a sum over widths.
 
-Source: Du et al. (2026), Eq. (9) and (10).
-
-Which kernel widths and ridges: models (s_x, s_u, s_a, lambda_h) of the product kernel.
-
-The paper takes the median heuristic. Leave-one-out takes, on a subset of n rows, the errors
+A model is a choice of widths and ridge, (s_x, s_u, s_a, lambda_h). The paper sets s_v to the median distance
+between two rows (median heuristic). The leave-one-out rule computes, on a subset of n rows, the errors
 
     e_i = alpha_i / [(K_hh + n lambda I)^-1]_ii,
 
-in closed form from one eigendecomposition a kernel, over multiples of the medians, one multiple a block.
-Errors are measured where the data lie while decisions are taken at their edge, so the best of a grid is a
-lottery; hence J is averaged over models that leave-one-out cannot tell apart: those whose squared errors
-exceed the best model's by less than `tolerance` standard errors of the paired difference. Of more than
-`max_models` such models, evenly spaced ranks are kept.
+in closed form from one eigendecomposition per kernel, over a grid of multiples of the medians, one multiple
+per block. Errors are measured where the data lie, while decisions are taken at the edge of the data, so the
+minimiser over the grid is largely arbitrary; hence J is averaged over the models that leave-one-out cannot
+distinguish: those whose squared errors exceed the best model's by less than `tolerance` standard errors of
+the paired difference. Of more than `max_models` such models, evenly spaced ranks are kept.
 
-Source: Du et al. (2026), Sec. 4.1 (median heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq.
-(5.12) (leave-one-out); the averaging is ours.
+Source: Du et al. (2026), Ass. 1, Sec. 3.4, Sec. 4.1, Eq. (9) and (10); Gretton et al. (2012), Sec. 8 (median
+heuristic); Allen (1974) and Rasmussen and Williams (2006), Eq. (5.12) (leave-one-out); the averaging is ours.
 """
 
 from abc import ABC, abstractmethod
@@ -46,11 +41,12 @@ from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
-CACHED = 2**18  # So many kernel values at once stay in a processor's cache.
+CACHED = 2**18  # Kernel values per block, so that a block fits into the processor's cache.
 
 
 class GaussianBumps(AlterationValue, ABC):
-    """J as bumps; `prepare` puts their weights for both targets, (B, g, n) each, first into the pieces.
+    """J as a sum of Gaussians; the first two pieces of `prepare` are their weights for the two targets, (B,
+    g, n).
 
     Args:
         first: See `AlterationValue`.
@@ -68,13 +64,13 @@ class GaussianBumps(AlterationValue, ABC):
 
     @abstractmethod
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights (B, g, n) of the smoothed desirability, of the indicator, then the estimator's
-        own.
+        """Pieces: weights (B, g, n) of the smoothed desirability, of the indicator, then those specific to
+        the estimator.
         """
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
-        """Those of the rows that the bumps stand at."""
+        """The widths of the stored rows."""
         rows = (self.get_buffer("contexts"), self.get_buffer("covariates"), self.centres)
         return tuple(each.shape[-1] for each in rows)  # type: ignore[return-value]
 
@@ -90,7 +86,7 @@ class GaussianBumps(AlterationValue, ABC):
 
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single
-        precision is good enough for an ascent.
+        precision is sufficient for an ascent.
         """
         weights, centres, rows = (
             prepared.pieces[0].to(actions),
@@ -159,12 +155,14 @@ def gaussian(rows: Tensor, centres: Tensor) -> Tensor:
     half = -0.5 * centres.square().sum(-1)
     left = torch.cat([rows, rows.new_ones(len(rows), 1), -0.5 * rows.square().sum(-1, keepdim=True)], -1)
     right = torch.cat([centres, half[:, None], centres.new_ones(len(centres), 1)], -1)
-    # One matrix product gives -|row - centre|^2 / 2; rounding may leave a little above zero.
+    # One matrix product gives -|row - centre|^2 / 2; rounding may leave it slightly positive.
     return (left @ right.T).clamp_(max=0.0).exp_()
 
 
 def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
-    """Blocks (n, d_v) side by side, each divided by its width (number of blocks,): the coordinates of k_h."""
+    """Blocks (n, d_v) side by side, each divided by its width, (number of blocks,): the coordinates
+    of k_h.
+    """
     return torch.cat([block / width for block, width in zip(blocks, widths, strict=True)], -1)
 
 
@@ -172,7 +170,7 @@ def median_width(rows: Tensor) -> Tensor:
     """The median distance between two of at most 1,000 evenly spaced rows (n, d) -> (); one for an empty
     block.
 
-    Where more than half of all pairs are equal, as for a rare category, the mean distance stands in.
+    If more than half of all pairs coincide, as for a rare category, the mean distance is used instead.
 
     Source: Gretton et al. (2012), Sec. 8.
     """
@@ -185,14 +183,14 @@ def median_width(rows: Tensor) -> Tensor:
 
 
 def spans(rows: int, columns: int) -> Iterator[slice]:
-    """Slices of rows, so that a block of so many columns holds at most 2^20 numbers."""
+    """Slices of rows such that a block with `columns` columns holds at most 2^20 numbers."""
     step = max(1, CELLS // max(columns, 1))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def gram_product(rows: Tensor, centres: Tensor, vectors: Tensor) -> Tensor:
     """K v without the matrix K: (n, d), (m, d), (m, b) -> (n, b), in blocks of rows."""
-    # Into one result: small results between large blocks would fragment the heap, up to the size of K.
+    # One preallocated result: small results between large blocks would fragment the heap, up to the size of K.
     found = vectors.new_empty(len(rows), vectors.shape[1])
     for span in spans(len(rows), len(centres)):
         torch.mm(gaussian(rows[span], centres), vectors, out=found[span])
@@ -209,8 +207,8 @@ def accumulated(rows: int, columns: int, part: Callable[[slice], tuple[Tensor, .
 
 
 def lay_out(part: nn.Module) -> None:
-    """Lays out every buffer in memory as loading does, so that a saved and loaded part computes the same to
-    the last bit.
+    """Makes every buffer contiguous, as loading does, so that a saved and loaded part gives bit-identical
+    results.
     """
     for name, buffer in list(part.named_buffers(recurse=False)):
         setattr(part, name, buffer.contiguous())
@@ -237,15 +235,15 @@ class Models:
 
 @dataclass(frozen=True)
 class Choice:
-    """How models are chosen.
+    """How models are selected.
 
     Attributes:
         rule: "median"; "leave_one_out"; or three widths for context, covariates and actions.
-        ridge: lambda_h, where leave-one-out does not choose it.
-        rows: How many rows leave-one-out looks at.
-        tolerance: How many standard errors of difference count as none.
-        max_models: How many models are kept at most.
-        seed: Decides the subset.
+        ridge: lambda_h, where leave-one-out does not select it.
+        rows: Number of rows in the leave-one-out subset.
+        tolerance: Number of standard errors within which models count as equal.
+        max_models: Maximum number of models.
+        seed: Seed of the subset.
 
     Raises:
         ValueError: if a setting is out of range.
@@ -315,8 +313,7 @@ class Choice:
 
 
 def leave_one_out(gram: Tensor, target: Tensor, ridges: Sequence[float]) -> Tensor:
-    """What each row's prediction from all others misses, (n, n), (n,) -> (number of ridges, n); ridges are
-    lambdas, times n.
+    """Leave-one-out residuals, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, multiplied by n.
 
     Source: Rasmussen and Williams (2006), Eq. (5.12).
     """

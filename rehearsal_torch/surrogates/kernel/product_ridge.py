@@ -1,17 +1,18 @@
-"""Nested kernel ridge regression with a product kernel, solved exactly.
+"""Nested kernel ridge regression with a product kernel, solved exactly by factorisation.
 
     alpha    = (K_hh + N lambda_h I)^-1 w                     desirability given h = (x, u, a),
     gamma(x) = (K_xx + N lambda_x I)^-1 k_x(x)                covariates given the context,
-    J(a; x)  = (alpha . k_x(x) . K_uu gamma(x))^T k_a(a),
-    the second factor is one where there are no covariates.
+    J(a; x)  = (alpha . k_x(x) . K_uu gamma(x))^T k_a(a);
+    the last factor of the weights, K_uu gamma(x), is one if there are no covariates.
 
 J is linear in the regression function; with r(x) = k_x(x) . K_uu gamma(x), a Gaussian process of amplitude t
-and noise t N lambda_h gives it the posterior variance
+and noise variance t N lambda_h gives it the posterior variance
 
     t [gamma^T K_uu gamma - q^T (K_hh + N lambda_h I)^-1 q],   q = r(x) . k_a(a),   t = w^T alpha / N,
 
-t being the amplitude of largest evidence at these widths. Several models are averaged: J is the mean, and the
-variance also has the spread between them. Factors are made at fit; contexts then cost triangular solves.
+t being the maximum-evidence amplitude at these widths. Several models are averaged: J is the mean, and the
+variance also includes the variance between models. Factors are computed in the fit; contexts then cost
+triangular solves.
 
 Source: Du et al. (2026), Eq. (5)-(9) and Alg. 1; Rasmussen and Williams (2006), Eq. (2.26) and (5.8); Chau et
 al. (2021) for variances of such nested estimates.
@@ -43,15 +44,15 @@ class ProductRidge(GaussianBumps):
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        widths: "median", or "leave_one_out", which also chooses lambda_h and averages.
-        fixed: Widths of context, covariates and actions in standardised coordinates, instead of choosing
-            them.
+        widths: "median", or "leave_one_out", which also selects lambda_h and averages models.
+        fixed: Widths of context, covariates and actions in standardised coordinates; None selects them by
+            `widths`.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
-        rows: How many rows leave-one-out looks at.
-        tolerance: Standard errors within which leave-one-out errors count as equal.
-        models: How many models are averaged at most.
-        seed: Decides the subset that leave-one-out looks at.
+        rows: Number of rows in the leave-one-out subset.
+        tolerance: Number of standard errors within which leave-one-out errors count as equal.
+        models: Maximum number of models that are averaged.
+        seed: Seed of the leave-one-out subset.
 
     Raises:
         ValueError: if a setting is out of range.
@@ -121,7 +122,7 @@ class ProductRidge(GaussianBumps):
         return {**super().sizes(), **own, **rows, **fit, **second}
 
     def solve(self, *examples: Tensor) -> None:
-        """Both stages: one factorisation a model, and one a context width where there are covariates.
+        """Fits both stages: one factorisation per model, and one per context width if there are covariates.
 
         Raises:
             ValueError: if there are variables between the alterations.
@@ -149,8 +150,8 @@ class ProductRidge(GaussianBumps):
         lay_out(self)
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, g, N), reach r (B, M, N), prior variance over t (B, M),
-        expected covariates (B, M, |U|).
+        """Pieces: weights of both targets (B, g, N), r (B, M, N), prior variance over t (B, M), expected
+        covariates (B, M, |U|).
         """
         contexts = contexts.to(self.contexts)
         reaches, priors, expected = zip(*(self._reach(contexts, each) for each in self.widths), strict=True)
@@ -159,7 +160,7 @@ class ProductRidge(GaussianBumps):
         return Prepared(contexts, (*pieces, reach, torch.stack(priors, 1), torch.stack(expected, 1)))
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """Within and between models, (..., B, k) -> (..., B)."""
+        """Standard deviation within and between models, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         means, inner = [], []
         for m, (widths, factor) in enumerate(zip(self.widths, self.factors, strict=True)):
@@ -176,7 +177,7 @@ class ProductRidge(GaussianBumps):
         return (torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
+        """Effective number of rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
         expected, near = prepared.pieces[4], []
         for m, widths in enumerate(self.widths):
             here = joined((prepared.contexts, expected[:, m], actions.to(expected)), widths)
@@ -190,7 +191,7 @@ class ProductRidge(GaussianBumps):
         return torch.stack(near).mean(0)
 
     def _grouped(self, reach: Tensor, target: int) -> Tensor:
-        """omega (B, g, N): the models' mean, those of one action width together."""
+        """omega (B, g, N): the models' mean, with models of equal action width summed."""
         omega = reach * self.coefficients[..., target] / len(self.widths)
         return torch.stack([omega[:, self.widths[:, 2] == width].sum(1) for width in self.bump_widths], 1)
 
@@ -207,7 +208,7 @@ class ProductRidge(GaussianBumps):
 
 
 def refuse_between(between: Tensor) -> None:
-    """A product kernel does not factorise over variables that lie between alterations.
+    """Refuses variables between alterations: a product kernel does not factorise over them.
 
     Raises:
         ValueError: if there are such variables.

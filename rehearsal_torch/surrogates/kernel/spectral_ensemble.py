@@ -1,13 +1,13 @@
-"""Several joint metrics, averaged.
+"""An ensemble of joint-metric estimators.
 
-Metrics of nearly equal evidence can recommend very different actions, because evidence measures error where
-the rows lie and decisions are taken at their edge. Members that are fitted to different rows disagree there,
-and only there: their mean is a better guide than any of them, and their disagreement belongs into the
-posterior of J,
+Metrics of nearly equal evidence can recommend very different actions, because the evidence measures errors
+where the rows lie, while decisions are taken at the edge of the data. Members that are fitted to different
+rows disagree there, and only there: their mean is more reliable than any single member, and their
+disagreement is part of the posterior of J,
 
     J = mean_e J_e,    var J = mean_e var_e + (1 + 1/E) var_e(J_e),
 
-with the unbiased variance over members: the truth is taken for one draw more of the same kind, and the mean
+with the unbiased variance over members: the truth is treated as one more draw of the same kind, and the mean
 is itself uncertain.
 
 Source: ours; bagging after Breiman (1996), the law of total variance.
@@ -24,16 +24,16 @@ from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 
 
 class SpectralEnsemble(AlterationValue):
-    """The average of E joint metrics.
+    """The average of E joint-metric estimators.
 
     Args:
-        first: Which actions precede the covariates between alterations.
+        first: Indices of the actions that precede the covariates between alterations.
         members: E.
-        features: Frequencies of each.
-        directed_by: At most so many rows find each member's directions.
-        chosen_by: At most so many rows choose its widths.
-        iterations: Of each evidence maximisation, at most.
-        seed: Where the random choices of rows start.
+        features: Number of frequencies per member.
+        directed_by: Maximum number of rows from which each member's directions are found.
+        chosen_by: Maximum number of rows from which its widths are fitted.
+        iterations: Maximum number of iterations of each evidence maximisation.
+        seed: Seed; member e uses 1000 seed + e.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class SpectralEnsemble(AlterationValue):
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
-        """Those of the members, or minus one where they disagree."""
+        """The widths of the members' rows, or minus one if they differ."""
         found = {member.widths_of_rows for member in self._each()}
         return found.pop() if len(found) == 1 else (-1, -1, -1)
 
     @property
     def actions(self) -> Tensor:
-        """Some of the historical actions, (n, k)."""
+        """A subset of the historical actions, (n, k)."""
         return self._each()[0].actions
 
     def prepare(self, contexts: Tensor) -> Prepared:

@@ -1,31 +1,31 @@
-"""The nested estimator under one metric for context, covariates and actions together.
+"""The nested estimator with a joint metric over context, covariates and actions.
 
-A product of kernels, one for each of x, u and a, can only have widths along its own axes; what matters is
-often a mixture of them (the difference of an action and the context, a weighted sum of covariates and
-actions). A stationary kernel on h = (x, u, a) with any metric W still splits, in its spectrum: with
+A product of kernels, one each for x, u and a, can only have widths along its own axes; the relevant
+directions often mix them (the difference of an action and the context, a weighted sum of covariates and
+actions). A stationary kernel on h = (x, u, a) with any metric W still factorises in its spectrum: with
 frequencies w = (w_x, w_u, w_a) = W' z, z standard normal,
 
     k(h, h') = E_w[exp(i w'(h - h'))],    exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
 
 so that with M frequencies and ridge coefficients c the nested expectation is
 
-    J(a; x) = mean + Re sum_m conj(c_m) exp(i w_xm'x) E[exp(i w_um'u) | x] exp(i w_am'a) / sqrt(M) = mean +
-    sum_m R_m(x) cos(w_am'a + t_m(x)),
+    J(a; x) = mean + Re sum_m conj(c_m) exp(i w_xm'x) E[exp(i w_um'u) | x] exp(i w_am'a) / sqrt(M)
+            = mean + sum_m R_m(x) cos(w_am'a + t_m(x)),
 
-the expectation estimated by ridge regression of exp(i w_u'u) on x: conditional mean embedding, as in the
-paper. A step of an ascent costs O(M k) for a context, whatever N. Covariates v between alterations enter
-alike, with their embedding given (x, a_first), which then changes with the action.
+where the expectation is estimated by ridge regression of exp(i w_u'u) on x: a conditional mean embedding, as
+in the paper. An ascent step costs O(M k) per context, independent of N. Covariates v between alterations are
+treated alike, with their embedding given (x, a_first), which then varies with the action.
 
-Everything is chosen from the observations: directions by outer products of gradients of the outcomes, inverse
-widths and noise ratio by evidence on the desirability, the second stage's metric by evidence on the features
-it has to predict.
+All settings are selected from the observations: directions by outer products of gradients of the outcomes,
+inverse widths and noise ratio by the evidence on the desirability, the metric of the second stage by the
+evidence on the features that it has to predict.
 
-The posterior of J is Gaussian: the first stage gives phi' S phi with phi the expected features; the second
-stage adds what the rows leave unknown of the embedding times the amplitude that the evidence gives the values
-that it averages.
+The posterior of J is Gaussian: the first stage contributes phi' S phi with phi the expected features; the
+second stage contributes the posterior variance of the embedding per unit of amplitude, times the
+maximum-evidence amplitude of the values that it averages.
 
 Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
-metric, its choice and the second stage's variance are ours.
+metric, its choice and the variance of the second stage are ours.
 """
 
 import math
@@ -44,20 +44,20 @@ RESPONSES = 16
 CANDIDATES = 192
 CHUNK = 4_000_000
 FLAT = 1e-6
-# A factor of twice the features, squared, is kept.
+# A Cholesky factor of (2 features) x (2 features) is stored.
 MAX_FEATURES = 4096
 
 
 class SpectralRidge(AlterationValue):
-    """One joint metric.
+    """One joint-metric estimator.
 
     Args:
-        first: Which actions precede the covariates between alterations.
-        features: M, frequencies.
-        directed_by: At most so many rows find the directions.
-        chosen_by: At most so many rows choose widths and noise ratio.
-        iterations: Of each evidence maximisation, at most.
-        seed: Which rows those are, and the frequencies.
+        first: Indices of the actions that precede the covariates between alterations.
+        features: M, the number of frequencies.
+        directed_by: Maximum number of rows from which the directions are found.
+        chosen_by: Maximum number of rows from which widths and noise ratio are fitted.
+        iterations: Maximum number of iterations of each evidence maximisation.
+        seed: Seed of the subsets of rows and of the frequencies.
     """
 
     def __init__(
@@ -141,7 +141,9 @@ class SpectralRidge(AlterationValue):
         self.kept = actions[some]
 
     def sizes(self) -> Sizes:
-        """M frequencies over contexts (x), covariates (u) and actions (k); n rows seen along r directions."""
+        """M frequencies over contexts (x), covariates (u) and actions (k); n rows projected on r
+        directions.
+        """
         waves = 2 * self.features
         on = {
             "on_context": (self.features, "x"),
@@ -165,7 +167,7 @@ class SpectralRidge(AlterationValue):
         }
 
     def faults(self) -> list[str]:
-        """Sizes, directions over other variables, and covariates whose embedding is missing."""
+        """Sizes, directions over other variables, and a missing embedding of the covariates."""
         found = super().faults()
         context, covariates, actions = self.widths_of_rows
         columns, responses = context + covariates + actions, context + len(self.first)
@@ -192,23 +194,22 @@ class SpectralRidge(AlterationValue):
         """Directions from the outcomes, then widths and ratio from the desirability."""
         some = order[: self.directed_by]
         axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
-        # Along the axes: a matrix of free entries has more of them than so few rows can bear.
+        # Along the axes: a free matrix has too many parameters for so few rows.
         outcome = scaled_metric(
             whole[some], scores[some], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations
         )
         basis, relevance = relevant_directions(whole[some], scores[some], outcome)
         others = order[-self.chosen_by :]
         if float(target[others].std(correction=0)) < FLAT:
-            # Never, or always, desired among these rows: a desirability that does not move says nothing of
-            # widths.
+            # The desirability is constant on these rows, and thus carries no information about widths.
             self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])
             return
         metric = scaled_metric(whole[others], target[others], basis, relevance, self.iterations)
         self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
 
     def _regress(self, phases: Tensor, targets: Tensor) -> None:
-        """Ridge coefficients (2 M, 2) of desirability and indicator; rows are taken in pieces, so that memory
-        stays small.
+        """Fits the ridge coefficients (2 M, 2) of desirability and indicator, in blocks of rows to limit
+        memory.
         """
         self.mean = targets.mean(0)
         width = 2 * self.features
@@ -225,17 +226,17 @@ class SpectralRidge(AlterationValue):
         )
         self.coefficients = torch.cholesky_solve(cross, self.factor)
         energy = (targets - self.mean).square().sum(0)
-        # Noise variance at the amplitude of highest evidence: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
+        # Noise variance at the maximum-evidence amplitude: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
         self.noise = (energy - (cross * self.coefficients).sum(0)) / len(targets)
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
-        """Those of the frequencies."""
+        """The widths of the frequencies' blocks."""
         return self.on_context.shape[-1], self.on_covariates.shape[-1], self.on_actions.shape[-1]
 
     @property
     def actions(self) -> Tensor:
-        """Some of the historical actions, (n, k)."""
+        """A subset of the historical actions, (n, k)."""
         return self.kept
 
     def prepare(self, contexts: Tensor) -> Prepared:
@@ -269,7 +270,7 @@ class SpectralRidge(AlterationValue):
         waves = prepared.pieces[0].to(actions)
         cosine, sine = waves.chunk(2, -1)
         even, odd = self.coefficients[:, 0].to(actions).chunk(2)
-        # c1 cos + c2 sin of (t + w'a), gathered: one cosine and one sine a frequency.
+        # c1 cos + c2 sin of (t + w'a), collected: one cosine and one sine per frequency.
         along, across = even * cosine + odd * sine, odd * cosine - even * sine
         phases = actions @ self.on_actions.to(actions).mT
         cosines, sines = phases.cos(), phases.sin()
@@ -277,8 +278,8 @@ class SpectralRidge(AlterationValue):
         return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
 
     def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """The same where the embedding follows the first actions: J = mean + q'e(v), so that both q and e
-        move with the action.
+        """`value_and_gradient` where the embedding depends on the first actions: J = mean + q'e(v), so that
+        both q and e vary with the action.
         """
         inputs, mixture, turned = (
             self._inputs(prepared, actions).to(actions),
@@ -298,8 +299,8 @@ class SpectralRidge(AlterationValue):
         return value, gradient
 
     def _mixtures(self, prepared: Prepared, actions: Tensor, target: int) -> tuple[Tensor, Tensor]:
-        """The value at covariates u as a mixture q of (cos(w_u'u), sin(w_u'u)), and dq over each phase, (...,
-        B, 2 M) each.
+        """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), and the derivative
+        of q in each phase, (..., B, 2 M) each.
         """
         phases = (
             prepared.contexts.to(actions) @ self.on_context.to(actions).mT
@@ -333,13 +334,13 @@ class SpectralRidge(AlterationValue):
         return gram(whole, self.rows).sum(-1)
 
     def weights(self, prepared: Prepared) -> Tensor:
-        """J at the kept historical actions, (B, n)."""
+        """J at the stored historical actions, (B, n)."""
         points = self.kept.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
         return self.value_and_gradient(prepared, points)[0].mT
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:
-    """The product of complex numbers that are kept as (cosines, sines) side by side, (..., 2 M)."""
+    """The product of complex numbers stored as (real parts, imaginary parts) side by side, (..., 2 M)."""
     (real, imaginary), (other_real, other_imaginary) = left.chunk(2, -1), right.chunk(2, -1)
     return torch.cat(
         (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
