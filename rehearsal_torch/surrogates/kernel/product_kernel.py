@@ -190,7 +190,7 @@ def spans(rows: int, columns: int) -> Iterator[slice]:
 
 def gram_product(rows: Tensor, centres: Tensor, vectors: Tensor) -> Tensor:
     """K v without the matrix K: (n, d), (m, d), (m, b) -> (n, b), in blocks of rows."""
-    # One preallocated result: small results between large blocks would fragment the heap, up to the size of K.
+    # Preallocated: small results between large blocks would fragment the heap, up to the size of K.
     found = vectors.new_empty(len(rows), vectors.shape[1])
     for span in spans(len(rows), len(centres)):
         torch.mm(gaussian(rows[span], centres), vectors, out=found[span])

@@ -1,1 +1,1 @@
-"""Surrogates of rehearsal by structural models."""
+"""Structural surrogates of rehearsal: linear, drifting and flow models, and posteriors over graphs."""

@@ -1,11 +1,12 @@
-"""Linear structural models that follow a drift.
+"""Linear structural models with drifting coefficients.
 
-The rows in which nothing had been altered yet begin: their least squares give the first coefficients and the
-noise's covariance, which stays. Every row from the first altered one on is a round, in order; each equation
-learns from the rounds in which its members were left alone (see `drifting_regression`).
+The initial rows, before the first alteration, are fitted by least squares: this gives the initial
+coefficients and the noise covariance, which stays fixed. Every row from the first altered one on is a round,
+in order; each equation is updated in the rounds in which its members were not altered (see
+`drifting_regression`).
 
-Fitting again to a table that has grown goes through the new rows only, and gives what fitting to all of it
-would: the loop may add rows and fit, at the cost of one round.
+Fitting again to a table that has grown processes the new rows only, with the same result as fitting to all
+rows: an online loop may add rows and refit at the cost of one round.
 
 Source: Du et al. (2024), Alg. 1.
 """
@@ -25,17 +26,17 @@ from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSur
 
 
 class DriftingLinear(LinearSurrogate):
-    """Experts for every equation.
+    """An ensemble of experts for every equation.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
-        initial: How many rows begin; None for all before the first altered one.
+        task: The roles of the variables; plain data or a RehearsalTask.
+        initial: Number of initial rows; None for all before the first altered one.
         steps: Step sizes, in standardised units.
-        rate: How fast experts lose their votes; None lets the noise decide (see `drifting_regression`).
-        horizon: For how many rounds the default rate is meant.
+        rate: Learning rate of the expert weights; None sets it by the noise (see `drifting_regression`).
+        horizon: Number of rounds for which the default rate is tuned.
 
     Raises:
-        ValueError: if a number is out of its range.
+        ValueError: if a number is out of range.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class DriftingLinear(LinearSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie, the first least squares, the contexts that were seen, then the rounds.
+        """The overlap diagnostics, the initial least squares, the observed contexts, then the rounds.
 
         Raises:
             ValueError: if nothing can be learnt from the table, or it begins with an altered row.
@@ -100,11 +101,13 @@ class DriftingLinear(LinearSurrogate):
         )
 
     def mechanisms(self) -> list[LinearGaussian]:
-        """The first least squares, typed."""
+        """The initial least-squares mechanisms."""
         return [each for each in self.starts if isinstance(each, LinearGaussian)]
 
     def estimate(self, equation: Equation) -> AffineMechanism:
-        """The ensemble's weights (p, c) and intercept (c,), and the covariance (c, c) of the first rows."""
+        """The ensemble's weights (p, c) and intercept (c,), and the noise covariance (c, c) of the initial
+        rows.
+        """
         which = self.equations.index(equation)
         begin = sum(len(each.members) for each in self.equations[:which])
         end = begin + len(equation.members)
@@ -120,7 +123,7 @@ class DriftingLinear(LinearSurrogate):
         return None
 
     def _first(self) -> tuple[Tensor, Tensor]:
-        """First coefficients (J, p + 1), intercepts first, padded with zeros; variances of the noise (J,)."""
+        """Initial coefficients (J, p + 1), intercepts first, padded with zeros, and noise variances (J,)."""
         rows = []
         for start in self.mechanisms():
             block = torch.cat([start.intercept.unsqueeze(-1), start.weights.mT], -1)

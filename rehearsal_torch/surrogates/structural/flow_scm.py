@@ -1,32 +1,28 @@
-"""Structural models with flows: one conditional law for every clique of a rehearsal graph.
+"""Structural models with conditional flows: one conditional distribution for every clique of a rehearsal
+graph.
 
-In standardised variables each clique, given its parents, is least squares plus a conditional flow for the
-whitened residuals,
+In standardised variables each clique, given its parents, follows a least-squares fit plus a conditional flow
+of the whitened residuals,
 
     v = b + W' pa + L f(u | pa),      u ~ N(0, I).
 
-Before it is trained the flow is the identity, so that training starts from the linear Gaussian model and
-departs from it where held-out rows agree; with ``flow=None`` the model stays linear. Where some members of a
+Before training the flow is the identity, so that training starts at the linear Gaussian model and departs
+from it where held-out rows support that; with ``flow=None`` the model stays linear. If some members of a
 clique are altered, the others have an equation of their own with the altered members among the parents.
-Members that are seen in the context stand among the parents likewise, and the context itself needs no law.
+Members in the context are likewise parents, and the context itself needs no distribution.
 
-A column of few distinct values has no density: before a flow is fitted it is spread evenly over the smallest
-gap between two of its values.
+Samples are pushed forward through the altered graph: given standard normal noise u for every variable, a
+context x and values z of the altered variables, each equation in topological order maps the noise of its
+members to their values, with altered variables and the context held fixed. Whatever does not depend on the
+altered variables is computed once, when the push-forward is constructed, and what does not precede the
+requested variables is never computed.
 
-Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part; their linear option is least squares alone);
-Qin et al. (2023), Sec. 2 (alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
+A column with few distinct values has no density: before a flow is fitted, uniform noise as wide as the
+smallest gap between two of its values is added (dequantisation).
 
-Push-forward: noise through the altered graph.
-
-Given standard normal noise u for every variable, a context x and values z for the altered variables, each
-equation in topological order turns the noise of its members into their values,
-
-    v_members = b + W' pa + L f(u_members | pa),
-
-with altered variables and the context held at their values. What depends on neither the altered variables nor
-comes before the outcomes is computed once, when the push-forward is made, and not at every call.
-
-Source: Qin et al. (2025), Sec. 4.2 (sampling from the alteration graph by fixed noise, differentiable in z).
+Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part; their linear option is least squares alone;
+sampling from the alteration graph with fixed noise, differentiable in z); Qin et al. (2023), Sec. 2
+(alteration graphs); Uria et al. (2013), Sec. 4 (dequantisation).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,11 +46,11 @@ from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations
 
 @dataclass(frozen=True)
 class FittedEquation:
-    """An equation with what was learnt of it, in standardised variables.
+    """An equation with its fitted mechanism, in standardised variables.
 
     Attributes:
-        equation: Who follows from whom.
-        mechanism: Of the members given the parents.
+        equation: Members, parents and clique.
+        mechanism: The distribution of the members given the parents.
     """
 
     equation: Equation
@@ -63,15 +59,15 @@ class FittedEquation:
 
 @dataclass(frozen=True)
 class Pushforward:
-    """Values of altered variables to draws of some others, everything standardised.
+    """Maps values of altered variables to samples of requested variables; everything is standardised.
 
     Attributes:
         altered: The k altered variables.
-        wanted: The m variables that are asked for.
-        known: What is known before anything is altered: context, and draws of what the altered variables do
-            not reach.
-        noise: Noise of each variable that is still open, (n,).
-        open: The equations that are still to be computed, in order.
+        wanted: The m requested variables.
+        known: Values that do not depend on the altered variables: the context, and samples of variables that
+            the altered ones do not affect.
+        noise: Noise of each variable, (n,).
+        open: The equations that depend on the altered variables, in order.
     """
 
     altered: tuple[str, ...]
@@ -81,7 +77,7 @@ class Pushforward:
     open: tuple[FittedEquation, ...]
 
     def __call__(self, values: Tensor) -> Tensor:
-        """Altered variables (..., B, k) -> n draws each, (..., B, n, m)."""
+        """Altered variables (..., B, k) -> n samples each, (..., B, n, m)."""
         known = dict(self.known)
         known.update((name, values[..., place].unsqueeze(-1)) for place, name in enumerate(self.altered))
         follow(known, self.noise, self.open)
@@ -91,7 +87,7 @@ class Pushforward:
         return torch.stack([draw.expand(lead) for draw in draws], -1)
 
     def first(self, count: int) -> "Pushforward":
-        """The same with the first `count` draws alone."""
+        """The push-forward restricted to the first `count` samples."""
         known = {name: each[..., :count] if each.shape[-1] > 1 else each for name, each in self.known.items()}
         return Pushforward(
             self.altered,
@@ -102,7 +98,7 @@ class Pushforward:
         )
 
     def of(self, which: Tensor) -> "Pushforward":
-        """The same for some of the B situations."""
+        """The push-forward restricted to some of the B decision contexts."""
         known = {
             name: each[which] if each.ndim > 1 and each.shape[-2] > 1 else each
             for name, each in self.known.items()
@@ -113,7 +109,7 @@ class Pushforward:
 def follow(
     known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]
 ) -> None:
-    """Adds the members of equations, in order, to what is known."""
+    """Adds the members of equations, in order, to the known values."""
     for each in equations:
         own = torch.stack([noise[name] for name in each.equation.members], -1)
         parents = stacked([known[name] for name in each.equation.parents], own)
@@ -122,7 +118,9 @@ def follow(
 
 
 def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Broadcastable columns (...) to rows (..., p); without columns, rows of nothing for noise (n, c)."""
+    """Broadcastable columns (...) to rows (..., p); without columns, rows of width 0 that match noise
+    (n, c).
+    """
     if not columns:
         return like.new_zeros(*like.shape[:-1], 0)
     lead = torch.broadcast_shapes(like.shape[:-1], *(column.shape for column in columns))
@@ -133,16 +131,16 @@ LEVELS = 20
 
 
 class FlowStructural(RehearsalSurrogate):
-    """A conditional law for every equation of a task.
+    """A conditional distribution for every equation of a task.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
-        flow: Makes a flow of (parents, outputs); None keeps the model linear.
-        seed: Decides the noise that simulations use, and how columns of few values are spread.
+        task: The roles of the variables; plain data or a RehearsalTask.
+        flow: Factory of a flow, called with (parents, outputs); None keeps the model linear.
+        seed: Seed of the simulation noise and of the dequantisation.
 
     Raises:
-        ValueError: if a cause of a context variable is not in the context: its law given the context is not
-            at hand.
+        ValueError: if a cause of a context variable is not in the context: its distribution given the context
+            is not available.
     """
 
     def __init__(
@@ -154,8 +152,8 @@ class FlowStructural(RehearsalSurrogate):
         unseen = sorted(graph.ancestors(self.task.context) - context)
         if unseen:
             raise ValueError(
-                f"{unseen} cause context variables and are not seen themselves: add them to the context, or "
-                "take what they cause out of it"
+                f"{unseen} cause context variables but are not in the context: add them to the context, or "
+                "remove their effects from it"
             )
         self.equations = tuple(
             _without(each, self.task.context)
@@ -171,7 +169,7 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie, the scaler; then, equation by equation, least squares and the flow of its
+        """The overlap diagnostics, the scaler; then, equation by equation, least squares and the flow of its
         residuals.
 
         Raises:
@@ -192,7 +190,7 @@ class FlowStructural(RehearsalSurrogate):
                 yield mechanism.flow, (parents.to(like), mechanism.whitened(parents, members).to(like))
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
-        """Equations with what was learnt of them."""
+        """Equations with their fitted mechanisms."""
         found = []
         for equation in wanted:
             place = self.equations.index(equation)
@@ -203,7 +201,7 @@ class FlowStructural(RehearsalSurrogate):
         return found
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
-        """The equations that hold when `altered` is set from outside, in order.
+        """The equations that hold when `altered` is set by intervention, in order.
 
         Raises:
             ValueError: if a variable may not be altered.
@@ -216,7 +214,7 @@ class FlowStructural(RehearsalSurrogate):
 
     def noise(self, count: int, purpose: int) -> Tensor:
         """Standard normal noise of every variable, (count, d), in the graph's order: the same at every call,
-        other draws for another purpose.
+        independent for each purpose.
         """
         self.require_fitted()
         stream = spaced_generator(self.seed, purpose)
@@ -228,18 +226,18 @@ class FlowStructural(RehearsalSurrogate):
     def pushforward(
         self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]
     ) -> Pushforward:
-        """How draws of some variables follow from the altered ones, in standardised variables.
+        """The push-forward from the altered variables to the requested ones, in standardised variables.
 
         Args:
-            noise: (n, d), in the graph's order; its precision is the push-forward's.
+            noise: (n, d), in the graph's order; the push-forward has its precision.
             altered: The k altered variables.
             given: Contexts, (B, |X|), in the variables' units.
-            wanted: The variables that are asked for.
+            wanted: The requested variables.
         """
         self.require_fitted()
         graph = self.task.graph.altered(altered)
         reached, needed = graph.descendants(altered), graph.ancestors(wanted)
-        # Members of a clique come together: the clique is needed, or reached, as soon as one of them is.
+        # Members of a clique are evaluated jointly: all are needed, or affected, as soon as one of them is.
         under = [each for each in self.under(altered) if needed & set(each.equation.members)]
         names = self.scaler.names
         drawn = {name: noise[:, names.index(name)] for name in names}
@@ -256,7 +254,7 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """Every variable after an alteration, in the graph's order and in units.
+        """All variables after an alteration, in the graph's order and in units.
 
         Args:
             noise: (n, d), standard normal.
@@ -272,8 +270,8 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def _spread(self, table: Table) -> Table:
-        """Columns of few distinct values, spread evenly by half their smallest gap to both sides; the context
-        is left as it is.
+        """Dequantises columns with few distinct values by uniform noise of half their smallest gap to both
+        sides; the context is left unchanged.
         """
         values, stream = table.values.clone(), spaced_generator(self.seed, -1)
         for name in self.scaler.names:
@@ -287,7 +285,7 @@ class FlowStructural(RehearsalSurrogate):
 
 
 def _without(equation: Equation, context: Sequence[str]) -> Equation:
-    """The equation of those members that are not in the context, with those that are as further parents."""
+    """The equation of the members outside the context, with the members in the context as further parents."""
     seen = tuple(name for name in equation.members if name in context)
     rest = tuple(name for name in equation.members if name not in context)
     return Equation(equation.clique, equation.altered, rest, (*equation.parents, *seen))

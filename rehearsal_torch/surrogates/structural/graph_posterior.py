@@ -1,37 +1,32 @@
-"""Models drawn from a posterior over graphs and linear Gaussian equations.
+"""The posterior over rehearsal graphs and linear Gaussian equations, and models sampled from it.
 
-K models are cut into blocks, one for each graph, in proportion to its weight (systematic sampling: a block's
-length is off by less than one). Within a block the equations' parameters are drawn for all its models at
-once, and a scenario follows from parents to children,
+Hypotheses G_1, ..., G_H with prior weights each factorise the distribution given the context over cliques;
+every clique, and every altered part of one, has a Bayesian regression of its own. Given the rows so far,
 
-    offset_v = b + W' offset_pa + eps,        slope_v = W' slope_pa,
-
-in which what is set starts with offset 0 and slope 1, and the context with its values and slope 0: no matrix
-is inverted.
-
-Source: Qin et al. (2023), Sec. 4.1-4.2, Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
-
-The posterior over rehearsal graphs and their parameters.
-
-Hypotheses G_1, ..., G_H with prior weights each factorise what follows a context over cliques; every clique,
-and every altered part of one, has a Bayesian regression of its own. Given the rows seen so far,
-
-    p(theta | G, D)  =  prod over cliques p(W, b, Sigma | rows in which just that part was altered),
+    p(theta | G, D)  =  prod over cliques p(W, b, Sigma | rows in which exactly that part was altered),
     log p(G | D)     =  log p(G) + sum_t log p(z_t, y_t | x_t, xi_t, G, D_<t)  + constant,
 
-the sum over rounds t of what the rows before t foresaw: a row never speaks for a model that has learnt from
-it. Sums are of logarithms, so that a hypothesis that has all but vanished may come back.
+the sum over rounds t of the log predictive density given the rows before t: a row is never evidence for a
+model that has been fitted to it. The sums are of logarithms, so that a hypothesis of negligible weight can
+recover.
 
-The *first* rows, before anything was altered, teach parameters and say nothing of the graphs: graphs that
-data alone cannot tell apart agree on them, and weights that were learnt from them (Eq. 7) would count them
-twice. An equation of an altered part of a clique sees no such rows; the association in the first rows stands
-in for a few (`borrowed`) rows of its own.
+The *first* rows, before any alteration, inform the parameters and not the graphs: Markov equivalent graphs
+cannot be distinguished by them, and weights learnt from them (Eq. 7) would count them twice. The equation of
+an altered part of a clique has no such rows; the association in the first rows substitutes for a few
+(`borrowed`) rows of its own. With forgetting below 1, older rows are down-weighted, for parameters and graphs
+alike: the rehearsal model may change with time.
 
-With forgetting below 1, older rows count less, for parameters and graphs alike: the rehearsal model may
-change with time.
+K models are divided into blocks, one for each graph, in proportion to its weight (systematic sampling: the
+length of a block is off by less than one). Within a block the equations' parameters are sampled for all its
+models in one batch, and a scenario is propagated from parents to children,
 
-Source: Qin et al. (2023), Sec. 4.1 (Eq. 4 and 7, and the incremental update), Sec. 2 (time-dependent models,
-Fig. 2d).
+    offset_v = b + W' offset_pa + eps,        gain_v = W' gain_pa,
+
+where altered variables start with offset 0 and gain 1, and the context with its values and gain 0: no matrix
+is inverted.
+
+Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d), Sec. 4.1-4.2 (Eq. 4 and 7, and the
+incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 """
 
 import math
@@ -64,16 +59,16 @@ Draw = Callable[[Equation, int], Parameters]
 
 
 class PosteriorModels(SampledModels):
-    """K models, drawn when they are first asked for.
+    """K models, sampled on first use.
 
     Args:
-        task: Who plays which part.
+        task: The roles of the variables.
         hypotheses: The H graphs with their equations.
         weights: (H,), summing to one.
         count: K.
-        draw: Parameters for (equation, how many): weights (n, p, c), intercepts (n, c), covariances (n, c,
-            c); the same at every call.
-        stream: Random numbers for graphs and noise, on the CPU.
+        draw: Parameters for (equation, number of samples): weights (n, p, c), intercepts (n, c), covariances
+            (n, c, c); the same at every call.
+        stream: Random number generator for graphs and noise, on the CPU.
     """
 
     def __init__(
@@ -105,7 +100,7 @@ class PosteriorModels(SampledModels):
             weights.device
         )
         self._place = {name: index for index, name in enumerate(task.graph.names)}
-        # An equation is drawn once, for the models of all graphs that have it, one block behind the other.
+        # An equation is sampled once, for the models of all graphs that contain it, block after block.
         self._homes: dict[Equation, dict[int, tuple[int, int]]] = {}
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].equations:
@@ -123,7 +118,7 @@ class PosteriorModels(SampledModels):
         """See `SampledModels.scenarios`."""
         self._check(altered)
         names, seen = self.task.graph.names, contexts.to(self._noise)
-        # Variables first: columns of scenarios are read and written whole.
+        # Variables first: each variable's scenarios are contiguous.
         offset = self._noise.new_zeros(len(names), len(seen), self.count)
         gain = self._noise.new_zeros(len(names), len(altered), self.count)
         for column, name in enumerate(self.task.context):
@@ -147,8 +142,8 @@ class PosteriorModels(SampledModels):
                         value.addcmul_(weights[:, column, row], offset[up, :, start:end])
                     for column in range(row + 1):
                         value.addcmul_(root[:, row, column], noise[column])
-                    lifted = [column for column in range(len(above)) if equation.parents[column] in reached]
-                    for column in lifted:
+                    moving = [column for column in range(len(above)) if equation.parents[column] in reached]
+                    for column in moving:
                         gain[place, :, start:end] += (
                             weights[:, column, row] * gain[above[column], :, start:end]
                         )
@@ -160,7 +155,7 @@ class PosteriorModels(SampledModels):
         """See `SampledModels.log_density`."""
         self._check(altered)
         rows = rows.to(self._noise)
-        found = rows.new_zeros(*rows.shape[:-1], self.count)
+        density = rows.new_zeros(*rows.shape[:-1], self.count)
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].under(altered):
                 weights, intercept, root = self._factored(index, equation)
@@ -179,23 +174,23 @@ class PosteriorModels(SampledModels):
                 constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(
                     2 * math.pi
                 )
-                part = found[..., start:end]
+                part = density[..., start:end]
                 part += constant
                 for row in range(len(own)):
                     part -= 0.5 * (shown @ gains[:, row].mT).square()
-        return found
+        return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
         """See `SampledModels.entropy`."""
         self._check(altered)
-        found = self._noise.new_zeros(self.count)
+        entropy = self._noise.new_zeros(self.count)
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].under(altered):
                 _, _, root = self._factored(index, equation)
-                found[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
+                entropy[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
                     equation.members
                 ) / 2 * math.log(2 * math.pi * math.e)
-        return found
+        return entropy
 
     def _check(self, altered: Sequence[str]) -> None:
         unknown = [name for name in altered if name not in self.task.box.names]
@@ -203,7 +198,7 @@ class PosteriorModels(SampledModels):
             raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
 
     def _factored(self, index: int, equation: Equation) -> Parameters:
-        """Weights, intercepts and Cholesky factors of an equation in a graph's models."""
+        """Weights, intercepts and Cholesky factors of an equation in the models of a graph."""
         home = self._homes[equation]
         if equation not in self._drawn:
             weights, intercept, covariance = self._draw(equation, max(last for _, last in home.values()))
@@ -221,20 +216,20 @@ class StructuralPosterior(ScenarioModel):
     """Bayesian regressions for the equations of every hypothesis.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
-        hypotheses: The graphs that may be true, over the task's variables: graphs, or {cliques, edges} each;
-            empty or None for the task's own.
-        weights: p(G) before the first round; None for equal ones.
+        task: The roles of the variables; plain data or a RehearsalTask.
+        hypotheses: The candidate graphs, over the task's variables: graphs, or {cliques, edges} each; empty
+            or None for the task's own.
+        weights: p(G) before the first round; None for equal weights.
         regression: "conjugate" (matrix-normal inverse-Wishart) or "ridge" (by evidence, as in the paper's
             experiments).
-        forgetting: What a row counts for after one further row, in (0, 1]; 1 forgets nothing.
-        initial: How many rows are the first ones; None for all before the first altered one.
-        borrowed: For how many rows of its own the first rows stand in an equation of an altered part of a
-            clique, together at most, in rows for each parameter of a member (its p slopes, intercept and
-            noise).
+        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1]; 1 forgets
+            nothing.
+        initial: Number of first rows; None for all before the first altered one.
+        borrowed: Upper bound on the total weight of the first rows in an equation of an altered part of a
+            clique, in rows per parameter of a member (its p coefficients, intercept and noise).
 
     Raises:
-        ValueError: if the weights do not go with the hypotheses, or a number or name is out of its range.
+        ValueError: if the weights do not match the hypotheses, or a number or name is out of range.
     """
 
     def __init__(
@@ -259,7 +254,9 @@ class StructuralPosterior(ScenarioModel):
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
         if borrowed <= 0:
-            raise ValueError(f"expected borrowed > 0; got {borrowed}: an equation without any row has no law")
+            raise ValueError(
+                f"expected borrowed > 0; got {borrowed}: an equation without any row cannot be estimated"
+            )
         self.initial, self.borrowed = initial, borrowed
         self.equations = shared(self.hypotheses)
         self.regressions = nn.ModuleList(
@@ -270,11 +267,10 @@ class StructuralPosterior(ScenarioModel):
         self.prior: Tensor
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie; every equation with all rows, and which of them it learns from.
+        """The overlap diagnostics; every equation with all rows, and which of them it is fitted to.
 
         Raises:
-            ValueError: if nothing can be learnt from the table, or it does not begin with rows in which
-                nothing was altered.
+            ValueError: if nothing can be learnt from the table, or it does not begin with unaltered rows.
         """
         self.task.check(table)
         place = {name: index for index, name in enumerate(table.names)}
@@ -291,9 +287,9 @@ class StructuralPosterior(ScenarioModel):
             of_clique = table.altered[:, [place[name] for name in equation.clique]]
             wanted = of_clique.new_tensor([name in equation.altered for name in equation.clique])
             own = (of_clique == wanted).all(-1)
-            lent = min(1.0, self.borrowed * (len(equation.parents) + 2) / first) if equation.altered else 1.0
-            basis = early.to(torch.float64) * lent
-            # Nothing was altered in the first rows, so that none of them is an altered clique's own.
+            share = min(1.0, self.borrowed * (len(equation.parents) + 2) / first) if equation.altered else 1.0
+            basis = early.to(torch.float64) * share
+            # The first rows are unaltered, so that none of them belongs to an altered part.
             yield (
                 self._typed(regression),
                 (table.columns(equation.parents), table.columns(equation.members), basis, own & ~early),
@@ -306,13 +302,13 @@ class StructuralPosterior(ScenarioModel):
             each: regression.score
             for each, regression in zip(self.equations, map(self._typed, self.regressions), strict=True)
         }
-        gained = torch.stack(
+        evidence = torch.stack(
             [
                 torch.stack([score[each] for each in hypothesis.equations]).sum()
                 for hypothesis in self.hypotheses
             ]
         )
-        return torch.log_softmax(self.prior.log() + gained, 0)
+        return torch.log_softmax(self.prior.log() + evidence, 0)
 
     def graph_weights(self) -> Tensor:
         """p(G | D), (H,)."""
@@ -323,7 +319,7 @@ class StructuralPosterior(ScenarioModel):
         place = {each: index for index, each in enumerate(self.equations)}
 
         def draw(equation: Equation, length: int) -> Parameters:
-            # A stream for each, so that it does not matter which alteration is asked about first.
+            # One generator per equation, so that samples do not depend on the order of queries.
             return self._typed(self.regressions[place[equation]]).draw(
                 length, paired_generator(seed, 1 + place[equation])
             )

@@ -1,19 +1,20 @@
-"""Linear Gaussian laws: what follows an alteration, in closed form.
+"""Linear Gaussian models: the effect of an alteration in closed form.
 
 Variables in topological order, W[p, c] the coefficient from p to c, b intercepts, eps ~ N(0, Sigma). Setting
 variables to z zeroes their columns of W, their intercepts and their noise, and
 
     v = T (b + eps + E z),        T = (I - W')^-1.
 
-The context x is *seen*, not set: noise consistent with it is eps + K (x - T_x (b + eps)) with
+The context x is *observed*, not set: noise consistent with it is eps + K (x - T_x (b + eps)) with
 K = Sigma T_x' (T_x Sigma T_x')^-1. Hence, for outcomes Y,
 
     Y = A x + B z + c0 + C eps,   A = T_y K,  B = T_y E,  c0 = T_y b - A T_x b,  C = T_y (I - K T_x).
 
-Where the context holds all its own ancestors, C's columns for it are zero and this is the formula with the
-context's columns of W cut; where it does not, cutting would forget what x says of its causes.
+If the context contains all its own ancestors, C's columns for it are zero and this is the formula with the
+context's columns of W removed; otherwise, removing them would discard the information in x about its causes.
 
-Source: Qin et al. (2023), Eq. 5-6; Qin et al. (2025b), Sec. 3 (both without c0 and with the context cut).
+Source: Qin et al. (2023), Eq. 5-6; Qin et al. (2025b), Sec. 3 (both without c0 and with the context's columns
+removed).
 """
 
 from collections.abc import Sequence
@@ -50,15 +51,14 @@ class AffineResponse:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear Gaussian law in which some variables are set from outside; leading dimensions run over sets of
-    parameters.
+    """A linear Gaussian model under an intervention; leading dimensions run over sets of parameters.
 
     Attributes:
         names: The d variables, parents before children.
         altered: The k variables that are set.
-        weights: W, (..., d, d); the columns of what is set are zero.
-        intercept: b, (..., d); zero for what is set.
-        covariance: Sigma, (..., d, d); zero for what is set.
+        weights: W, (..., d, d); the columns of altered variables are zero.
+        intercept: b, (..., d); zero for altered variables.
+        covariance: Sigma, (..., d, d); zero for altered variables.
     """
 
     names: tuple[str, ...]
@@ -68,19 +68,19 @@ class LinearModel:
     covariance: Tensor
 
     def total(self) -> Tensor:
-        """T = (I - W')^-1, (..., d, d): what one unit of noise in a column does to each row."""
+        """T = (I - W')^-1, (..., d, d): the total effect of one unit of noise in a column on each row."""
         eye = torch.eye(len(self.names), dtype=self.weights.dtype, device=self.weights.device)
         return torch.linalg.solve_triangular(
             eye - self.weights.mT, eye.expand_as(self.weights), upper=False, unitriangular=True
         )
 
     def moments(self) -> tuple[Tensor, Tensor]:
-        """Mean (..., d) and covariance (..., d, d) with what is set at zero."""
+        """Mean (..., d) and covariance (..., d, d) with altered variables at zero."""
         total = self.total()
         return (total @ self.intercept.unsqueeze(-1)).squeeze(-1), total @ self.covariance @ total.mT
 
     def response(self, context: Sequence[str], outcomes: Sequence[str]) -> AffineResponse:
-        """How outcomes depend on the context, on what is set and on noise."""
+        """The outcomes as a function of the context, the altered variables and noise."""
         total, gain, seen = self._seen(context)
         of_outcomes = total[..., positions(self.names, outcomes), :]
         by_context = of_outcomes @ gain
@@ -97,16 +97,16 @@ class LinearModel:
         )
 
     def rehearse(self, noise: Tensor, values: Tensor, context: Sequence[str], given: Tensor) -> Tensor:
-        """Every variable after the alteration.
+        """All variables after the alteration.
 
         Args:
-            noise: Draws of N(0, Sigma), (..., d).
-            values: What is set, (..., k).
-            context: Names of what is seen.
+            noise: Samples of N(0, Sigma), (..., d).
+            values: Values of the altered variables, (..., k).
+            context: Names of the observed variables.
             given: Their values, (..., |X|).
 
         Returns:
-            (..., d), in the order of `names`; the context comes back as given.
+            (..., d), in the order of `names`; the context is returned as given.
         """
         total, gain, seen = self._seen(context)
         free = self.intercept + self._left(noise)
@@ -116,7 +116,7 @@ class LinearModel:
         return (drive + values @ place) @ total.mT
 
     def _left(self, columns: Tensor) -> Tensor:
-        """(..., d) with zeros for what is set: no noise reaches it."""
+        """(..., d) with zeros for altered variables, which have no noise."""
         keep = torch.ones(len(self.names), dtype=columns.dtype, device=columns.device)
         keep[positions(self.names, self.altered)] = 0.0
         return columns * keep
@@ -129,7 +129,7 @@ class LinearModel:
             return total, seen.mT, seen
         shared = self.covariance @ seen.mT
         square = seen @ shared
-        # Scaled to a unit diagonal first: contexts may come in any unit.
+        # Scaled to a unit diagonal first: contexts may be in any units.
         scale = square.diagonal(dim1=-2, dim2=-1).clamp_min(1e-300).sqrt()
         shown = square / scale.unsqueeze(-1) / scale.unsqueeze(-2)
         gain = torch.linalg.solve(shown, (shared / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)

@@ -1,17 +1,13 @@
-"""Linear surrogates: who has an equation, and what follows from all of them together.
+"""Linear structural models: an equation for every clique of a rehearsal graph, fitted by least squares.
 
-Every maximal clique has an equation given its parents. Where some members of a clique are altered the others
-keep each other, get the altered members as further parents, and have parameters of their own; so each clique
-has one more equation for each set of its members that may be altered without the rest.
+Every maximal clique has an equation given its parents. If some members of a clique are altered, the others
+keep their mutual dependence, get the altered members as further parents, and have parameters of their own; so
+each clique has one more equation for each set of its members that may be altered without the rest.
 
-Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4; Qin et al. (2025b), Sec. 4.2.
+Each equation is fitted separately, on the rows in which its members were not altered; the joint distribution
+under any alteration follows in closed form (see `linear_model`).
 
-Linear structural models: least squares for every clique of a rehearsal graph.
-
-Each equation is fitted by itself on the rows in which its members were untouched; the whole law, under any
-alteration, follows in closed form (see `linear_model`).
-
-Source: Qin et al. (2025b), Sec. 4.2; Qin et al. (2023), Sec. 4.1.
+Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4 and Sec. 4.1; Qin et al. (2025b), Sec. 4.2.
 """
 
 from abc import ABC, abstractmethod
@@ -36,13 +32,13 @@ from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, L
 
 @dataclass(frozen=True)
 class Equation:
-    """Which variables follow from which.
+    """A structural equation of several variables.
 
     Attributes:
         clique: The whole clique.
-        altered: Its members that are set from outside; empty for the clique's own equation.
-        members: The c members that follow.
-        parents: The p variables that they follow from: the clique's parents, then `altered`.
+        altered: Its members that are set by intervention; empty for the clique's own equation.
+        members: The c members that the equation determines.
+        parents: The p variables that it depends on: the clique's parents, then `altered`.
     """
 
     clique: tuple[str, ...]
@@ -53,9 +49,9 @@ class Equation:
     def rows(self, table: Table) -> Table:
         """The rows from which the equation is learnt.
 
-        Those in which its members were untouched; for an equation under alteration only those in which
-        exactly `altered` was set, once there are ten for each parameter of a member: until then the
-        association seen without altering stands in.
+        These are the rows in which its members were not altered; for an equation under alteration, only those
+        in which exactly `altered` was set, provided that there are ten for each parameter of a member: with
+        fewer, all rows in which its members were not altered are used.
         """
         unaltered = table.unaltered(self.members)
         if not self.altered:
@@ -68,7 +64,7 @@ class Equation:
 
 
 def equations(task: RehearsalTask) -> tuple[Equation, ...]:
-    """Every equation that an alteration of the task may need.
+    """Every equation that an alteration of the task may require.
 
     Raises:
         ValueError: if a context variable shares a clique with one that may be altered.
@@ -81,8 +77,8 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
         seen = [name for name in clique if name in task.context]
         if free and seen:
             raise ValueError(
-                f"context {seen} and actionable {free} stand in one clique: what is set would change what "
-                "was seen; take one out of the clique"
+                f"context {seen} and actionable {free} are in one clique: an action would change the "
+                "observed context; take one out of the clique"
             )
         for size in range(1, min(len(free) + 1, len(clique))):
             found += [
@@ -93,12 +89,12 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
 
 
 class SeenContexts(Solved):
-    """The contexts that the observations show, at most `max_rows` of them, for choices that a method makes
-    before it decides.
+    """The contexts in the observations, at most `max_rows` of them, for choices that a method makes before
+    the decision.
 
     Args:
         width: |X|.
-        max_rows: How many are kept.
+        max_rows: Maximum number that is stored.
     """
 
     def __init__(self, width: int, max_rows: int = 64) -> None:
@@ -112,16 +108,16 @@ class SeenContexts(Solved):
         return {"values": ("n", self.width)}
 
     def solve(self, *examples: Tensor) -> None:
-        """Keeps the first rows of (n, |X|)."""
+        """Stores the first rows of (n, |X|)."""
         (values,) = examples
         self.values = values[: self.max_rows].detach().clone().to(torch.float64)
 
 
 class LinearSurrogate(RehearsalSurrogate, ABC):
-    """A linear Gaussian law of a task's variables under every alteration.
+    """A linear Gaussian model of a task's variables under every alteration.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
+        task: The roles of the variables; plain data or a RehearsalTask.
     """
 
     def __init__(self, task: RehearsalTask) -> None:
@@ -131,28 +127,28 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def estimate(self, equation: Equation) -> AffineMechanism:
-        """The mechanism of an equation, as estimated: weights (p, c)."""
+        """The estimated mechanism of an equation: weights (p, c)."""
 
     @abstractmethod
     def drawn(self, equation: Equation) -> AffineMechanism | None:
-        """Draws of it from the posterior, weights (draws, p, c); the same at every call. None where the
-        method has no posterior.
+        """Posterior samples of the mechanism of an equation, weights (draws, p, c), the same at every call;
+        None if the method has no posterior.
         """
 
     def linear_model(self, altered: Sequence[str] = ()) -> LinearModel:
-        """The law in which `altered` is set from outside."""
+        """The estimated model under an intervention on `altered`."""
         self.require_fitted()
         return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
 
     def linear_models(self, altered: Sequence[str] = ()) -> LinearModel | None:
-        """Draws of the law, in a leading dimension; None where there are none."""
+        """Posterior samples of the model, in a leading dimension; None if there are none."""
         self.require_fitted()
         found = [self.drawn(equation) for equation in self.under(altered)]
         known = [each for each in found if each is not None]
         return self._assembled(altered, known) if len(known) == len(found) else None
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
-        """The equations that hold when `altered` is set from outside.
+        """The equations that hold when `altered` is set by intervention.
 
         Raises:
             ValueError: if a variable may not be altered.
@@ -164,12 +160,12 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
 
     def response(self, altered: Sequence[str] = ()) -> AffineResponse:
-        """How the outcomes depend on the context, on what is set and on noise."""
+        """The outcomes as a function of the context, the altered variables and noise."""
         return self.linear_model(altered).response(self.task.context, self.task.outcomes)
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """Every variable after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given
-        (..., |X|) -> (..., d).
+        """All variables after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given (...,
+        |X|) -> (..., d).
         """
         linear_model = self.linear_model(alteration.names)
         there, back = (
@@ -205,9 +201,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         )
 
     def _order(self, altered: Sequence[str]) -> tuple[str, ...]:
-        """Parents before children in the altered graph: altered members of a clique come before the
-        others.
-        """
+        """Parents before children in the altered graph: altered members of a clique precede the others."""
         cut = set(altered)
         return tuple(
             name
@@ -223,9 +217,9 @@ class LinearStructural(LinearSurrogate):
     """A linear Gaussian mechanism for every equation.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask.
-        draws: How many sets of parameters stand for what the rows leave open; 0 for none.
-        seed: Decides them.
+        task: The roles of the variables; plain data or a RehearsalTask.
+        draws: Number of posterior parameter samples that represent the epistemic uncertainty; 0 for none.
+        seed: Seed of the samples.
 
     Raises:
         ValueError: if the number of draws is negative.
@@ -242,7 +236,7 @@ class LinearStructural(LinearSurrogate):
         )
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Where the rows lie; every equation with its rows; then the contexts that were seen.
+        """The overlap diagnostics; every equation with its rows; then the observed contexts.
 
         Raises:
             ValueError: if nothing can be learnt from the table.
@@ -266,7 +260,7 @@ class LinearStructural(LinearSurrogate):
         return self.mechanism(equation).estimate()
 
     def drawn(self, equation: Equation) -> AffineMechanism | None:
-        """Draws of it, (draws, ...); an equation's draws depend on the seed and its place alone."""
+        """Posterior samples, (draws, ...); an equation's samples depend on the seed and its index alone."""
         if not self.draws:
             return None
         stream = spaced_generator(self.seed, self.equations.index(equation))

@@ -1,36 +1,30 @@
-"""Sampled rehearsal models: what a method that reasons by samples asks of a surrogate.
+"""Sampled rehearsal models: the surrogate interface of sample-based methods, and hypotheses about the graph.
 
-What is not known of a world is its graph G, its parameters theta, and the noise eps to come. From a law of
-(G, theta) a surrogate samples K models with a noise each. In sample k, every variable is affine in what is
-set,
+Three things are uncertain: the graph G, its parameters theta, and future noise eps. From a distribution of
+(G, theta) a surrogate samples K models, each with one noise sample. In sample k, every variable is affine in
+the altered variables,
 
-    V_k(x, z) = offset_k(x) + slope_k z,
+    V_k(x, z) = offset_k(x) + gain_k z,
 
-a *scenario*; the outcomes are among the variables. Given (G_k, theta_k) alone, what is neither context nor
-altered has a density that factorises over cliques; its entropy depends on neither x nor z where the noise is
-normal with a covariance of its own. Hence the information that a row carries about the model,
+a *scenario*; the outcomes are among the variables. Given (G_k, theta_k) alone, the variables that are neither
+context nor altered have a density that factorises over cliques; its entropy depends on neither x nor z if the
+noise is normal with a constant covariance. Hence the information of a row about the model,
 
-    I(G, theta; V | x, z) = E_k log p(V_k | G_k, theta_k, x, z) - E_k log (1 / K) sum_j p(V_k | G_j, theta_j,
-    x, z),
+    I(G, theta; V | x, z) = E_k log p(V_k | G_k, theta_k, x, z)
+                            - E_k log (1 / K) sum_j p(V_k | G_j, theta_j, x, z),
 
-needs `SampledModels.log_density` alone.
+needs `SampledModels.log_density` alone. The interface is implemented by the posterior over graphs and
+parameters (`graph_posterior`) and used by the searches and objectives of Qin et al. (2023).
 
-Two users: the posterior over graphs and parameters (`structural_posterior`) answers it; searches and
-objectives of Qin et al. (2023) ask it.
+A *hypothesis* is a candidate rehearsal graph with the equations that it needs. The context is observed before
+anything is set, so that X precedes Z, and Z precedes Y. A hypothesis with another order (a Markov equivalent
+graph may have one) keeps its edges among the other variables; arrows into the context are cut, and the
+distribution of the context is not modelled: graphs that differ only there predict the same. Members of a
+clique that are in the context become parents of the others. An equation that several hypotheses share is
+learnt once.
 
-Source: Qin et al. (2023), Sec. 4.1, Prop. 5 (Eq. 8), Eq. 9 and App. C.
-
-Hypotheses: rehearsal graphs that may be true, and the equations that each needs.
-
-The context is seen before anything is set, so that X comes before Z before Y. A hypothesis that says
-otherwise (a graph that data alone cannot tell from the others may) keeps its edges among the rest; arrows
-into the context are cut, and how the context comes about is nobody's business: graphs that differ there alone
-foresee the same. Members of the context stand in a clique as parents of the others.
-
-Equations that two hypotheses share are one equation, learnt once.
-
-Source: Qin et al. (2023), Sec. 2 (alteration graphs), Sec. 3 (X, Z, Y), Prop. 4 (differences in X do not
-matter).
+Source: Qin et al. (2023), Sec. 2 (alteration graphs), Sec. 3 (X, Z, Y), Sec. 4.1, Prop. 4 (differences in X
+do not matter), Prop. 5 (Eq. 8), Eq. 9 and App. C.
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +49,7 @@ class Hypothesis:
     """A graph and its equations.
 
     Attributes:
-        graph: As it was named.
+        graph: As specified.
         equations: One for each clique outside the context, and for each set of its members that may be
             altered without the rest; parents before children.
     """
@@ -64,7 +58,7 @@ class Hypothesis:
     equations: tuple[Equation, ...]
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
-        """The equations that hold when `altered` is set from outside, parents before children."""
+        """The equations that hold when `altered` is set by intervention, parents before children."""
         cut = set(altered)
         return [each for each in self.equations if set(each.altered) == cut & set(each.clique)]
 
@@ -74,17 +68,17 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
 
     Args:
         graph: A graph, or plain data as `graph_of` reads them: {cliques, edges} or {parents, bidirected}.
-        task: Who plays which part.
+        task: The roles of the variables.
 
     Raises:
-        ValueError: if it is no rehearsal graph, or its variables are not the task's.
+        ValueError: if it is not a rehearsal graph, or its variables are not the task's.
     """
     made = graph_of(graph)
     made.require_cliques("a hypothesis of a structural posterior")
     if set(made.names) != set(task.graph.names):
-        odd = sorted(set(made.names) ^ set(task.graph.names))
+        unmatched = sorted(set(made.names) ^ set(task.graph.names))
         raise ValueError(
-            f"expected a graph over {list(task.graph.names)}; {odd} stand in one of the two alone: a "
+            f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two: a "
             "hypothesis has the task's variables"
         )
     found = []
@@ -106,29 +100,30 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
 def hypotheses_of(
     graphs: Sequence[RehearsalGraph | Mapping[str, Any]] | None, task: RehearsalTask
 ) -> tuple[Hypothesis, ...]:
-    """The hypotheses of a list of graphs; the task's own graph where there are none."""
+    """The hypotheses of a list of graphs; the task's own graph if there are none."""
     return tuple(hypothesis_of(graph, task) for graph in graphs or [task.graph])
 
 
 def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
-    """Every equation of any hypothesis, each once."""
+    """All equations of the hypotheses, each once."""
     return tuple(dict.fromkeys(each for one in hypotheses for each in one.equations))
 
 
 def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
-    # In the task's order, so that hypotheses with other orders find the same equation.
+    # In the task's order, so that hypotheses with different orders share the same equation.
     return tuple(name for name in task.graph.names if name in set(names))
 
 
 @dataclass(frozen=True)
 class AffineScenarios:
-    """K scenarios for B situations: V_k = offset_k + slope_k z.
+    """K scenarios for B decision contexts: V_k = offset_k + gain_k z.
 
     Attributes:
         names: The d variables, in order.
         altered: The k variables that are set.
-        offset: (B, K, d), each column in its variable's unit; zero for what is set.
-        gain: (K, d, k), the same in all situations; the unit matrix for what is set, zero for the context.
+        offset: (B, K, d), each column in its variable's unit; zero for altered variables.
+        gain: (K, d, k), the same in all contexts; the unit matrix for altered variables, zero for the
+            context.
     """
 
     names: tuple[str, ...]
@@ -137,7 +132,7 @@ class AffineScenarios:
     gain: Tensor
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
-        """The scenarios of some variables, such as the outcomes, in the order asked for.
+        """The scenarios of some variables, such as the outcomes, in the given order.
 
         Raises:
             KeyError: for a variable that the scenarios do not have.
@@ -146,22 +141,22 @@ class AffineScenarios:
         return AffineScenarios(tuple(names), self.altered, self.offset[..., place], self.gain[..., place, :])
 
     def rows(self, actions: Tensor) -> Tensor:
-        """What happens under actions, (..., B, k) -> (..., B, K, d)."""
+        """All variables under actions, (..., B, k) -> (..., B, K, d)."""
         return self.offset + torch.einsum("sdk,...bk->...bsd", self.gain, actions.to(self.gain))
 
 
 class SampledModels(ABC):
-    """K models (G_k, theta_k), equally likely, with the noise of a scenario each.
+    """K models (G_k, theta_k), equally likely, each with the noise of one scenario.
 
-    All questions are about the same K models and the same noise: what differs between alterations and
-    situations is not chance.
+    All queries refer to the same K models and the same noise (common random numbers), so that differences
+    between alterations and contexts are not sampling noise.
     """
 
     @property
     @abstractmethod
     def graphs(self) -> Tensor:
-        """Which hypothesis each model's graph is, (K,), ascending: the models are sorted by graph, so a
-        beginning of them is no sample.
+        """The index of each model's hypothesis, (K,), ascending: the models are sorted by graph, so that the
+        first few are not a representative sample.
         """
 
     @abstractmethod
@@ -178,12 +173,12 @@ class SampledModels(ABC):
 
     @abstractmethod
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
-        """log p(v | G_k, theta_k, x, z) of what is neither context nor altered.
+        """log p(v | G_k, theta_k, x, z) of the variables that are neither context nor altered.
 
         Args:
-            rows: (..., d), every variable in the order of the task's graph; the context x and what is set, z,
-                are read from it.
-            altered: Which were set.
+            rows: (..., d), every variable in the order of the task's graph; the context x and the altered
+                values z are read from it.
+            altered: The variables that were set.
 
         Returns:
             (..., K), in nats per product of the variables' units.
@@ -192,7 +187,7 @@ class SampledModels(ABC):
     @abstractmethod
     def entropy(self, altered: Sequence[str]) -> Tensor:
         """The entropy of that density, (K,), in the same nats: the mean of -log_density under model k,
-        whatever x and z.
+        independent of x and z.
         """
 
 
@@ -200,8 +195,9 @@ class ScenarioModel(RehearsalSurrogate, ABC):
     """A surrogate from which rehearsal models are sampled.
 
     Args:
-        task: Who plays which part; plain data or a RehearsalTask. Its graph names the variables, in order.
-        graphs: The graphs that may be true; None for the task's own.
+        task: The roles of the variables; plain data or a RehearsalTask. Its graph names the variables, in
+            order.
+        graphs: The candidate graphs; None for the task's own.
     """
 
     @abstractmethod
@@ -210,7 +206,7 @@ class ScenarioModel(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def sampled(self, count: int, seed: int = 0) -> SampledModels:
-        """K = count models, drawn from what the data leave open; graphs in proportion to their weights.
+        """K = count models, sampled from the posterior; graphs in proportion to their weights.
 
         Args:
             count: K.

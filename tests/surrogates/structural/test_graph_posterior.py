@@ -345,7 +345,7 @@ def test_settings_that_make_no_sense_are_refused(route, settings, message):
 
 
 def test_a_hypothesis_over_other_variables_is_refused(route):
-    with pytest.raises(ValueError, match=r"\['mood'\] stand in one of the two alone"):
+    with pytest.raises(ValueError, match=r"\['mood'\] are in only one of the two"):
         StructuralPosterior(
             route.task, [RehearsalGraph.of({"rating": (*route.task.graph.names[:-1], "mood")})]
         )
