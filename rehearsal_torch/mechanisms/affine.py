@@ -1,8 +1,8 @@
 """Affine mechanisms with normal noise, as records of parameters.
 
-    v = b + W' pa + eps,        eps ~ N(0, Sigma),
+    v = b + W' pa + eps,        eps ~ N(0, Sigma).
 
-with parameters from wherever they come: a least-squares fit, an ensemble, or draws of a posterior, one set
+The parameters may come from any source: a least-squares fit, an ensemble, or samples of a posterior, one set
 for each leading dimension.
 
 Source: Qin et al. (2023), Eq. 5; Qin et al. (2025b), Sec. 4.2.
@@ -43,7 +43,7 @@ class AffineMechanism(GenerativeMechanism):
         return self.intercept + (parents.unsqueeze(-2) @ self.weights).squeeze(-2)
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Draws of N(0, Sigma), (*shape, ..., c)."""
+        """Samples of N(0, Sigma), (*shape, ..., c)."""
         like = self.intercept
         normal = torch.randn(*shape, *like.shape, dtype=like.dtype, device=like.device)
         root = torch.linalg.cholesky(self.covariance)

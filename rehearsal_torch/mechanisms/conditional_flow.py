@@ -1,18 +1,18 @@
-"""Conditional flows: any continuous law of c values given p parents, by change of variables.
+"""Conditional flows: the density of c continuous values given p parents, by change of variables.
 
-The values follow from standard normal noise u, one after the other,
+The values are generated from standard normal noise u one after the other (autoregressively),
 
     v_j = m_j + s_j S_j^-1(u_j),        (m_j, log s_j, S_j) = network_j(parents, v_1, ..., v_{j-1}),
 
 S_j a monotone rational-quadratic spline on [-bound, bound] that is the identity outside. The triangular form
-is general: every continuous law of c values can be written so. Fitted by maximum likelihood,
+is general: every continuous distribution of c values can be written so. Fitted by maximum likelihood,
 
     -log p(v | parents) = sum_j [u_j^2 / 2 + log(2 pi) / 2 - log |d u_j / d v_j|].
 
-One value needs no doubling: a coupling flow, which needs two dimensions, would have to fit (v, v), a law
-without a density whose likelihood has no bound. The networks start at zero, where the flow is the standard
-normal law; what it is given as values should be standardised, or residuals of a simpler model, to which it
-then is a correction.
+A single value need not be duplicated: a coupling flow, which needs two dimensions, would have to fit (v, v),
+a distribution without a density whose likelihood is unbounded. The networks are initialised at zero, where
+the flow is the standard normal distribution; values should be standardised, or be residuals of a simpler
+model, which the flow then corrects.
 
 Source: Qin et al. (2025), Sec. 4.1 (a conditional flow for each clique; their released code duplicates single
 values); Durkan et al. (2019), Eq. 4-8 (splines); Rozet et al., Zuko (their implementation of them).
@@ -38,7 +38,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         parents: p, may be 0.
         outputs: c.
         hidden: Widths of the hidden layers of each value's network.
-        bins: Pieces of each spline.
+        bins: Number of pieces of each spline.
         bound: The splines act on [-bound, bound].
 
     Raises:
@@ -74,7 +74,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         return -self.log_density(parents, values).mean()
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing: the trained state is final."""
 
     def log_density(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (...)."""
@@ -106,7 +106,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         return self._abducted(parents, values)[0]
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal draws, (*shape, c)."""
+        """Standard normal samples, (*shape, c)."""
         like = next(self.parameters())
         return torch.randn(*shape, self.outputs, dtype=like.dtype, device=like.device)
 
@@ -129,7 +129,7 @@ class ConditionalFlow(Trained, GenerativeMechanism):
         return torch.stack(noise, -1), torch.stack(log_derivatives, -1)
 
     def _transforms(self, place: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
-        """Value to noise: first the affine map, then the spline."""
+        """The maps from value to noise: the affine map, then the spline."""
         shift, scale, widths, heights, log_derivatives = self.networks[place](seen).split(
             [1, 1, self.bins, self.bins, self.bins - 1], -1
         )
@@ -139,10 +139,10 @@ class ConditionalFlow(Trained, GenerativeMechanism):
 
 
 class Constant(nn.Module):
-    """Learnt numbers for a value without parents.
+    """Trainable constants, for a value without parents.
 
     Args:
-        outputs: How many.
+        outputs: Number of constants.
     """
 
     def __init__(self, outputs: int) -> None:
@@ -160,7 +160,7 @@ def _network(inputs: int, hidden: Sequence[int], outputs: int) -> nn.Module:
     layers: list[nn.Module] = []
     width = inputs
     for units in hidden:
-        # A bounded activation: beyond the observed parents the correction levels off instead of growing.
+        # A bounded activation: outside the range of the data the correction saturates instead of growing.
         layers += [nn.Linear(width, units), nn.Tanh()]
         width = units
     last = nn.Linear(width, outputs)

@@ -1,17 +1,18 @@
-"""Mechanisms of nodes: a Gaussian process with additive noise of a learnt scale.
+"""Gaussian-process mechanisms of nodes, with additive noise of a learnt scale.
 
 With the posterior mean mu(w) and standard deviation tau(w) of the process and the noise's standard deviation
 s(w),
 
     closed form:   x = mu(w) + sigma(w) (c + u),    u = (x - mu(w)) / sigma(w) - c,
 
-where c is 0 for normal noise (mu is then the node's mean), and sigma is s (the epistemic standard deviation
-tau is kept apart), or the predictive scale (tau^2 + s^2)^(1/2). The rows that were fitted come back exactly.
+where c is 0 for normal noise (mu is then the node's conditional mean), and sigma is s (the epistemic standard
+deviation tau is kept separate) or the predictive standard deviation (tau^2 + s^2)^(1/2). It reproduces the
+fitted rows exactly.
 
-    decoded:       x = g(w, u),                     g a Gaussian process of its own on (w, u / 6 + 1/2),
+    decoded:       x = g(w, u),                     g a second Gaussian process on (w, u / 6 + 1/2),
 
-which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and the
-encoder's noise gives the rows back only as far as g has learnt them.
+which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and it
+reproduces a row from the encoder's noise only up to the fit of g.
 
 Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq.
 2.25-2.26.
@@ -33,8 +34,8 @@ class Noise:
 
     Attributes:
         level: ().
-        rho: How much of h is believed, ().
-        shape: The posterior of the log squared residuals, h; None where the noise is the same everywhere.
+        rho: Shrinkage factor of h, ().
+        shape: The posterior of the log squared residuals, h; None if the noise is homoskedastic.
     """
 
     level: Tensor
@@ -42,7 +43,7 @@ class Noise:
     shape: Posterior | None = None
 
     def std(self, scaled: Tensor) -> Tensor:
-        """s(w), (..., p) -> (...), or () where it is the same everywhere."""
+        """s(w), (..., p) -> (...), or () if it is constant."""
         if self.shape is None:
             return self.level.sqrt()
         return self.level.sqrt() * (0.5 * self.rho * self.shape.posterior_mean(scaled)).exp()
@@ -50,16 +51,17 @@ class Noise:
 
 @dataclass(frozen=True)
 class ClosedForm(NodeMechanism):
-    """x = mu(w) + sigma(w) u.
+    """x = mu(w) + sigma(w) (c + u).
 
     Attributes:
-        offset: Least inputs, (p,).
-        width: Their ranges, (p,).
+        offset: Smallest inputs, (p,).
+        width: Ranges of the inputs, (p,).
         centre: The node's mean, ().
-        scale: Its standard deviation, ().
-        posterior: Of mu, in standardised units.
+        scale: The node's standard deviation, ().
+        posterior: The posterior of mu, in standardised units.
         noise: s.
-        shift: The noise's mean over its deviation, where it is not 0, (): mu + s shift is the node's mean.
+        shift: c, the mean of the noise over its standard deviation, (): mu + s shift is the node's
+            conditional mean.
         predictive: Whether sigma includes the epistemic standard deviation tau.
     """
 
@@ -86,7 +88,9 @@ class ClosedForm(NodeMechanism):
         return (self.centre + self.scale * value).unsqueeze(-1)
 
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """The same and tau(w), which no noise changes: (..., p), (..., 1) -> (..., 1), (..., 1)."""
+        """`forward` and tau(w), which does not depend on the noise: (..., p), (..., 1) -> (..., 1),
+        (..., 1).
+        """
         mean, epistemic = self.posterior.belief(parents)
         value = mean + self._sigma(parents, epistemic) * (self.shift + noise.squeeze(-1))
         return (self.centre + self.scale * value).unsqueeze(-1), (self.scale * epistemic).unsqueeze(-1)
@@ -107,17 +111,17 @@ class ClosedForm(NodeMechanism):
 
 
 def noise_input(noise: Tensor) -> Tensor:
-    """Where a decoder's unit cube has the noise, (...) -> (...)."""
+    """The coordinate of noise in a decoder's unit cube, (...) -> (...)."""
     return noise / 6 + 0.5
 
 
 @dataclass(frozen=True)
 class Decoded(NodeMechanism):
-    """x = g(w, u), u by the encoder.
+    """x = g(w, u), with u abducted by the encoder.
 
     Attributes:
-        encoder: Scales and the way back to the noise.
-        decoder: Of g, in standardised units.
+        encoder: Provides the scales and the abduction.
+        decoder: The posterior of g, in standardised units.
     """
 
     exact: ClassVar[bool] = False

@@ -1,11 +1,11 @@
-"""Linear mechanisms whose residuals have a conditional flow.
+"""Linear mechanisms with a conditional flow for the residuals.
 
-The c values follow from their p parents by least squares and a flow for the whitened residuals,
+The c values depend on their p parents through a least-squares fit and a flow of the whitened residuals,
 
     v = b + W' pa + L f(u | pa),      L L' = Sigma,      u ~ N(0, I),
 
-and back by u = f^-1(L^-1 (v - b - W' pa) | pa). Without a flow, f is the identity and the mechanism linear
-and Gaussian. Whitening first keeps the flow near the identity, from which its training starts.
+with the inverse u = f^-1(L^-1 (v - b - W' pa) | pa). Without a flow, f is the identity and the mechanism is
+linear Gaussian. Whitening keeps the flow near the identity, at which its training starts.
 
 Source: Qin et al. (2025), Sec. 4.1-4.2 (without the linear part); the combination is ours.
 """
@@ -25,9 +25,9 @@ class LinearFlow(GenerativeMechanism):
     """c standardised values given p standardised parents, in the precision of the noise or the values.
 
     Attributes:
-        linear: Least squares.
-        flow: The distribution of the whitened residuals given the parents; None where they are taken to be
-            normal and independent of them.
+        linear: The least-squares fit.
+        flow: The distribution of the whitened residuals given the parents; None if they are assumed to be
+            normal and independent of the parents.
     """
 
     linear: LinearGaussian
@@ -45,13 +45,13 @@ class LinearFlow(GenerativeMechanism):
         return residual if self.flow is None else self.flow.abduct(parents, residual).to(residual.dtype)
 
     def whitened(self, parents: Tensor, values: Tensor) -> Tensor:
-        """L^-1 (v - b - W' pa), (..., p), (..., c) -> (..., c): what the flow is fitted to."""
+        """L^-1 (v - b - W' pa), (..., p), (..., c) -> (..., c): the residuals to which the flow is fitted."""
         residual = self.linear.abduct(parents, values)
         rows = residual.reshape(-1, residual.shape[-1])
         root = torch.linalg.cholesky(self.linear.covariance)
         return torch.linalg.solve_triangular(root, rows.mT, upper=False).mT.reshape(residual.shape)
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Standard normal draws, (*shape, c)."""
+        """Standard normal samples, (*shape, c)."""
         like = self.linear.covariance
         return torch.randn(*shape, self.linear.outputs, dtype=like.dtype, device=like.device)

@@ -1,19 +1,19 @@
-"""Linear Gaussian mechanisms.
+"""Linear Gaussian mechanisms, fitted by least squares.
 
-The c members of a clique follow from their p parents by
+The c members of a clique depend on their p parents through
 
     v = b + W' pa + eps,        eps ~ N(0, Sigma),
 
-fitted by least squares: W from centred columns, Sigma from the residuals over n - rank - 1 degrees of
-freedom. Under a flat prior what is not known of them has a law of its own,
+with W estimated from centred columns, and Sigma from the residuals with n - rank - 1 degrees of freedom.
+Under a flat prior the posterior of the parameters is
 
     Sigma ~ inverse Wishart,    W | Sigma ~ N(W_hat, (X'X)^-1 x Sigma),
     mean of v | Sigma ~ N(v_mean, Sigma / n),
 
-from which `posterior` draws.
+from which `posterior` samples.
 
-Source: Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the posterior is the textbook
-one for a multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
+Source: Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the posterior is the standard
+one for multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
 """
 
 import torch
@@ -66,7 +66,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
     def solve(self, *examples: Tensor) -> None:
         """Least squares on parents (n, p) and values (n, c).
 
-        Directions of the parents in which the rows do not vary get no weight (the shortest solution).
+        Directions of the parents without variation in the rows get zero weight (the minimum-norm solution).
 
         Raises:
             ValueError: if the widths are wrong or there are fewer than 3 rows.
@@ -84,21 +84,21 @@ class LinearGaussian(Solved, GenerativeMechanism):
                 "the variables were not altered"
             )
         centre, middle = parents.mean(0), values.mean(0)
-        shown, wanted = parents - centre, values - middle
+        shown, response = parents - centre, values - middle
         unit = shown.square().mean(0).sqrt()
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-        # Singular values rather than normal equations: parents of the ocean's chemistry are nearly collinear.
+        # Singular values rather than normal equations: parents may be nearly collinear (ocean chemistry).
         left, sizes, right = torch.linalg.svd(shown / unit, full_matrices=False)
         kept = sizes > RANK * max(count, self.parents) * (sizes.max() if len(sizes) else 1.0)
         inverse = torch.where(kept, 1 / sizes.clamp_min(1e-300), torch.zeros_like(sizes))
         back = right.mT * inverse / unit.unsqueeze(-1)
-        self.weights = back @ (left.mT @ wanted)
+        self.weights = back @ (left.mT @ response)
         self.intercept = middle - centre @ self.weights
-        residual = wanted - shown @ self.weights
+        residual = response - shown @ self.weights
         rank = int(kept.sum())
         freedom = max(count - rank - 1, 1)
-        # The floor keeps a relation without noise a law with a density.
-        floor = FLOOR * wanted.square().mean(0).clamp_min(FLOOR)
+        # The floor keeps the covariance of a noiseless relation positive definite.
+        floor = FLOOR * response.square().mean(0).clamp_min(FLOOR)
         self.covariance = residual.mT @ residual / freedom + torch.diag(floor)
         self.centre, self.spread = centre, back @ back.mT
         self.counts = torch.tensor(
@@ -114,7 +114,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
         return values - self.intercept - parents @ self.weights
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Draws of N(0, Sigma), (*shape, c)."""
+        """Samples of N(0, Sigma), (*shape, c)."""
         return (
             torch.randn(*shape, self.outputs, dtype=self.covariance.dtype, device=self.covariance.device)
             @ torch.linalg.cholesky(self.covariance).mT
@@ -125,11 +125,11 @@ class LinearGaussian(Solved, GenerativeMechanism):
         return AffineMechanism(self.weights, self.intercept, self.covariance)
 
     def posterior(self, count: int, stream: torch.Generator) -> AffineMechanism:
-        """Draws from the posterior of the parameters, (count,) sets of them.
+        """Samples from the posterior of the parameters, (count,) sets of them.
 
         Args:
-            count: How many draws.
-            stream: Random numbers, on the CPU.
+            count: Number of samples.
+            stream: Random number generator, on the CPU.
         """
         device = self.covariance.device
 
@@ -138,8 +138,8 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
         rows, freedom = float(self.counts[0]), max(float(self.counts[2]), float(self.outputs))
         root = torch.linalg.cholesky(self.covariance)
-        # An inverse Wishart draw is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a
-        # standard Wishart.
+        # An inverse Wishart sample is L (A A')^-1 L' times the degrees of freedom, A the Bartlett factor of a
+        # standard Wishart sample.
         bartlett = torch.tril(normal(count, self.outputs, self.outputs), -1)
         left = torch.tensor([freedom - index for index in range(self.outputs)], dtype=torch.float64)
         squares = 2 * torch._standard_gamma((left / 2).expand(count, -1).contiguous(), generator=stream)

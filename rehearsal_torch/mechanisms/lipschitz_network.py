@@ -1,16 +1,16 @@
 """Networks with a known Lipschitz constant in some of their inputs.
 
-Side by side stand m networks with one hidden layer,
+A batch of m networks with one hidden layer,
 
     z = tanh(c (W_s s + b + W_a a)),    out = c (W_z z + b_z),    c = sqrt(L),
 
-each with a constant L of its own. W_s and W_z are divided by their largest singular value where that exceeds
-one, so out is L-Lipschitz in s (tanh is 1-Lipschitz), while a may act without limit. The singular value is
-exact: the square root of the largest eigenvalue of the thinner Gram matrix. A network without a constant (L =
-None) has c = 1 and no division. Once training is over the weights stay as they are, and so does what they are
-divided by: it is computed once and kept until a weight differs.
+each with its own constant L. W_s and W_z are divided by their largest singular value if that exceeds one, so
+that out is L-Lipschitz in s (tanh is 1-Lipschitz), while the dependence on a is unconstrained. The singular
+value is exact: the square root of the largest eigenvalue of the smaller Gram matrix. A network without a
+constant (L = None) has c = 1 and no division. After training the weights and their divisors are fixed: they
+are computed once and cached until a weight changes.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2. They divide by the norm always; dividing only where it
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2. They always divide by the norm; dividing only if it
 exceeds one keeps the guarantee and admits flatter functions.
 """
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from rehearsal_torch.data.sizes import WIDEST, bounded, reserve
 
 NAMES = ("inner", "action", "bias", "outer", "shift")
-"""A network's weights."""
+"""Names of a network's weights."""
 
 
 class LipschitzNetwork(nn.Module):
@@ -67,7 +67,7 @@ class LipschitzNetwork(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Draws the weights as torch's own linear layers do: uniform in +-1/sqrt(fan-in)."""
+        """Samples the weights as torch's linear layers do: uniform in +-1/sqrt(fan-in)."""
         for weight, fan in (
             (self.inner, self.inner.shape[-1]),
             (self.action, self.action.shape[-1]),
@@ -111,19 +111,19 @@ class LipschitzNetwork(nn.Module):
     def from_tensors(
         cls, networks: Mapping[str, Mapping[str, Tensor]], constants: Sequence[float | None]
     ) -> "LipschitzNetwork":
-        """Networks with weights of one's own, in their precision and to the last bit, instead of trained
-        ones.
+        """Networks with user-supplied weights instead of trained ones, kept in their precision and unchanged
+        to the last bit.
 
         Args:
-            networks: What messages call each of the m networks, to its weights: ``inner`` W_s (hidden,
-                smooth), ``action`` W_a (hidden, free), ``bias`` b (hidden,), ``outer`` W_z (outputs, hidden)
-                and ``shift`` b_z (outputs,); the m networks have equal shapes.
-            constants: Each network's Lipschitz constant in s; None takes any weights, and `lipschitz` says
-                what their norms guarantee.
+            networks: The m networks: name in messages, to weights: ``inner`` W_s (hidden, smooth), ``action``
+                W_a (hidden, free), ``bias`` b (hidden,), ``outer`` W_z (outputs, hidden) and ``shift`` b_z
+                (outputs,); all m networks have the same shapes.
+            constants: Each network's Lipschitz constant in s; None accepts any weights, and `lipschitz`
+                returns the constant that their norms guarantee.
 
         Raises:
-            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have
-                weights divided.
+            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would require
+                weights to be divided.
         """
         first = next(iter(networks.values()))
         for where, weights in networks.items():
@@ -161,8 +161,8 @@ class LipschitzNetwork(nn.Module):
         """Refuses weights that would be divided although they are not being trained.
 
         Args:
-            names: What messages call the networks.
-            slack: How far above one a norm may lie, for rounding.
+            names: Names of the networks in messages.
+            slack: Tolerance on norms above one, for rounding.
 
         Raises:
             ValueError: if a network with a constant has a norm above one, in its own precision or in float64.
@@ -186,13 +186,13 @@ class LipschitzNetwork(nn.Module):
                     "Leave the constant out (None, null in a "
                     "configuration): the weights then stay as they are, and the constant certified from "
                     f"their norms is {inner * outer:.9g}. "
-                    "Or divide them yourself; `finish` does it for good"
+                    "Or divide them yourself; `finish` does so permanently"
                 )
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Writes the divided weights back, so that the stored ones have norm at most one in float64 as
-        well.
+        """Writes the divided weights back, so that the stored ones have norm at most one in float64
+        as well.
         """
         for weight in (self.inner, self.outer):
             norm = torch.linalg.matrix_norm(weight.to(torch.float64), 2)
@@ -205,7 +205,9 @@ class LipschitzNetwork(nn.Module):
             self._keep(name, weight)
 
     def _in_use(self, name: str, weight: Tensor) -> Tensor:
-        """The weight as it is used; divided anew in training, and wherever it differs from what was kept."""
+        """The weight as used in `forward`: divided anew in training, and whenever it differs from the cached
+        values.
+        """
         if all(constant is None for constant in self.constants):
             return weight
         kept = self._kept.get(name)
@@ -235,7 +237,7 @@ class LipschitzNetwork(nn.Module):
 
     def _keep(self, name: str, weight: nn.Parameter) -> "_Kept":
         values = weight.detach().clone()
-        # With gradients another routine computes the norm, and may round it otherwise.
+        # With gradients the norm is computed by another routine, whose rounding may differ.
         with torch.enable_grad():
             norm = spectral_norm(nn.Parameter(values.clone())).detach()
         small = not bool((self._bound(norm) & (norm >= 1)).any())
@@ -246,8 +248,8 @@ class LipschitzNetwork(nn.Module):
 
 @dataclass(frozen=True)
 class _Kept:
-    """A weight whose division is known: the parameter, its values then, those divided, and whether norms
-    below one make it its own gradient.
+    """A cached division of a weight: the parameter, its values at that time, the divided values, and whether
+    all norms are below one, so that the parameter is used as it is.
     """
 
     weight: nn.Parameter
@@ -256,8 +258,8 @@ class _Kept:
     small: bool
 
     def holds(self) -> bool:
-        """Whether the parameter still has those values; compared entry by entry, which costs far less than
-        its norm.
+        """Whether the parameter still has those values; compared elementwise, which is much cheaper than its
+        norm.
         """
         return (
             self.values.dtype == self.weight.dtype
@@ -267,10 +269,9 @@ class _Kept:
 
 
 def spectral_norm(weight: Tensor) -> Tensor:
-    """Largest singular value, (..., p, q) -> (...), by the thinner Gram matrix: exact, not a power iteration.
+    """Largest singular value, (..., p, q) -> (...), by the smaller Gram matrix: exact, not a power iteration.
 
-    The derivative u v' of the top singular vectors is finite where the singular value is repeated, and zero
-    at zero.
+    The gradient u v' (top singular vectors) is finite where the singular value is repeated, and zero at zero.
     """
     gram = weight.mT @ weight if weight.shape[-1] <= weight.shape[-2] else weight @ weight.mT
     return torch.linalg.eigvalsh(gram)[..., -1].clamp_min(torch.finfo(weight.dtype).tiny).sqrt()

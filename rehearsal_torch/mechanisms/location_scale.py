@@ -35,14 +35,14 @@ class LocationScale(Trained, TransitionMechanism):
     """v = h(parents) + phi(parents) * u with jointly normal u.
 
     Args:
-        smooth: How many of the first parents the constants hold for (the c values of the step before, then
+        smooth: Number of leading parents in which the constants hold (the c values of the previous step, then
             static features).
-        free: How many further parents there are (contextual features and doses).
+        free: Number of further parents (contextual features and doses).
         outputs: c, the width of the values; at most `smooth`.
         hidden: Hidden units of each network.
         location_constant: L_h, or None for an unconstrained h.
         scale_constant: L_phi, or None for an unconstrained phi.
-        floor: Least value of phi, in the unit of the values.
+        floor: Lower bound of phi, in the unit of the values.
 
     Raises:
         ValueError: if outputs exceeds smooth, or the floor is not positive.
@@ -66,9 +66,9 @@ class LocationScale(Trained, TransitionMechanism):
             )
         self.smooth, self.outputs, self.floor = smooth, outputs, floor
         self.networks = LipschitzNetwork(smooth, free, outputs, hidden, (location_constant, scale_constant))
-        # Values live in a box of side one, so the noise starts with deviations of exp(-2) phi, about a tenth.
-        # From Sigma = I training spends its first tens of epochs on shrinking, half of it in phi, and ends
-        # with larger u, hence with larger constants K.
+        # Values lie in a box of side one, so the noise starts with a standard deviation of exp(-2) phi, about
+        # a tenth. From Sigma = I, training spends its first tens of epochs on shrinking the noise, half of it
+        # through phi, and ends with larger u, hence with larger constants K.
         self.factor = nn.Parameter(torch.diag(torch.full((outputs,), -2.0)))
 
     @classmethod
@@ -81,21 +81,21 @@ class LocationScale(Trained, TransitionMechanism):
         scale_constant: float | None = None,
         floor: float = 1e-4,
     ) -> Self:
-        """A mechanism with weights of one's own, which stay as they are to the last bit.
+        """A mechanism with user-supplied weights, unchanged to the last bit.
 
         Args:
             location: The weights of h: ``inner`` (H, smooth), ``action`` (H, free), ``bias`` (H,), ``outer``
                 (c, H) and ``shift`` (c,).
-            scale: Those of phi before its softplus, of equal shapes.
+            scale: Those of phi before its softplus, of the same shapes.
             cholesky: C, lower triangular with a positive diagonal, (c, c); Sigma = C C'.
-            location_constant: L_h, under which weights of a norm above one are refused; None takes any, and
-                `lipschitz` certifies what their norms say.
+            location_constant: L_h, with which weights of a norm above one are refused; None accepts any
+                weights, and `lipschitz` certifies the constant from their norms.
             scale_constant: L_phi, likewise.
-            floor: Least value of phi.
+            floor: Lower bound of phi.
 
         Raises:
-            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would have
-                weights divided.
+            ValueError: if a tensor is missing, of another shape or not finite, or if a constant would require
+                weights to be divided.
         """
         networks = LipschitzNetwork.from_tensors(
             {"location": location, "scale": scale}, (location_constant, scale_constant)
@@ -135,7 +135,7 @@ class LocationScale(Trained, TransitionMechanism):
         return (values - location) / scale
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
-        """Draws of N(0, Sigma), (*shape, c)."""
+        """Samples of N(0, Sigma), (*shape, c)."""
         return (
             torch.randn(*shape, self.outputs, dtype=self.factor.dtype, device=self.factor.device)
             @ self.cholesky().mT
@@ -169,7 +169,7 @@ class LocationScale(Trained, TransitionMechanism):
 
     @torch.no_grad()
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
-        """The episode's course in float64: (T, c), (T - 1, A, p - c), (T,) long."""
+        """The episode's trajectory in float64: (T, c), (T - 1, A, p - c), (T,) long."""
         return LocationScaleTrajectory.fold(
             self.networks.exact(), self.floor, states.to(torch.float64), fixed.to(torch.float64), observed
         )

@@ -1,23 +1,20 @@
-"""The course of a location-scale mechanism, folded for speed.
+"""Trajectories of a location-scale mechanism: fast steps, and certified bounds on their derivatives.
 
-With the state x in front and everything else fixed per time and action, both networks share one
+With the state x as the leading input and everything else fixed per time and action, both networks share one
 pre-activation
 
     W x + o_{t,a},    W = (c_h W_h; c_phi W_phi),
 
-so the product W x is made once for all actions, the offsets o are a table, and the spectral norms are divided
-out once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps use tanh(z) = 2 sigmoid(2 z) - 1, whose
-factors and shift fold into the weights: the same function, and the sigmoid is evaluated several times faster.
+so that the product W x is computed once for all actions, the offsets o are a table, and the spectral norms
+are divided out once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps use tanh(z) = 2 sigmoid(2 z)
+- 1, whose factors and shift are folded into the weights: the same function, and the sigmoid is evaluated
+several times faster.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7; the folding is ours.
-
-Curvature of location-scale courses with one hidden tanh layer.
-
-Given the folded course of an episode, F_i = c_i + sum_j V_ij tanh(z_j) + u_i (softplus(y_i) + floor), with
+Curvature: given F_i = c_i + sum_j V_ij tanh(z_j) + u_i (softplus(y_i) + floor), with
 
     z = W x + o,    y_i = d_i + sum_j U_ij tanh(z'_j),    z' = W' x + o',
 
-write q = tanh', and sigma for the softplus' derivative. Then
+write q = tanh', and sigma for the derivative of softplus. Then
 
     DF        = V diag(q) W + diag(u sigma) U diag(q') W',
     D^2(p.F)  = W' diag(V'p tanh'') W + DY' diag(p u sigma') DY + W' diag(U'(p u sigma) tanh'') W',
@@ -25,7 +22,7 @@ write q = tanh', and sigma for the softplus' derivative. Then
 
 On a ball of radius r, |z_j - z_j(x)| <= |w_j| r and |y - y(x)| <= L r with L = |U| |W'|; hence, by
 |tanh''| <= 4 / sqrt(27), |tanh'''| <= 2, |tanh''''| < 4.09, |sigma'| <= 1/4, |sigma''| <= 1 / sqrt(108) and
-sigma rising,
+the monotonicity of sigma,
 
     b_j = min(4/sqrt(27), |tanh''| + 2 |w_j| r)  bounds |tanh''|,    c_j = min(2, |tanh'''| + 4.09 |w_j| r)
     bounds |tanh'''|,
@@ -33,11 +30,12 @@ sigma rising,
     for unit v and w,
     |W' diag(m) W| <= |W' diag(n) W|  where |m| <= n.
 
-The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors theta in [-1, 1]. The scale's
-third derivative is taken term by term (`_twist`). Where softplus is evaluated as the identity (above 20),
-nothing is certified.
+The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors theta in [-1, 1]. The third
+derivative of the scale is bounded term by term (`_twist`). Where softplus is evaluated as the identity (above
+20), nothing is certified.
 
-Source: ours, from the mechanism of Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism); the folding and the bounds
+are ours.
 """
 
 import math
@@ -54,15 +52,15 @@ from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, s
 _SECOND = 4 / math.sqrt(27) + 1e-12
 """max |tanh''|."""
 _FOURTH = 4.09
-"""More than max |tanh''''| = 4.0859."""
+"""Upper bound of max |tanh''''| = 4.0859."""
 _SIGMOID_SECOND = 1 / math.sqrt(108) + 1e-12
 """max |sigma''|."""
 
 
 @dataclass(frozen=True)
 class _Half:
-    """One network's part: weights and, at the centres, the derivatives of its tanh and bounds of them on the
-    ball.
+    """One of the two networks: its weights and, at the centres, the derivatives of its tanh and their bounds
+    on the ball.
     """
 
     inner: Tensor
@@ -77,8 +75,8 @@ class _Half:
         return (self.derivative.unsqueeze(-2) * self.outer) @ self.inner
 
     def bend(self, outer: Tensor) -> Tensor:
-        """Bound of the second derivative of `outer` (..., D, H) tanh, with `outer` within its rows' factors,
-        (n, A).
+        """Upper bound of the second derivative of `outer` (..., D, H) tanh(z), with non-negative row factors
+        included in `outer`, (n, A).
         """
         weight = (self.second_bound * torch.linalg.vector_norm(self.inner, dim=-1)).sqrt()
         return spectral_bound(outer * weight.unsqueeze(-2)) * spectral_bound(
@@ -100,7 +98,7 @@ def location_scale_curvature(
     scale: tuple[Tensor, Tensor],
     noise: Tensor,
 ) -> Curvature:
-    """Derivatives of one step's maps and their bounds on balls.
+    """Derivatives of the maps of one step and their bounds on balls.
 
     Args:
         states: Centres, (n, D).
@@ -120,7 +118,7 @@ def location_scale_curvature(
     third = ((derivative * (6 * hidden.square() - 2)).abs() + _FOURTH * reach).clamp_max(2.0)
     here, there = slice(0, half), slice(half, 2 * half)
     first = _Half(inner[here], location, *(x[..., here] for x in (derivative, second, second_bound, third)))
-    # The scale bends far less: one bound for all actions will do.
+    # The scale has far less curvature: one bound for all actions suffices.
     other = _Half(
         inner[there],
         scale[0],
@@ -150,7 +148,7 @@ def location_scale_curvature(
     everywhere = spectral_bound(location) * spectral_bound(first.inner) + largest * raw_norm
     jacobian_norm = torch.minimum(spectral_bound(jacobian) + bend * radii[:, None], everywhere)
     drift = 0.25 * (raw_norm * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
-    # torch evaluates softplus(y) as y for y > 20, a jump of 2e-9 that no derivative knows of.
+    # torch evaluates softplus(y) as y for y > 20, a jump of 2e-9 that the derivatives do not account for.
     bend = bend + torch.where(raw.amax((1, 2)) + raw_norm * radii > 20, torch.inf, 0.0).unsqueeze(1)
     twist = _twist(first, other, weight, pull.abs().amax(1, keepdim=True) + drift, lean, raw_norm)
     return Curvature(jacobian, hessian, jacobian_norm, bend, twist)
@@ -159,7 +157,8 @@ def location_scale_curvature(
 def _twist(
     first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tensor, raw_norm: Tensor
 ) -> Tensor:
-    """Bound of D^3 (p . F): location, then sigma'' DY^3, three terms sigma' DY D^2Y, and sigma D^3Y, (n, A).
+    """Upper bound of D^3 (p . F): location, then sigma'' DY^3, three terms sigma' DY D^2Y, and sigma D^3Y,
+    (n, A).
 
     Along a unit v, |sum_i m_i (DY v)_i (DY a)_i (DY b)_i| <= max |m_i| L^3, |sum_i m_i (DY v)_i D^2Y_i[a, b]|
     <= max |m_i| L |D^2Y|, and D^3Y pulled back by p u sigma is W' diag(pull tanh''' (w v)) W'.
@@ -179,13 +178,13 @@ class LocationScaleTrajectory(CurvedTrajectory):
     """F_t(x, a) = h(x, q_{t,a}) + phi(x, q_{t,a}) * u_t.
 
     Args:
-        states: The observed course, (T, D).
+        states: The observed trajectory, (T, D).
         observed: The actions taken, (T,) long.
         inner: W, the state's weights of both networks, (2 H, D).
         offsets: o, (T - 1, A, 2 H).
         location: Output weights (D, H) and shift (D,) of h.
         scale: Output weights (D, H) and shift (D,) of phi before its softplus.
-        floor: What is added to the softplus.
+        floor: Constant added to the softplus.
     """
 
     def __init__(
@@ -240,7 +239,7 @@ class LocationScaleTrajectory(CurvedTrajectory):
         )
 
     def to(self, dtype: torch.dtype) -> "LocationScaleTrajectory":
-        """The same course in another precision."""
+        """The same trajectory in another precision."""
         location, scale = (
             (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
         )
@@ -309,8 +308,8 @@ class LocationScaleTrajectory(CurvedTrajectory):
         )
 
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights stand on the left, where a narrow product
-        is fastest.
+        """h and phi from sigmoids, (n, 2 H) -> (n, D) each; weights are the left factors, for which narrow
+        products are fastest.
         """
         half = hidden.shape[-1] // 2
         (location, centre), (scale, raw) = self._pair

@@ -1,17 +1,17 @@
-"""Mechanisms: values as a function of their parents and of exogenous noise, and the way back.
+"""Mechanisms: values as a function of their parents and of exogenous noise, and the inverse.
 
-Everything structural in this package rests on one pair,
+All structural models of this package are built on one pair of maps,
 
     v = forward(parents, noise),        noise = abduct(parents, v),
 
-and randomness lives in `noise` alone. Sampling is `forward` on fresh noise, a counterfactual is `forward` on
+with all randomness in `noise`. Sampling is `forward` on fresh noise; a counterfactual is `forward` on
 abducted noise with other parents. Where the function itself is uncertain, because it was learnt from finitely
-many observations, `belief` gives its posterior mean and standard deviation at the same arguments.
+many observations, `belief` returns its posterior mean and standard deviation at the same arguments.
 
-One convention of shapes holds for all of them: p parents stand in the last dimension of (..., p), d noises
-and d values in the last dimension of (..., d), also where d = 1; leading dimensions broadcast.
+All mechanisms share one convention of shapes: p parents in the last dimension of (..., p), d noises and d
+values in the last dimension of (..., d), also if d = 1; leading dimensions broadcast.
 
-A mechanism may be a module with parameters or a frozen record of what an estimator has fitted.
+A mechanism is either a module with parameters or a frozen record of an estimator's result.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 2 and Eq. 6; Qin et al. (2023), Sec. 2.
 """
@@ -28,7 +28,7 @@ class Mechanism(ABC):
     """The mechanism of d values given p parents and d noises.
 
     Attributes:
-        exact: Whether `abduct` inverts `forward` but for rounding; False where it is an estimate of its own.
+        exact: Whether `abduct` inverts `forward` up to rounding; False if it is a separate estimate.
     """
 
     exact: ClassVar[bool] = True
@@ -43,7 +43,7 @@ class Mechanism(ABC):
 
 
 class GenerativeMechanism(Mechanism, ABC):
-    """A mechanism that knows the distribution of its noise."""
+    """A mechanism whose noise distribution is known, so that it can be sampled from."""
 
     @abstractmethod
     def noise(self, shape: tuple[int, ...]) -> Tensor:
@@ -51,19 +51,19 @@ class GenerativeMechanism(Mechanism, ABC):
 
 
 class TransitionMechanism(GenerativeMechanism, ABC):
-    """A mechanism of one time step, whose first d parents are the values of the step before."""
+    """A mechanism of one time step, whose first d parents are the values of the previous step."""
 
     @abstractmethod
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
-        """The steps of one observed episode under any actions, with the noise that the episode had.
+        """The transitions of one observed episode under any actions, with the episode's abducted noise.
 
         Args:
-            states: The observed course, (T, d).
+            states: The observed trajectory, (T, d).
             fixed: The other parents at each step under each action, (T - 1, A, p - d).
-            observed: The actions taken, (T,) long; the last moves no state.
+            observed: The actions taken, (T,) long; the last affects no state.
 
         Returns:
-            The course; whatever does not depend on the state is computed once, here.
+            The trajectory; whatever does not depend on the state is computed once, here.
         """
 
 
@@ -72,12 +72,12 @@ class NodeMechanism(Mechanism, ABC):
 
     @abstractmethod
     def scaled(self, inputs: Tensor) -> Tensor:
-        """Parents from the variables' units to the unit cube (beyond it outside the observations), (..., p)
-        -> (..., p).
+        """Parents from the variables' units to the unit cube (or beyond it, outside the range of the
+        observations), (..., p) -> (..., p).
         """
 
     @abstractmethod
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of the function, in the variable's unit: (..., p), (..., 1)
-        -> (..., 1), (..., 1), the latter not expanded over noise that it does not depend on.
+        -> (..., 1), (..., 1); the standard deviation is not expanded over noise on which it does not depend.
         """

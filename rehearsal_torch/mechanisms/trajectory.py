@@ -1,46 +1,32 @@
-"""Equations with known bounds on their derivatives: a known truth as a curved course.
-
-Given F_t(x, a) as a function that torch can differentiate twice, and global constants
-
-    |DF| <= K_t,    |D^2 F| <= M_t,    |D^3 F| <= N_t    (operator norms of multilinear maps),
-
-derivatives at a point come from automatic differentiation, and on any ball slope = min(K, |DF| + M r), bend =
-M and twist = |p| N.
-
-Source: ours.
-
-Courses: one observed episode under other actions.
+"""Trajectories: the counterfactual transitions of one observed episode, with bounds on their derivatives.
 
 With the noise u_t of each step abducted, the counterfactual transition is a deterministic map
 
     x_{t+1} = F_t(x_t, a) = g(x_t, a, u_t),      F_t(s_t, a_t) = s_{t+1},
 
-in which searches evaluate many states and actions at once. A course may know Lipschitz constants of its maps;
-a smooth course also bounds how their Jacobians vary, which sharper searches need.
+which searches evaluate at many states and actions in one batch. A `Trajectory` may provide Lipschitz
+constants of its maps; a `SmoothTrajectory` has Jacobians; a `CurvedTrajectory` also bounds derivatives on a
+ball. Given a state x, a radius r and a covector p, sharp searches need, for each map F(., a) of a time step,
+on the ball B = {y : |y - x| <= r} of the Euclidean norm,
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1.
-
-Equations: a known truth as a course.
-
-Where the law of a world is known, its counterfactual steps need no learning: the equation itself, with the
-noise that the episode really had, is the course. Toy worlds, simulators and hand-made test instances enter
-here.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7, with the true law in the place of a learnt one.
-
-Curvature: courses that bound their derivatives on a ball.
-
-Given a state x, a radius r and a covector p, sharp searches need of each map F(., a) of a time step, on the
-ball B = {y : |y - x| <= r} of the Euclidean norm,
-
-    its derivatives at the centre        DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
-    slope   >= sup_B |DF_a(y)|           how far a displacement grows,
-    bend    >= sup_B |D^2 F_a(y)|        of the bilinear map: |D^2 F_a(y)[v, w]| <= bend |v| |w|,
-    twist   >= |H_a(y) - H_a(x)| / |y - x|   for all y in B,
+    its derivatives at the centre      DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
+    jacobian_norm >= sup_B |DF_a(y)|,    the growth rate of a displacement,
+    bend          >= sup_B |D^2 F_a(y)|, of the bilinear map: |D^2 F_a(y)[v, w]| <= bend |v| |w|,
+    twist         >= |H_a(y) - H_a(x)| / |y - x|   for all y in B,
 
 with Euclidean and spectral norms throughout.
 
-Source: ours; the derivatives' place in the search is told in `search.sequences.gain_bound`.
+If the equations of a world are known, its counterfactual transitions need not be learnt: the equation itself,
+with the true noise of the episode, defines the trajectory. This serves toy worlds, simulators and test
+instances. If F_t(x, a) is a function that torch can differentiate twice, and global constants
+
+    |DF| <= K_t,    |D^2 F| <= M_t,    |D^3 F| <= N_t    (operator norms of multilinear maps)
+
+are known, derivatives at a point come from automatic differentiation, and on any ball jacobian_norm = min(K,
+|DF| + M r), bend = M and twist = |p| N.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1 (for known equations, with the true mechanism
+in place of a learnt one); the curvature bounds are ours, for their use see `search.sequences.gain_bound`.
 """
 
 from abc import ABC, abstractmethod
@@ -57,9 +43,9 @@ class Trajectory(ABC):
     """The maps F_0 ... F_{T-2} of one episode.
 
     Args:
-        states: The observed course, (T, D), in the coordinates of the maps.
-        observed: The actions taken, (T,) long, each in 0 ... A - 1; the last moves no state.
-        actions: A, how many actions there are.
+        states: The observed trajectory, (T, D), in the coordinates of the maps.
+        observed: The actions taken, (T,) long, each in 0 ... A - 1; the last affects no state.
+        actions: A, the number of actions.
     """
 
     def __init__(self, states: Tensor, observed: Tensor, actions: int) -> None:
@@ -76,7 +62,7 @@ class Trajectory(ABC):
 
     @abstractmethod
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
-        """F_t under all actions, or under those named, (n, D), t, (A',) long -> (n, A', D)."""
+        """F_t under all actions, or under the given ones, (n, D), t, (A',) long -> (n, A', D)."""
 
     @abstractmethod
     def lipschitz(self) -> Tensor | None:
@@ -86,11 +72,11 @@ class Trajectory(ABC):
 
 
 class SmoothTrajectory(Trajectory, ABC):
-    """A course whose maps have bounded second derivatives."""
+    """A trajectory whose maps have bounded second derivatives."""
 
     @abstractmethod
     def jacobians(self, states: Tensor, time: int) -> Tensor:
-        """Derivatives of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
+        """Jacobians of F_t in the state under each action, (n, D) -> (n, A, D, D), float64."""
 
 
 def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
@@ -104,14 +90,14 @@ def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
 
 
 class EquationTrajectory(Trajectory):
-    """Steps given by a function.
+    """Transitions given by a function.
 
     Args:
-        states: The observed course, (T, D).
+        states: The observed trajectory, (T, D).
         observed: The actions taken, (T,) long.
-        actions: A, how many actions there are.
-        equation: F, called with states (n, D), the time t and actions (n,) long; answers (n, D).
-        constants: (T - 1,) Lipschitz constants of F_t in the state, or None where none are known.
+        actions: A, the number of actions.
+        equation: F, called with states (n, D), the time t and actions (n,) long; returns (n, D).
+        constants: (T - 1,) Lipschitz constants of F_t in the state, or None if unknown.
     """
 
     def __init__(
@@ -160,7 +146,7 @@ class Curvature:
 
 
 class CurvedTrajectory(SmoothTrajectory, ABC):
-    """A smooth course that certifies how its maps bend."""
+    """A smooth trajectory with certified curvature bounds."""
 
     @abstractmethod
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
@@ -170,10 +156,10 @@ class CurvedTrajectory(SmoothTrajectory, ABC):
             states: Centres x, (n, D).
             time: t, the step.
             covectors: p, (n, D).
-            radii: r, (n,); may be 0, must not be negative.
+            radii: r, (n,), non-negative.
 
         Returns:
-            Bounds that hold in exact arithmetic; whoever uses them adds a margin for rounding.
+            Bounds that hold in exact arithmetic; callers add a margin for rounding.
         """
 
 
@@ -182,7 +168,7 @@ def spectral_bound(matrices: Tensor) -> Tensor:
     it.
 
     With G = M'M and eigenvalues l_i >= 0, the largest is at most (sum l_i^16)^(1/16) = |G^8|_F^(1/8): three
-    squarings of small matrices in one batch, where a decomposition would go matrix by matrix.
+    squarings of small matrices in one batch, whereas a decomposition would process the matrices one by one.
     """
     gram = matrices.mT @ matrices if matrices.shape[-1] <= matrices.shape[-2] else matrices @ matrices.mT
     size = torch.linalg.matrix_norm(gram).clamp_min(torch.finfo(gram.dtype).tiny)
@@ -194,13 +180,13 @@ def spectral_bound(matrices: Tensor) -> Tensor:
 
 @final
 class CurvedEquationTrajectory(CurvedTrajectory):
-    """Steps given by a twice differentiable function and its constants.
+    """Transitions given by a twice differentiable function and its constants.
 
     Args:
-        states: The observed course, (T, D).
+        states: The observed trajectory, (T, D).
         observed: The actions taken, (T,) long.
-        actions: A, how many actions there are.
-        equation: F, called with states (n, D), the time t and actions (n,) long; answers (n, D), row by row.
+        actions: A, the number of actions.
+        equation: F, called with states (n, D), the time t and actions (n,) long; returns (n, D), row by row.
         constants: K, M and N at each step, (T - 1, 3).
 
     Raises:
