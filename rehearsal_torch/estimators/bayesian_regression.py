@@ -1,19 +1,19 @@
-"""Bayesian linear regressions: what rows leave open of c values given p parents, and how well each row was
-foreseen.
+"""Bayesian linear regressions: the posterior of c values given p parents, and sequential predictive scores.
 
     v = b + W' pa + eps,        eps ~ N(0, Sigma),        (W, b, Sigma) ~ p( . | rows).
 
-Some rows are the *basis*: known beforehand, perhaps worth less than a row each. The others are *foreseen*:
-row t counts with the density that the rows before it gave to it,
+Some rows form the *basis*: they are known beforehand, possibly with a weight below one each. The others are
+*predicted*: row t contributes its log predictive density given the rows before it,
 
     score = sum_t forgetting^(T - t) log p(v_t | pa_t, rows before t),
 
-so that no row speaks for the model that has already learnt from it. The score of a row weighs graphs against
+so that no row is evidence for a model that has already been fitted to it. The scores weigh graphs against
 each other; with forgetting below 1, parameters and scores follow a world that changes.
 
-Two users: the conjugate law (`conjugate_regression`) and ridge regression by evidence (`evidence_ridge`).
+Implementations: the conjugate posterior (`conjugate_regression`) and ridge regression by evidence
+(`evidence_ridge`).
 
-Source: Qin et al. (2023), Sec. 4.1; Dawid (1984) for scores of forecasts; Raftery et al. (2010) for
+Source: Qin et al. (2023), Sec. 4.1; Dawid (1984) for prequential scores; Raftery et al. (2010) for
 forgetting.
 """
 
@@ -26,18 +26,19 @@ from rehearsal_torch.data.part import Sizes, Solved
 
 
 class BayesianRegression(Solved, ABC):
-    """A law of the parameters of c values given p parents.
+    """A posterior of the parameters of c values given p parents.
 
     Args:
         parents: p, may be 0.
         outputs: c.
-        forgetting: What a row counts for after one further row of the table, in (0, 1]; 1 forgets nothing.
+        forgetting: Factor by which a row's weight is multiplied per further row of the table, in (0, 1]; 1
+            forgets nothing.
 
     Attributes:
-        score: (), in nats per product of the values' units; 0 before any row was foreseen.
+        score: (), in nats per product of the values' units; 0 before any row was predicted.
 
     Raises:
-        ValueError: if a number is out of its range.
+        ValueError: if a number is out of range.
     """
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
@@ -65,25 +66,25 @@ class BayesianRegression(Solved, ABC):
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
-        """Learns from the rows of a table, in the order in which they came about.
+        """Fits to the rows of a table, in chronological order.
 
         Args:
-            *examples: Parents (n, p); values (n, c); what each row is worth as a basis (n,), 0 for most;
-                which rows are foreseen and then learnt from, (n,) bool. A row that is neither counts for
-                nothing but the time that it takes.
+            *examples: Parents (n, p); values (n, c); the weight of each row in the basis (n,), 0 for rows
+                outside it; the mask of rows that are predicted and then fitted to, (n,) bool. A row that is
+                neither counts only as a time step.
 
         Raises:
-            ValueError: if the widths are wrong, a row is both, or none is a basis.
+            ValueError: if the widths are wrong, a row is both, or the basis has fewer than 3 rows.
         """
 
     @abstractmethod
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws of the parameters: weights (count, p, c), intercepts (count, c) and covariances (count, c,
-        c).
+        """Posterior samples of the parameters: weights (count, p, c), intercepts (count, c) and covariances
+        (count, c, c).
 
         Args:
-            count: How many draws.
-            stream: Random numbers, on the CPU.
+            count: Number of samples.
+            stream: Random number generator, on the CPU.
         """
 
     @abstractmethod
@@ -91,7 +92,7 @@ class BayesianRegression(Solved, ABC):
         """log p(v | pa, all rows), (..., p), (..., c) -> (...), in nats per product of the values' units."""
 
     def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The examples, checked, columns standardised by the basis."""
+        """The examples, validated, with columns standardised by the basis."""
         parents, values, basis, to_predict = (each.detach() for each in examples)
         count = len(values)
         if parents.shape != (count, self.parents) or values.shape != (count, self.outputs):
@@ -100,10 +101,11 @@ class BayesianRegression(Solved, ABC):
                 f"{tuple(parents.shape)} and {tuple(values.shape)}"
             )
         if bool(((basis > 0) & to_predict).any()):
-            raise ValueError("a row is either a basis or foreseen; some are both: they would count twice")
+            raise ValueError("a row is in the basis or predicted; some are both and would count twice")
         if int((basis > 0).sum()) < 3:
             raise ValueError(
-                f"expected at least 3 rows as a basis; got {int((basis > 0).sum())}: begin with observations"
+                f"expected at least 3 rows in the basis; got {int((basis > 0).sum())}: "
+                "begin with observations"
             )
         columns = torch.cat([parents, values], -1).to(torch.float64)
         known = columns[basis > 0]
@@ -113,8 +115,8 @@ class BayesianRegression(Solved, ABC):
         return shown[:, : self.parents], shown[:, self.parents :], basis.to(torch.float64), to_predict.bool()
 
     def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance, in the
-        columns' units.
+        """Standardised weights (K, p, c), intercepts (K, c) and factors (K, c, c) of the covariance,
+        converted to the columns' units; the covariance itself instead of its factor.
         """
         before, after = self.scale[: self.parents], self.scale[self.parents :]
         coefficients = weights * after / before.unsqueeze(-1)

@@ -1,5 +1,5 @@
-"""Conjugate linear regressions: a matrix-normal inverse-Wishart law of the coefficients and the noise of a
-clique.
+"""Conjugate linear regression: the matrix-normal inverse-Wishart posterior of a clique's coefficients and
+noise.
 
 With z = (1, pa) and B = (b, W'), columns standardised by the first rows,
 
@@ -10,16 +10,15 @@ and rows with weights w_i update it in closed form:
     L_n = L_0 + sum w z z',             M_n = L_n^-1 sum w z v',
     nu_n = nu_0 + sum w,                Psi_n = Psi_0 + sum w v v' - M_n' L_n M_n          (M_0 = 0).
 
-The next value is foreseen by a multivariate t, whose logarithms add up to the evidence log p(rows). How
-strongly slopes are held at zero (L_0 = diag(small, kappa, ..., kappa)) and how much noise is taken for
-granted (Psi_0) is not known either: they lie on a grid, and the law is the mixture over it, each weighed by
-its evidence. Nothing is optimised, so that each row is foreseen by rows before it alone.
+The predictive distribution of the next value is a multivariate t, whose log densities add up to the evidence
+log p(rows). The shrinkage of the coefficients (L_0 = diag(small, kappa, ..., kappa)) and the prior noise
+(Psi_0) are uncertain as well: they lie on a grid, and the posterior is the mixture over the grid, weighted by
+the evidence. Nothing is optimised, so that each row is predicted from previous rows alone.
 
-With forgetting, a row of age a weighs forgetting^a; the prior stays.
+With forgetting, a row of age a has weight forgetting^a; the prior is not discounted.
 
 Source: Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2 and 3.6; Dawid and Lauritzen (1993), Sec. 7
-(matrix t); Qin et al. (2023), Sec. 4.1 (per clique); Ibrahim and Chen (2000) (rows that count for less than
-one).
+(matrix t); Qin et al. (2023), Sec. 4.1 (per clique); Ibrahim and Chen (2000) (rows with weights below one).
 """
 
 import math
@@ -32,19 +31,20 @@ from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 
 LOOSE = 1e-3  # Precision of the intercept, in rows.
-STEPS = 512  # So many rows are foreseen at once.
-FAINT = 1e-4  # Members of the mixture below this share are not drawn from.
+STEPS = 512  # Rows that are predicted in one batch.
+FAINT = 1e-4  # Mixture components with a weight below this are not sampled.
 
 
 class ConjugateRegression(BayesianRegression):
-    """A mixture over G priors of matrix-normal inverse-Wishart laws.
+    """A mixture, over G priors, of matrix-normal inverse-Wishart posteriors.
 
     Args:
         parents: p, may be 0.
         outputs: c.
-        forgetting: What a row counts for after one further row, in (0, 1].
-        precisions: The kappas, in rows: a prior slope has the variance Sigma / kappa.
-        noises: Prior noise variances, as a share of the first rows' variance; worth c + 1 rows.
+        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1].
+        precisions: The kappas, in rows: a coefficient has the prior variance Sigma / kappa.
+        noises: Prior noise variances, relative to the variance of the first rows; with c + 1 degrees of
+            freedom.
 
     Raises:
         ValueError: if a number is not positive.
@@ -92,7 +92,7 @@ class ConjugateRegression(BayesianRegression):
         self.shares: Tensor
 
     def sizes(self) -> Sizes:
-        """A law for each pair of kappa and noise, H in all."""
+        """One posterior for each pair of kappa and noise."""
         pairs, p, c = len(self.stiff), self.parents, self.outputs
         own = {
             "middle": (pairs, p + 1, c),
@@ -104,7 +104,7 @@ class ConjugateRegression(BayesianRegression):
         return {**super().sizes(), **own}
 
     def faults(self) -> list[str]:
-        """Sizes, shares that are no probabilities, and scatters that are no covariances."""
+        """Sizes, weights that are not probabilities, and scatter matrices that are not positive."""
         found = super().faults()
         if not found and bool((self.shares < 0).any() or self.shares.sum() <= 0):
             found.append("shares: expected numbers of at least 0, some of them above it")
@@ -118,7 +118,7 @@ class ConjugateRegression(BayesianRegression):
         """In closed form; see `BayesianRegression.solve`."""
         parents, values, basis, to_predict = self._begin(examples)
         rows = torch.cat([torch.ones_like(values[:, :1]), parents, values], -1)
-        # Sums of z z', z v' and v v' for every row, so that any weighing of rows is one product of matrices.
+        # z z', z v' and v v' of every row, so that any weighting of rows is one matrix product.
         products = (rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(1)
         before = basis @ products, basis.sum()
         start = self._evidence(*before)
@@ -126,7 +126,7 @@ class ConjugateRegression(BayesianRegression):
         if self.forgetting == 1:
             whole = weight @ products, weight.sum()
             evidence = self._evidence(*whole)
-            # By the chain rule the logarithms of all forecasts add up to the evidence that is gained.
+            # By the chain rule the log predictive densities add up to the increase of the log evidence.
             self.score = (
                 torch.logsumexp(evidence, 0)
                 - torch.logsumexp(start, 0)
@@ -144,18 +144,18 @@ class ConjugateRegression(BayesianRegression):
         self.middle, self.root, self.scatter, self.count = self._posterior(*whole)
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Draws from the mixture; see `BayesianRegression.draw`."""
+        """Samples from the mixture; see `BayesianRegression.draw`."""
         device, width, inner = self.middle.device, self.outputs, self.parents + 1
         member = torch.multinomial(self._kept().cpu(), count, replacement=True, generator=stream)
         lengths = torch.bincount(member, minlength=len(self.shares)).tolist()
-        # Sorted by member while drawing; the order is what keeps draws of different equations independent.
+        # Sorted by component while sampling; the original order keeps samples of equations independent.
         back = member.argsort(stable=True).argsort().to(device)
         normal = torch.randn(inner + width, count, width, dtype=torch.float64, generator=stream).to(device)
         half = (self.freedom + float(self.count) - torch.arange(width, dtype=torch.float64)) / 2
         squares = 2 * torch._standard_gamma(half.expand(count, -1).contiguous(), generator=stream).to(device)
         eye = torch.eye(inner, dtype=torch.float64, device=device)
-        # An inverse Wishart draw is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard
-        # Wishart.
+        # An inverse Wishart sample is F F' with F = chol(Psi) A^-T, A the Bartlett factor of a standard
+        # Wishart sample.
         spread = (1 / squares.sqrt()).unsqueeze(-1)
         if width > 1:
             bartlett = torch.tril(normal[inner:].transpose(0, 1), -1) + torch.diag_embed(squares.sqrt())
@@ -170,13 +170,13 @@ class ConjugateRegression(BayesianRegression):
                 some = slice(start, start + length)
                 factor.append(torch.linalg.cholesky(self.scatter[place]) @ spread[some])
                 tilt = torch.linalg.solve_triangular(self.root[place].mT, eye, upper=True)
-                leaning = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
-                turned = (
-                    leaning * factor[-1][:, :, 0]
+                tilted = (tilt @ normal[:inner, some].flatten(1)).reshape(inner, length, width)
+                scaled = (
+                    tilted * factor[-1][:, :, 0]
                     if width == 1
-                    else torch.einsum("ind,ncd->inc", leaning, factor[-1])
+                    else torch.einsum("ind,ncd->inc", tilted, factor[-1])
                 )
-                found.append(self.middle[place].unsqueeze(1) + turned)
+                found.append(self.middle[place].unsqueeze(1) + scaled)
         made = torch.cat(found, 1)[:, back].transpose(0, 1)
         return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
 
@@ -204,7 +204,7 @@ class ConjugateRegression(BayesianRegression):
         return middle, root, self.inner + square[..., inner:, inner:] - half.mT @ half, count
 
     def _evidence(self, products: Tensor, count: Tensor) -> Tensor:
-        """log p(rows) under each prior, but for the columns' units: (G,)."""
+        """log p(rows) under each prior, without the columns' units: (G,)."""
         _, root, scatter, _ = self._posterior(products, count)
         half, width = (self.freedom + count) / 2, self.outputs
         fit = width * (0.5 * self.stiff.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1))
@@ -220,13 +220,15 @@ class ConjugateRegression(BayesianRegression):
     def _predictive(
         self, rows: Tensor, middle: Tensor, root: Tensor, scatter: Tensor, count: Tensor
     ) -> Tensor:
-        """log p of rows (..., 1, q) under each prior's law (..., G, ...), in the values' units: (..., G)."""
+        """Log predictive density of rows (..., 1, q) under each prior's posterior (..., G, ...), in the
+        values' units: (..., G).
+        """
         inner = self.parents + 1
         shown, values = rows[..., :inner], rows[..., inner:]
         lead = torch.broadcast_shapes(shown.shape[:-1], root.shape[:-2])
         if root.ndim == 3:
-            # One law for all rows: one triangular solve for each member of the mixture, all rows at its
-            # right-hand side.
+            # One posterior for all rows: one triangular solve per mixture component, with all rows as
+            # right-hand sides.
             flat = shown.reshape(-1, inner).mT
             lever = (
                 torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
@@ -260,27 +262,27 @@ class ConjugateRegression(BayesianRegression):
     def _followed(
         self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, start: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Foreseeing one row after the other, memory fading: the score, and the priors' log weights (G,)."""
+        """Predicts one row after the other, with forgetting: the score, and the priors' log weights (G,)."""
         score, votes = start.new_zeros(()), torch.log_softmax(start, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
         for some in to_predict.split(STEPS):
             age = some.unsqueeze(-1) - 1 - ages
-            fading = (
+            discounted = (
                 torch.where(age >= 0, self.forgetting ** age.clamp_min(0), torch.zeros_like(age)) * weight
             )
             logs = self._predictive(
-                rows[some].unsqueeze(-2), *self._posterior(fading @ products, fading.sum(-1))
+                rows[some].unsqueeze(-2), *self._posterior(discounted @ products, discounted.sum(-1))
             )
-            # Before row t the priors' log weights are what they were, faded, and the faded logarithms of the
-            # rows in between.
+            # Before row t the priors' log weights are the discounted previous ones plus the discounted log
+            # densities of the rows in between.
             step = ages[: len(some) + 1]
             lag = step.unsqueeze(-1) - 1 - step[:-1]
             between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
-            trajectory = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
+            updated = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
             score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(
-                trajectory[:-1] + logs, -1
+                updated[:-1] + logs, -1
             )
-            votes = trajectory[-1]
+            votes = updated[-1]
         return score, votes
 
 
@@ -289,5 +291,5 @@ def _starts(lengths: Sequence[int]) -> list[int]:
 
 
 def _multigamma(half: Tensor, width: int) -> Tensor:
-    """log Gamma_c(a) but for its constant."""
+    """log Gamma_c(a) without its constant."""
     return torch.stack([torch.lgamma(half - index / 2) for index in range(width)]).sum(0)

@@ -1,20 +1,20 @@
-"""Linear regressions that follow a drift.
+"""Linear regressions with drifting coefficients: ensembles of online gradient descent experts.
 
-Rounds t = 1, 2, ... show parents p and a value v = beta_t' p + noise, beta_t moving. For each step size eta
-an expert descends the loss l(beta) = (v - beta' p)^2 / 2 of the last round, and the experts vote with weights
-that fall with their losses:
+Rounds t = 1, 2, ... provide parents p and a value v = beta_t' p + noise, with drifting beta_t. For each step
+size eta an expert takes a gradient step on the loss l(beta) = (v - beta' p)^2 / 2 of the last round, and the
+experts are averaged with exponential weights:
 
     w_eta  <-  w_eta exp(-alpha l(beta_eta)) / sum            with the loss *before* the step,
     beta_eta  <-  Pi_r [beta_eta - eta (beta_eta' p - v) p],     Pi_r the projection onto |beta| <= r,
 
-and beta_hat = sum_eta w_eta beta_eta. Where alpha is left open it is sqrt(ln H / T) for losses in units of
-the noise's variance, so that a typical loss is 1/2 in any unit; the theory asks for losses of order one. In a
-round in which a decision set v there is nothing to learn of it: that value is skipped. Rounds of many
-regressions are taken together, one tensor of regressions x experts x parents.
+and beta_hat = sum_eta w_eta beta_eta. By default alpha is sqrt(ln H / T) for losses in units of the noise
+variance, so that a typical loss is 1/2 in any unit; the theory requires losses of order one. A round in which
+a decision set v carries no information about it and is skipped. The rounds of many regressions are processed
+in one batch, as a tensor of regressions x experts x parents.
 
-Columns are standardised by the rows seen first, so that one grid of step sizes serves variables of any unit.
+Columns are standardised by the initial rows, so that one grid of step sizes serves variables of any unit.
 
-Source: Du et al. (2024), Alg. 1 and Thm. 3.1-3.2 (their code steps with twice the gradient, weighs by losses
+Source: Du et al. (2024), Alg. 1 and Thm. 3.1-3.2 (their code steps with twice the gradient, weights by losses
 after the step and does not project); Zinkevich (2003).
 """
 
@@ -35,14 +35,14 @@ class DriftingRegression(Solved):
     Args:
         parents: For each regression the columns of its parents.
         child: For each regression the column of its value.
-        members: For each regression the columns that must be untouched (its clique's other members may have
-            been altered otherwise).
-        altered: For each regression the columns that must have been set for the round to count; none for an
-            ordinary equation.
+        members: For each regression the columns that must not be altered (other members of its clique may be
+            altered).
+        altered: For each regression the columns that must have been altered for the round to count; empty for
+            an ordinary equation.
         steps: The H step sizes, in standardised units.
-        rate: alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise's variance.
-        horizon: T, for how many rounds the default rate is meant.
-        radius: r, how far coefficients may go beyond the first ones, as a multiple of 1 + their length.
+        rate: alpha, for losses in standardised units; None is sqrt(ln H / horizon) over the noise variance.
+        horizon: T, the number of rounds for which the default rate is tuned.
+        radius: r, as a multiple of 1 + the norm of the initial coefficients.
 
     Raises:
         ValueError: if the numbers of regressions disagree, or a number is not positive.
@@ -115,15 +115,15 @@ class DriftingRegression(Solved):
         return {**own, "location": ("d",), "scale": ("d",), "trace": (2, "d"), "seen": (), "first": ()}
 
     def solve(self, *examples: Tensor) -> None:
-        """Goes through the rounds.
+        """Processes the rounds.
 
-        Rounds that were gone through before, known by their sums and the last of them, are not gone through
-        again; what is learnt is the same as from all of them at once.
+        Rounds that an earlier call has processed, identified by their sums and the last row, are not
+        processed again; the result is the same as processing all of them in one call.
 
         Args:
-            *examples: Rows (n, d); which cells were set, (n, d); the coefficients to begin with, intercepts
-                first, (n, J, p + 1) of which the first row counts, and the noise's variances, (n, J),
-                likewise; the first `first` rows are those that they came from, (n,).
+            *examples: Rows (n, d); the mask of cells that were set, (n, d); the initial coefficients,
+                intercepts first, (n, J, p + 1), of which the first row is used; the noise variances, (n, J),
+                likewise; and the number of initial rows from which they were estimated, (n,).
         """
         values, touched, start, noise, first = examples
         begun = int(first[0])
@@ -144,7 +144,9 @@ class DriftingRegression(Solved):
         self.seen, self.trace = self.first.new_tensor(float(len(values))), _trace(values, len(values))
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
-        """Intercepts (J,) and slopes (J, p) in the columns' units; slopes of absent parents are zero."""
+        """Intercepts (J,) and coefficients (J, p) in the columns' units; coefficients of absent parents are
+        zero.
+        """
         ensemble = (self.votes.unsqueeze(-1) * self.experts).sum(1)
         child = list(self.child)
         unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))
@@ -202,6 +204,6 @@ class DriftingRegression(Solved):
 
 
 def _trace(values: Tensor, count: int) -> Tensor:
-    """What the first `count` rows are known by, (2, d)."""
+    """A fingerprint of the first `count` rows, (2, d): their sums, and the last of them."""
     rows = values[:count].detach().to(torch.float64).contiguous()
     return torch.stack([rows.sum(0), rows[-1]])

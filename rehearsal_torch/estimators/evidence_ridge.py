@@ -1,17 +1,15 @@
-"""Ridge regression by evidence: one value at a time, its penalty and its noise chosen by the data.
+"""Ridge regression by evidence: penalty and noise variance of each value maximise the evidence.
 
     v = b + beta' pa + eps,     eps ~ N(0, 1 / alpha),     beta ~ N(0, 1 / lambda),
 
-alpha and lambda maximise the evidence by MacKay's fixed point (under Gamma priors that say next to nothing),
-and then
+alpha and lambda maximise the evidence by MacKay's fixed point (under nearly flat Gamma priors), and then
 
     beta ~ N(m, V),   V = (alpha P'P + lambda)^-1,   m = alpha V P' v,     P and v centred.
 
-alpha, lambda and the mean of v are taken for known: that is what the paper does, and where it is too sure of
-itself with few rows. Members of a clique are fitted one by one; their noises share the residuals'
-correlation.
+alpha, lambda and the mean of v are treated as known, as in the paper; with few rows this is overconfident.
+The members of a clique are fitted one by one; their noises have the correlation of the residuals.
 
-A row is foreseen by the fit to the rows before it, so that every row of a growing table needs a fit.
+A row is predicted from the fit to the rows before it, so that every row of a growing table requires a fit.
 
 Source: Qin et al. (2023), Sec. 4.1 and released code (scikit-learn's BayesianRidge); MacKay (1992); Tipping
 (2001), App. A.
@@ -36,7 +34,7 @@ class EvidenceRidge(BayesianRegression):
     Args:
         parents: p, may be 0.
         outputs: c.
-        forgetting: What a row counts for after one further row, in (0, 1].
+        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1].
     """
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
@@ -50,7 +48,9 @@ class EvidenceRidge(BayesianRegression):
         self.trace: Tensor
 
     def sizes(self) -> Sizes:
-        """Slopes and their spread for each of c values; the rows that have been gone through."""
+        """Posterior mean and covariance factor of the coefficients of each of c values; the rows processed so
+        far.
+        """
         p, c = self.parents, self.outputs
         own = {
             "middle": (p, c),
@@ -63,9 +63,9 @@ class EvidenceRidge(BayesianRegression):
         return {**super().sizes(), **own}
 
     def solve(self, *examples: Tensor) -> None:
-        """A fit for every row that is foreseen; see `BayesianRegression.solve`.
+        """One fit for every predicted row; see `BayesianRegression.solve`.
 
-        Rows that an earlier call has gone through are not gone through again; what is learnt is the same.
+        Rows that an earlier call has processed are not processed again; the result is the same.
         """
         parents, values, basis, to_predict = self._begin(examples)
         raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
@@ -90,7 +90,9 @@ class EvidenceRidge(BayesianRegression):
         self.score, self.trace = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Slopes from their law; the noise is taken for known. See `BayesianRegression.draw`."""
+        """Posterior samples of the coefficients; the noise is treated as known. See
+        `BayesianRegression.draw`.
+        """
         normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(
             self.middle
         )
@@ -126,15 +128,15 @@ class EvidenceRidge(BayesianRegression):
         for own, whole in zip(along.mT, total, strict=True):
             alpha, stiff = 1 / (whole / count + 1e-12), whole.new_ones(())
             old = own.new_zeros(())
-            for turn in range(MAX_ITERATIONS):
+            for iteration in range(MAX_ITERATIONS):
                 solved = own / (sizes + stiff / alpha)
                 residual = (whole - 2 * solved @ own + (sizes * solved.square()).sum()).clamp_min(0.0)
-                gained = (alpha * sizes / (stiff + alpha * sizes)).sum()
-                stiff = (gained + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
-                # Rows that are worth less than one each may be fewer than what they determine; the noise
-                # stays positive.
-                alpha = ((count - gained).clamp_min(0.1 * count) + 2 * GAMMA) / (residual + 2 * GAMMA)
-                if turn and float((axes @ (old - solved)).abs().sum()) < SETTLED:
+                effective = (alpha * sizes / (stiff + alpha * sizes)).sum()
+                stiff = (effective + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
+                # With row weights below one, the total weight may be less than the effective number of
+                # parameters; the bound keeps the noise variance positive.
+                alpha = ((count - effective).clamp_min(0.1 * count) + 2 * GAMMA) / (residual + 2 * GAMMA)
+                if iteration and float((axes @ (old - solved)).abs().sum()) < SETTLED:
                     break
                 old = solved
             middles.append(axes @ (own / (sizes + stiff / alpha)))
@@ -148,7 +150,7 @@ class EvidenceRidge(BayesianRegression):
         residual = targets - inputs @ self.middle
         shared = residual.mT @ residual
         size = shared.diagonal().clamp_min(1e-300).sqrt()
-        # A correlation of one would leave no density; a little independence is kept.
+        # Correlations are shrunk slightly, since a correlation of one would leave no density.
         correlation = 0.999 * shared / size / size.unsqueeze(-1)
         correlation = (
             correlation

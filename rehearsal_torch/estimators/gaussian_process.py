@@ -1,12 +1,12 @@
-"""Gaussian-process regressions as a part: N of them, with their rows and hyper-parameters as state.
+"""Gaussian-process regressions as parts: N of them, with their rows and hyper-parameters as state.
 
-Two ways to the same hyper-parameters: solved by L-BFGS-B, all regressions in one batch and warm-started from
-the last fit, or trained by gradients on the loss
+The hyper-parameters are either solved for by L-BFGS-B, all regressions in one batch and warm-started from the
+last fit, or trained by gradient descent on the loss
 
     -sum_i (log p(y_i | l_i, v_i) + log p(l_i) + log p(v_i)) / n,
 
-n rows. The evidence does not decompose into rows: every step needs all of them, and held-out rows say nothing
-of it.
+n rows. The evidence is not a sum over rows: every step needs all of them, and a loss on held-out rows has no
+meaning here.
 
 Source: Ren et al. (2025), Sec. 4.1 and 11.1 (Gaussian processes for encoder and decoder); Rasmussen and
 Williams (2006), Sec. 5.4.
@@ -47,11 +47,11 @@ STARTS = 2
 
 
 class GaussianProcesses(Part, ABC):
-    """N regressions, each with the first so many of p inputs.
+    """N regressions, each on the first few of p inputs.
 
     Args:
-        widths: How many inputs each has.
-        kernel: Of all of them; "learnt" leaves it to each regression's rows.
+        widths: The number of inputs of each.
+        kernel: The kernel of all of them; "learnt" selects one per regression.
 
     Raises:
         ValueError: if there is no regression, or the kernel is unknown.
@@ -98,7 +98,7 @@ class GaussianProcesses(Part, ABC):
 
     @property
     def rows(self) -> Rows:
-        """What the regressions are fitted to; empty before the first fit."""
+        """The training rows of the regressions; empty before the first fit."""
         return Rows(self.inputs, self.targets, self.weights_of_rows > 0, self.used, self.ratios, self.kinds)
 
     @property
@@ -107,7 +107,7 @@ class GaussianProcesses(Part, ABC):
         return HyperParameters(self.log_lengths, self.log_noises)
 
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
-        """Takes rows for its own.
+        """Stores training rows.
 
         Args:
             inputs: (n, N, p) in the unit cube.
@@ -124,16 +124,16 @@ class GaussianProcesses(Part, ABC):
             or targets.shape != (count, len(self.widths))
             or kept.shape != targets.shape
         ):
-            wanted = (
+            shapes = (
                 f"(n, {len(self.widths)}, {self.log_lengths.shape[1]}), (n, {len(self.widths)}) and (n, "
                 f"{len(self.widths)})"
             )
             raise ValueError(
-                f"expected inputs, targets and kept rows of shapes {wanted}; got "
+                f"expected inputs, targets and kept rows of shapes {shapes}; got "
                 f"{[tuple(each.shape) for each in (inputs, targets, kept)]}"
             )
         keep = kept.mT.to(self.log_lengths)
-        # Copies: what is held belongs to this part alone.
+        # Copies: the state shares no memory with the examples.
         self.inputs = (
             inputs.detach().to(self.log_lengths).transpose(0, 1) * keep.unsqueeze(-1) * self.used.unsqueeze(1)
         ).contiguous()
@@ -147,19 +147,19 @@ class GaussianProcesses(Part, ABC):
         return self.rows
 
     def adopt(self, found: HyperParameters) -> None:
-        """Takes hyper-parameters for its own."""
+        """Stores hyper-parameters."""
         self.log_lengths, self.log_noises = (
             found.log_lengths.detach().clone(),
             found.log_noises.detach().clone(),
         )
 
     def like(self, other: "GaussianProcesses") -> None:
-        """Takes over another's kernels."""
+        """Copies the kernels of another part."""
         self.kinds = other.kinds.clone()
 
     def _choose(self, made: Sequence[tuple[int, HyperParameters]]) -> None:
-        """Takes a kernel and its hyper-parameters for each regression, by its leave-one-out log density; the
-        first, unless one is well ahead.
+        """Selects a kernel and its hyper-parameters for each regression by the leave-one-out log density; the
+        first, unless another is better by the margin `AHEAD`.
         """
         best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
         place = torch.arange(len(best), device=best.device)
@@ -175,26 +175,26 @@ class GaussianProcesses(Part, ABC):
         self.adopt(HyperParameters(lengths, noises))
 
     def _held_out_score(self, kind: int, at: HyperParameters) -> Tensor:
-        """Log density of all rows, each foreseen from the others, but for a constant, (N,)."""
+        """Leave-one-out log predictive density summed over rows, up to a constant, (N,)."""
         residual, variance = factors(
             replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises
         ).left_out()
         return -0.5 * ((residual.square() / variance + variance.log()) * self.rows.kept).sum(-1)
 
     def factors(self) -> Factors:
-        """Factors under the hyper-parameters as they are."""
+        """Factors under the current hyper-parameters."""
         return factors(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
 
     def missed(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and their deviations, noise included, (N, n) each."""
+        """Leave-one-out residuals and their standard deviations, noise included, (N, n) each."""
         residual, variance = self.factors().left_out()
         return residual * self.rows.kept, variance.sqrt()
 
     def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What the rows themselves say of their noise, (N, n) each: residuals y - mu, deviations of the
-        noise, and of what is not known of mu.
+        """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
+        each.
 
-        Regressions whose targets are not what was observed replace this and `missed`.
+        Regressions whose targets are not the observed values override this and `missed`.
         """
         rows, found = self.rows, self.factors()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
@@ -221,9 +221,9 @@ class SolvedProcesses(GaussianProcesses, Solved):
     """Regressions whose hyper-parameters are found by L-BFGS-B.
 
     Args:
-        widths: How many inputs each has.
-        penalty: What is taken off the log posterior; None for nothing.
-        kernel: Of all of them; "learnt" leaves it to each regression's rows.
+        widths: The number of inputs of each.
+        penalty: Subtracted from the log posterior; None for no penalty.
+        kernel: The kernel of all of them; "learnt" selects one per regression.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -231,8 +231,8 @@ class SolvedProcesses(GaussianProcesses, Solved):
         self.penalty = penalty
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), targets (n, N) and kept rows (n, N), from the last hyper-parameters and
-        from the priors' modes.
+        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), starting from the last
+        hyper-parameters and from a coarse grid.
         """
         last = self.hyper if self.inputs.numel() else None
         held = self.hold(*examples)
@@ -244,13 +244,13 @@ class SolvedProcesses(GaussianProcesses, Solved):
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
-    """Regressions whose hyper-parameters descend the negative log evidence, from every start at once; the
-    best end is kept.
+    """Regressions whose hyper-parameters minimise the negative log posterior by gradient descent, from all
+    starts in one batch; the best result is kept.
 
     Args:
-        widths: How many inputs each has.
-        penalty: What is taken off the log posterior; None for nothing.
-        kernel: Of all of them; "learnt" leaves it to each regression's rows.
+        widths: The number of inputs of each.
+        penalty: Subtracted from the log posterior; None for no penalty.
+        kernel: The kernel of all of them; "learnt" selects one per regression.
     """
 
     def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
@@ -265,20 +265,20 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     @property
     def judged_by_held_out(self) -> bool:
-        """False: the evidence itself guards against too narrow a fit, and stopping early would stop short of
-        it.
+        """False: the evidence itself guards against overfitting, and early stopping would end before the
+        optimum.
         """
         return False
 
     def loss(self, *examples: Tensor) -> Tensor:
-        """Minus log evidence and log prior a row, summed over regressions and starts, ().
+        """Negative log evidence and log prior per row, summed over regressions and starts, ().
 
         Args:
             examples: Inputs (n, N, p), targets (n, N), kept rows (n, N) and, in each row, the number of rows
                 (n,).
 
         Raises:
-            ValueError: if it is not given all rows at once.
+            ValueError: if the batch does not contain all rows.
         """
         *example, total = examples
         if len(total) != int(total[0]):
@@ -296,7 +296,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Keeps the best end of each regression; its rows are those of the last step."""
+        """Keeps the best result of each regression; the stored rows are those of the last step."""
         self._project()
         values, place, used = (
             self._posteriors(self.rows),
@@ -323,7 +323,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
                 self.trial_lengths[place], self.trial_noises[place] = start.log_lengths, start.log_noises
 
     def _project(self) -> None:
-        """Puts a step that left the bounds back."""
+        """Projects the parameters onto their bounds."""
         self.trial_lengths.clamp_(math.log(LENGTH_FLOOR), math.log(LONGEST))
         self.trial_noises.clamp_(math.log(NOISE_FLOOR), math.log(NOISIEST))
 
@@ -342,16 +342,16 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
 
 class GivenNoise(GaussianProcesses, Solved):
-    """Regressions whose rows have noise variances that are known already; length-scales alone are sought.
+    """Regressions with known noise variances of the rows; only length-scales are fitted.
 
     `log_noises` is 0, `ratios` are the variances.
     """
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to what `hold` takes and, besides, start length-scales (n, N, p) and which regressions to fit
-        (n, N), equal in all rows.
+        """Fits to the arguments of `hold` and, in addition, initial length-scales (n, N, p) and the mask of
+        regressions to fit (n, N), equal in all rows.
 
-        A regression that is not to be fitted keeps the start length-scales.
+        A regression that is not fitted keeps the initial length-scales.
         """
         inputs, targets, kept, variances, lengths, open_ = examples
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))

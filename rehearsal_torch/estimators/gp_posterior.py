@@ -1,21 +1,21 @@
-"""Hyper-parameters of Gaussian-process regressions by maximum a posteriori.
+"""Hyper-parameters of Gaussian-process regressions by maximum a posteriori, and the posterior of one
+regression.
 
     max over log l, log v of    log p(y | l, v) + log p(l) + log p(v),
 
-for N regressions at once: L-BFGS-B keeps a memory and a step of its own for each, one factorisation of a
-batch serves all that are still on their way. Every regression starts from several points, the
-hyper-parameters of the last fit among them, and keeps the best end: a start with short length-scales finds
-functions that oscillate, which others take for noise.
+for N regressions in one batch: L-BFGS-B has a memory and a step size for each, and one batched factorisation
+serves all that have not converged. Every regression starts from several points, the hyper-parameters of the
+last fit among them, and keeps the best result: a start with short length-scales finds oscillating functions,
+which other starts mistake for noise.
 
-Source: Hvarfner et al. (2024) for the priors; Byrd et al. (1995) for the bounded descent.
-
-The posterior of one Gaussian-process regression, its factors computed once.
+The posterior of a regression, with its factors computed once, is
 
     mu(w) = m + k(w, W) a,        tau(w)^2 = k(w, w) - |L^-1 k(W, w)|^2,        K = L L'.
 
-The mean costs the products of a new row with all n rows, O(n), the deviation O(n^2).
+With n rows the mean costs O(n) per evaluation, the standard deviation O(n^2).
 
-Source: Rasmussen and Williams (2006), Eq. 2.25-2.26 and Alg. 2.1.
+Source: Hvarfner et al. (2024) for the priors; Byrd et al. (1995) for L-BFGS-B; Rasmussen and Williams (2006),
+Eq. 2.25-2.26 and Alg. 2.1.
 """
 
 import math
@@ -44,14 +44,14 @@ from rehearsal_torch.estimators.kernel import (
 )
 
 LONGEST, NOISIEST = 1e4, 1e2
-# Where fits begin: length-scales for one input, and noise variances.
+# Starting points: length-scales for one input, and noise variances.
 SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class HyperParameters:
-    """Of N regressions.
+    """Hyper-parameters of N regressions.
 
     Attributes:
         log_lengths: log l, (N, p).
@@ -62,8 +62,8 @@ class HyperParameters:
     log_noises: Tensor
 
 
-# Rows, their factors and hyper-parameters -> what is taken off each regression's log posterior, (N,);
-# differentiable.
+# Rows, their factors and hyper-parameters -> the penalty that is subtracted from each regression's log
+# posterior, (N,); differentiable.
 Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
 
 
@@ -71,15 +71,15 @@ def log_posterior(rows: Rows, found: Factors, at: HyperParameters, free_noise: b
     """log p(y | l, v) + log p(l) + log p(v), (N,); where the noise is given, log p(v) is a constant."""
     prior = log_prior(at.log_lengths, at.log_noises, rows.used)
     if not free_noise:
-        still = torch.full_like(at.log_noises, NOISE_MEAN)
-        prior = log_prior(at.log_lengths, still, rows.used) - log_prior(
-            torch.zeros_like(at.log_lengths), still, torch.zeros_like(rows.used)
+        fixed = torch.full_like(at.log_noises, NOISE_MEAN)
+        prior = log_prior(at.log_lengths, fixed, rows.used) - log_prior(
+            torch.zeros_like(at.log_lengths), fixed, torch.zeros_like(rows.used)
         )
     return found.log_evidence(rows) + prior
 
 
 def standing(rows: Rows) -> HyperParameters:
-    """Where a fit begins that knows nothing: the modes of the priors."""
+    """Default hyper-parameters: the modes of the priors."""
     lengths = (
         (length_mean(rows.used) - LENGTH_SPREAD**2)
         .clamp_min(math.log(2 * LENGTH_FLOOR))
@@ -94,8 +94,8 @@ def standing(rows: Rows) -> HyperParameters:
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """Points to begin from: the best of a coarse grid among short and among long length-scales, equal in all
-    inputs, and the last fit's.
+    """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, and
+    the last fit's hyper-parameters.
     """
     place = torch.arange(len(rows.used), device=rows.inputs.device)
     found = [] if last is None else [last]
@@ -121,35 +121,35 @@ def maximise(
     penalty: Penalty | None = None,
     iterations: int = 200,
 ) -> HyperParameters:
-    """The best end over several starts, for each regression by itself.
+    """The best result over several starts, for each regression separately.
 
     Args:
         rows: N regressions.
-        begin: Starts.
-        free_noise: Whether v is sought; otherwise it stays as each start has it.
-        penalty: What is taken off the log posterior.
-        iterations: Of L-BFGS-B, at most, for each.
+        begin: Starting points.
+        free_noise: Whether v is optimised; otherwise it keeps the value of each start.
+        penalty: Subtracted from the log posterior.
+        iterations: Maximum number of L-BFGS-B iterations, for each.
 
     Raises:
-        ValueError: if a covariance matrix stays indefinite, or a penalty comes with a noise that is not
-            sought.
+        ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
+            not optimised.
     """
     count, width = rows.used.shape
-    batch_search = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
+    repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
-        raise ValueError("expected the noise to be sought where a penalty is; got free_noise=False")
+        raise ValueError("expected free_noise=True with a penalty; got free_noise=False")
     lengths, noises = (
         torch.cat([each.log_lengths for each in begin]),
         torch.cat([each.log_noises for each in begin]),
     )
-    mean, per_row = length_mean(batch_search.used), batch_search.counts.double()
+    mean, per_row = length_mean(repeated.used), repeated.counts.double()
     given = noises.clone()
 
     def both(
         points: NDArray[np.float64], batch_indices: list[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         places = torch.as_tensor(batch_indices, device=rows.inputs.device)
-        part = batch_search.only(places)
+        part = repeated.only(places)
         free = torch.from_numpy(points).to(rows.inputs)
         at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
         found = factors(part, at.log_lengths, at.log_noises)
@@ -161,15 +161,18 @@ def maximise(
         value = -log_posterior(part, found, at, free_noise) / per_row[places]
         gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
         if penalty is not None:
-            taken, lean = _penalised(penalty, part, at)
-            value, gradient = value + taken / per_row[places], gradient + lean / per_row[places].unsqueeze(-1)
+            penalties, penalty_gradient = _penalised(penalty, part, at)
+            value, gradient = (
+                value + penalties / per_row[places],
+                gradient + penalty_gradient / per_row[places].unsqueeze(-1),
+            )
         return value.cpu().numpy(), gradient.cpu().numpy()
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
         (math.log(NOISE_FLOOR), math.log(NOISIEST))
     ]
     point = torch.cat([lengths, noises.unsqueeze(-1)], -1).cpu().numpy()
-    ends, values, _ = fmin_l_bfgs_b_batched(
+    results, values, _ = fmin_l_bfgs_b_batched(
         both,
         point,
         bounds=limits,
@@ -180,7 +183,7 @@ def maximise(
         pass_batch_indices=True,
     )
     best = values.reshape(len(begin), count).argmin(0)
-    chosen = torch.from_numpy(ends.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
+    chosen = torch.from_numpy(results.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
         rows.inputs
     )
     level = (
@@ -188,18 +191,18 @@ def maximise(
         if free_noise
         else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
     )
-    # Without inputs there is nothing but a mean and a variance, and the targets are standardised.
-    still = rows.used.any(-1)
-    return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(still, level, 0.0))
+    # Without inputs a regression is a mean and a variance, and the targets are standardised.
+    varying = rows.used.any(-1)
+    return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(varying, level, 0.0))
 
 
 def _penalised(penalty: Penalty, rows: Rows, at: HyperParameters) -> tuple[Tensor, Tensor]:
-    """The penalty (N,) and its slopes (N, p + 1) in log l and log v."""
+    """The penalty (N,) and its gradient (N, p + 1) in log l and log v."""
     with torch.enable_grad():
         lengths, noises = at.log_lengths.detach().requires_grad_(), at.log_noises.detach().requires_grad_()
-        taken = penalty(rows, factors(rows, lengths, noises), HyperParameters(lengths, noises))
-        gradients_of = torch.autograd.grad(taken.sum(), (lengths, noises))
-    return taken.detach(), torch.cat([gradients_of[0], gradients_of[1].unsqueeze(-1)], -1)
+        value = penalty(rows, factors(rows, lengths, noises), HyperParameters(lengths, noises))
+        gradients = torch.autograd.grad(value.sum(), (lengths, noises))
+    return value.detach(), torch.cat([gradients[0], gradients[1].unsqueeze(-1)], -1)
 
 
 MIN_VARIANCE = 1e-12
@@ -207,17 +210,17 @@ MIN_VARIANCE = 1e-12
 
 @dataclass(frozen=True)
 class Posterior:
-    """One regression's posterior, its factors cached; without inputs a constant.
+    """The posterior of one regression, with its factors cached; constant if there are no inputs.
 
     Attributes:
         scales: 1 / l, (p,).
         places: Rows over l, (n, p).
-        halves: Half their squared lengths, (n,).
+        halves: Half their squared norms, (n,).
         weights: (n,).
         inverse: The inverse of the lower Cholesky factor, transposed, (n, n).
         mean: m, ().
-        vague: The deviation without inputs, ().
-        kind: The kernel, a place in `stationary_kernel.KINDS`.
+        vague: The standard deviation without inputs, ().
+        kind: The kernel, an index into `kernel.KINDS`.
     """
 
     scales: Tensor
@@ -234,11 +237,11 @@ class Posterior:
         """The posterior of one of N regressions.
 
         Args:
-            rows: Of all.
+            rows: Rows of all.
             found: Factors of all.
             hyper: Hyper-parameters of all.
-            place: Which one.
-            width: How many inputs it has.
+            place: Index of the regression.
+            width: Its number of inputs.
         """
         kept = rows.kept[place]
         scales = (-hyper.log_lengths[place, :width]).exp()
@@ -263,7 +266,7 @@ class Posterior:
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""
         near = scaled * self.scales
-        # Rounding may leave an exponent of 1e-16 above zero, which does no harm.
+        # Rounding may leave an exponent of 1e-16 above zero, which is harmless.
         exponents = near @ self.places.mT - self.halves - 0.5 * near.square().sum(-1, keepdim=True)
         return exponents.exp() if self.kind == 0 else correlation(exponents.mul(-2).clamp_min(0), self.kind)
 

@@ -1,4 +1,4 @@
-"""Noise whose scale depends on the inputs, where the data say so.
+"""Heteroskedastic noise: a scale that depends on the inputs, where the data support it.
 
 Given leave-one-out residuals r_i and variances v_i of regressions with noise variance v, a second process
 learns
@@ -6,19 +6,19 @@ learns
     h(w) = E[log r^2 | w] + 1.2704
     (the mean of a log chi-square with one degree of freedom is -1.2704),
 
-and, with its own leave-one-out predictions h_i, the noise at row i is believed to be k v exp(rho h_i), so
-that the row's variance is
+and, with its own leave-one-out predictions h_i, the noise variance at row i is modelled as k v exp(rho h_i),
+so that the row's predictive variance is
 
     q_i = max(v_i - v, 0) + k v exp(rho h_i),        k such that mean_i r_i^2 / q_i = 1.
 
-rho is the one of 0, 1/4, 1/2, 3/4, 1 with the largest sum_i log N(r_i; 0, q_i), and 0 unless it wins by 2
-nats: a node with noise of one scale keeps it. So does a node with hardly any noise, v at most 1e-3 of its
-variance: its residuals are what is not known of the mean yet, and where that is steep, too few rows look like
-much noise.
+rho is the one of 0, 1/4, 1/2, 3/4, 1 that maximises sum_i log N(r_i; 0, q_i), and 0 unless the gain is more
+than 2 nats: a node with homoskedastic noise keeps it. So does a node with hardly any noise, v at most 1e-3 of
+its variance: its residuals are mostly the epistemic error of the mean, and where the mean has a large
+gradient, the error from too few rows looks like noise.
 
 Source: Goldberg et al. (1998) and Kersting et al. (2007) for a second process on log residuals; leave-one-out
-forms: Rasmussen and Williams (2006), Eq. 5.10-5.12; what it is for: Ren et al. (2025), Thm. 4.1 (sigma_phi
-must follow f_b).
+forms: Rasmussen and Williams (2006), Eq. 5.10-5.12; the purpose: Ren et al. (2025), Thm. 4.1 (sigma_phi must
+match f_b).
 """
 
 import math
@@ -40,11 +40,11 @@ WIDEST = 12.0
 
 
 class InputDependentNoise(Solved):
-    """The shapes of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised.
+    """The variance functions of N noises: s(w)^2 = level * exp(rho * h(w)), h standardised.
 
     Args:
-        widths: How many inputs each regression has.
-        margin: How many nats a noise that varies must win by.
+        widths: The number of inputs of each regression.
+        margin: Minimum gain of input-dependent noise, in nats.
     """
 
     def __init__(self, widths: list[int], margin: float = MARGIN) -> None:
@@ -57,12 +57,12 @@ class InputDependentNoise(Solved):
         self.gain: Tensor
 
     def sizes(self) -> Sizes:
-        """A number for each of N noises."""
+        """One number for each of N noises."""
         return dict.fromkeys(("rho", "level", "gain"), (len(self.processes.widths),))
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, N, p), leave-one-out residuals and variances (n, N), noise variances (n, N) and
-        kept rows (n, N).
+        the mask of kept rows (n, N).
         """
         inputs, residuals, variances, noises, kept = examples
         rows = kept.sum(0)
@@ -91,7 +91,7 @@ class InputDependentNoise(Solved):
         shares = torch.tensor(SHARES, dtype=score.dtype, device=score.device)[best]
         self.rho = shares * spread
         self.level = noises[0]
-        # The level goes with the shape that is used, which has seen the rows.
+        # The level is calibrated with the in-sample shape, which is the one used in predictions.
         level = self.level * _calibrated(squares, latent, self.at(inputs), kept)
         self.level = torch.where(best > 0, level, self.level)
 
@@ -110,14 +110,14 @@ class InputDependentNoise(Solved):
 
 
 def _shape(exponents: Tensor, kept: Tensor) -> Tensor:
-    """exp of exponents (n, N), of mean one over the rows that count."""
+    """exp of exponents (n, N), normalised to mean one over the kept rows."""
     middle = torch.where(kept, exponents, 0.0).sum(0) / kept.sum(0)
-    wild = (exponents - middle).clamp(-WIDEST, WIDEST).exp()
-    return wild / (torch.where(kept, wild, 0.0).sum(0) / kept.sum(0))
+    unnormalised = (exponents - middle).clamp(-WIDEST, WIDEST).exp()
+    return unnormalised / (torch.where(kept, unnormalised, 0.0).sum(0) / kept.sum(0))
 
 
 def _calibrated(squares: Tensor, latent: Tensor, noises: Tensor, kept: Tensor) -> Tensor:
-    """k with mean r^2 / (latent + k noise) = 1, (N,): the mean falls in k; by bisection of log k."""
+    """k with mean r^2 / (latent + k noise) = 1, (N,); the mean is decreasing in k: bisection of log k."""
     low, high = torch.full_like(squares[0], math.log(1e-3)), torch.full_like(squares[0], math.log(1e3))
     for _ in range(HALVINGS):
         middle = (low + high) / 2

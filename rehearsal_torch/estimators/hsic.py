@@ -1,4 +1,4 @@
-"""Whether recovered noise is independent of a node's inputs: the Hilbert-Schmidt independence criterion.
+"""Independence of recovered noise and inputs: the Hilbert-Schmidt independence criterion.
 
     HSIC(u, w) = tr(K H L H) / n^2,       H = I - 11'/n,
 
@@ -6,15 +6,16 @@ with Gaussian kernels K on u and L on w whose widths are median distances. Norma
 
     rho = HSIC(u, w) / (HSIC(u, u) HSIC(w, w))^(1/2)  in [0, 1],
 
-0 where the two are independent, as the rows grow. If the recovered noise is independent of the inputs and the
-law increases in the noise, what was recovered is the noise up to a monotone change; a report for every node
-says how far that is from being so, beside what permutations of the noise give.
+which tends to 0 with the number of rows if the two are independent. If the recovered noise is independent of
+the inputs and the mechanism is increasing in the noise, it equals the true noise up to a monotone
+transformation; for every node `dependence` measures the deviation from independence, together with the values
+under permutations of the noise.
 
-As a penalty on hyper-parameters, c n rho of the fitted residuals and the inputs is taken off the log
+As a penalty on hyper-parameters, c n rho of the fitted residuals and the inputs is subtracted from the log
 posterior.
 
-Source: Gretton et al. (2005), Def. 3 and Sec. 3.1; Ren et al. (2025), Thm. 13.2 (monotone laws: independence
-identifies the noise).
+Source: Gretton et al. (2005), Def. 3 and Sec. 3.1; Ren et al. (2025), Thm. 13.2 (monotone mechanisms:
+independence identifies the noise).
 """
 
 from dataclasses import dataclass
@@ -29,12 +30,12 @@ from rehearsal_torch.seeding import generator
 
 @dataclass(frozen=True)
 class Dependence:
-    """How much of a dependence is left.
+    """A measured dependence.
 
     Attributes:
         value: rho.
-        usual: The mean of rho over permutations: what independent noise gives with so few rows.
-        probability: How often a permutation gives as much (a p-value).
+        usual: The mean of rho over permutations: its value for independent noise with this number of rows.
+        probability: The permutation p-value.
     """
 
     value: float
@@ -43,8 +44,8 @@ class Dependence:
 
 
 def centred_gram(values: Tensor) -> Tensor:
-    """H K H of rows (..., n, p), (..., n, n); a Gaussian kernel of median width, which carries no
-    gradient.
+    """H K H of rows (..., n, p), (..., n, n); a Gaussian kernel of median width, through which no gradient
+    flows.
     """
     return _centred(_gram(values))
 
@@ -66,12 +67,12 @@ def _centred(kernel: Tensor) -> Tensor:
 
 def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
     """rho of centred Gram matrices, (..., n, n) and (..., n, n) -> (...)."""
-    batch_size = (left * right).sum((-2, -1))
-    return batch_size / (left.square().sum((-2, -1)) * right.square().sum((-2, -1))).sqrt().clamp_min(1e-300)
+    inner = (left * right).sum((-2, -1))
+    return inner / (left.square().sum((-2, -1)) * right.square().sum((-2, -1))).sqrt().clamp_min(1e-300)
 
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:
-    """rho of noise (n,) and inputs (n, p), beside permutations of the noise.
+    """rho of noise (n,) and inputs (n, p), together with its values under permutations of the noise.
 
     Raises:
         ValueError: if shapes disagree, there are fewer than 5 rows, or no inputs.
@@ -90,22 +91,23 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = generator(seed)
-    turned = torch.stack(
+    permuted = torch.stack(
         [
             normalised_hsic(own[order][:, order], other)
             for order in (torch.randperm(len(noise), generator=stream) for _ in range(permutations))
         ]
     )
     return Dependence(
-        float(value), float(turned.mean()), float((1 + (turned >= value).sum()) / (1 + permutations))
+        float(value), float(permuted.mean()), float((1 + (permuted >= value).sum()) / (1 + permutations))
     )
 
 
 def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tensor:
-    """A quick p-value of independence for each of M regressions: noise (M, n), inputs (M, n, p), rows that
-    count (M, n) -> (M,).
+    """A fast p-value of independence for each of M regressions: noise (M, n), inputs (M, n, p), mask of kept
+    rows (M, n) -> (M,).
 
-    n HSIC is taken for a gamma law with the mean and the variance that it has under independence.
+    The null distribution of n HSIC is approximated by a gamma distribution with its mean and variance under
+    independence.
 
     Source: Gretton et al. (2008), Eq. 4-6.
     """
@@ -130,24 +132,24 @@ class DependencePenalty:
     """c n rho(u, w) for each of N regressions.
 
     Attributes:
-        strength: c, in nats a row.
+        strength: c, in nats per row.
     """
 
     strength: float
 
     def __call__(self, rows: Rows, found: Factors, hyper: HyperParameters) -> Tensor:
-        """(N,): leave-one-out noise against inputs over the rows that count; 0 without inputs."""
+        """(N,): leave-one-out noise against inputs over the kept rows; 0 without inputs."""
         precision = found.inverse().diagonal(dim1=-2, dim2=-1)
         noise = found.weights / precision.sqrt()
-        taken = []
+        penalties = []
         for place, used in enumerate(rows.used):
             kept = rows.kept[place]
             if not bool(used.any()):
-                taken.append(0 * hyper.log_noises[place])
+                penalties.append(0 * hyper.log_noises[place])
                 continue
             rho = normalised_hsic(
                 centred_gram(noise[place][kept].unsqueeze(-1)),
                 centred_gram(rows.inputs[place][kept][:, used]),
             )
-            taken.append(self.strength * kept.sum() * rho)
-        return torch.stack(taken)
+            penalties.append(self.strength * kept.sum() * rho)
+        return torch.stack(penalties)

@@ -1,45 +1,38 @@
-"""Gaussian-process regressions, N of them at once.
+"""Gaussian-process regressions, N in one batch: kernels, priors, factors and the gradient of the evidence.
 
 Regression i has rows (w, y) with inputs in the unit cube, and
 
     y = m + f(w) + e,    f ~ GP(0, k),    k(w, w') = c(sum_d (w_d - w'_d)^2 / l_d^2),    e ~ N(0, v r),
 
-where c is one of `stationary_kernel`'s, and r is 1, or known for each row. With K = k(W, W) + v diag(r) and
-the mean at its best, m = 1'K^-1 y / 1'K^-1 1,
+where r is 1, or known for each row. With K = k(W, W) + v diag(r) and the optimal mean
+m = 1'K^-1 y / 1'K^-1 1,
 
     log p(y | l, v) = -(y - m)' a / 2 - log |K| / 2 - n log(2 pi) / 2,       a = K^-1 (y - m),
 
-and with G = K^-1 - a a' the slope of -log p in any parameter is tr(G dK) / 2. The priors are l_d ~
+and with G = K^-1 - a a' the derivative of -log p in any parameter is tr(G dK) / 2. The priors are l_d ~
 LogNormal(sqrt 2 + log(p) / 2, sqrt 3) and v ~ LogNormal(-4, 1), with l >= .025 and v >= 1e-4: long
 length-scales in many dimensions.
 
-Regressions differ in rows and inputs. Rows that one of them leaves out are independent of all others and
-stand at the mean, inputs that it does not have do not vary: neither moves its evidence. A regression without
+Regressions differ in rows and inputs. Rows that a regression leaves out are independent of all others and lie
+at the mean, and inputs that it does not have are constant: neither changes its evidence. A regression without
 inputs is a mean and a variance.
 
-Source: Rasmussen and Williams (2006), Eq. 2.30, 5.8-5.9, and 5.10-5.12 (leave-one-out); priors: Hvarfner et
-al. (2024).
+The stationary kernels c, as functions of s = sum_d (w_d - w'_d)^2 / l_d^2, differ in smoothness,
 
-Stationary kernels of one scaled distance: how fast a function may turn.
-
-With s = sum_d (w_d - w'_d)^2 / l_d^2,
-
-    rbf       exp(-s / 2)                                    infinitely smooth
+    rbf       exp(-s / 2)                                    infinitely differentiable
     matern52  (1 + r + r^2 / 3) exp(-r),    r = sqrt(5 s)    twice differentiable
-    matern32  (1 + r) exp(-r),              r = sqrt(3 s)    once: a kink is nearly allowed
+    matern32  (1 + r) exp(-r),              r = sqrt(3 s)    once differentiable: approximates kinks
 
-and -2 dk/ds, which times (w_d - w'_d)^2 / l_d^2 is dk / d log l_d: exp(-s / 2), 5/3 (1 + r) exp(-r), 3
-exp(-r).
+and -2 dk/ds, which times (w_d - w'_d)^2 / l_d^2 is dk / d log l_d, is exp(-s / 2), 5/3 (1 + r) exp(-r), 3
+exp(-r). The rbf kernel smooths a kink, such as that of a distance from a centre: far from the kink the
+function looks smooth, the length-scale becomes long, and no number of rows recovers the kink. A smooth
+function, on the other hand, needs far fewer rows with a kernel that assumes smoothness. With "learnt" the
+smoother kernel is kept unless the rougher one has a leave-one-out predictive density higher by a factor of 20
+in total. That criterion reacts earlier than the evidence, which also counts how the first few rows are
+predicted from none.
 
-A function with a kink, such as a distance from a centre, is smoothed by the first: far from the kink it looks
-smooth, the length-scale becomes long, and no number of rows brings the kink back. A smooth function, on the
-other hand, is learnt from far fewer rows by a kernel that knows it to be smooth. Which it is can be left to
-the rows: a function is taken for smooth until the others foresee each row from the rest better, by a factor
-of 20 in all. That density speaks up sooner than the evidence, which counts as well how the first few rows are
-foreseen from none.
-
-Source: Rasmussen and Williams (2006), Eq. 4.9, 4.17 and Sec. 5.4.2 (leave-one-out densities); Kass and
-Raftery (1995), Sec. 3.2 (20 to 1).
+Source: Rasmussen and Williams (2006), Eq. 2.30, 4.9, 4.17, 5.8-5.9, and Sec. 5.4.2, Eq. 5.10-5.12
+(leave-one-out); priors: Hvarfner et al. (2024); Kass and Raftery (1995), Sec. 3.2 (20 to 1).
 """
 
 import math
@@ -52,14 +45,14 @@ from torch import Tensor
 
 Kernel = Literal["rbf", "matern52", "matern32", "learnt"]
 KINDS = ("rbf", "matern52", "matern32")
-# Between which the rows choose, and by how many nats a rougher one has to be ahead.
+# The candidates of "learnt", and the margin in nats by which the rougher one must be better.
 CHOICE, AHEAD = (0, 2), math.log(20)
-# Where the root of a distance has a slope still.
+# Lower bound on squared distances, at which the square root is still differentiable.
 NEAR = 1e-24
 
 
 def correlation(squares: Tensor, kind: int) -> Tensor:
-    """k of scaled squared distances, any shape; `kind` is a place in `KINDS`."""
+    """k of scaled squared distances, any shape; `kind` is an index into `KINDS`."""
     if kind == 0:
         return squares.mul(-0.5).exp()
     root = (squares.clamp_min(NEAR) * (5.0 if kind == 1 else 3.0)).sqrt()
@@ -75,8 +68,8 @@ def squared_distance_derivative(squares: Tensor, kind: int) -> Tensor:
 
 
 def blended(squares: Tensor, kinds: Tensor | None, of: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """`of` the squares (b, m, n), each by its own kernel: kinds (b), places in `KINDS`; None for the
-    first.
+    """`of` applied to squared distances (b, m, n), each with its own kernel: kinds (b), indices into `KINDS`;
+    None for the first.
     """
     present = [0] if kinds is None else sorted(set(kinds.flatten().tolist()))
     found = of(squares, present[0])
@@ -87,7 +80,7 @@ def blended(squares: Tensor, kinds: Tensor | None, of: Callable[[Tensor, int], T
 
 
 def places(kernel: Kernel) -> tuple[int, ...]:
-    """The kernels to choose among.
+    """Indices of the candidate kernels.
 
     Raises:
         ValueError: if the name is unknown.
@@ -106,7 +99,7 @@ JITTERS = (0.0, 1e-8, 1e-6, 1e-4)
 
 @dataclass(frozen=True)
 class Rows:
-    """What N regressions are fitted to; b stands for any leading dimensions, N among them.
+    """Training rows of N regressions; b stands for any leading dimensions, N among them.
 
     Attributes:
         inputs: (b, n, p), zero in columns that a regression does not have.
@@ -114,7 +107,7 @@ class Rows:
         kept: (b, n), false where a regression leaves the row out.
         used: (b, p), false where a regression does not have the input.
         ratios: (b, n), the rows' noise variances, relative to the regression's.
-        kinds: (b,), each regression's kernel as a place in `stationary_kernel.KINDS`; None for the first.
+        kinds: (b,), each regression's kernel as an index into `KINDS`; None for the first.
     """
 
     inputs: Tensor
@@ -125,7 +118,7 @@ class Rows:
     kinds: Tensor | None = None
 
     def only(self, places: Tensor) -> "Rows":
-        """Some of the regressions, by place along the first dimension."""
+        """A subset of the regressions, by index along the first dimension."""
         kinds = None if self.kinds is None else self.kinds[places]
         return Rows(
             self.inputs[places],
@@ -142,12 +135,12 @@ class Rows:
 
     @property
     def counts(self) -> Tensor:
-        """Rows that each regression keeps, (b,)."""
+        """Number of rows that each regression keeps, (b,)."""
         return self.kept.sum(-1)
 
 
 def length_mean(used: Tensor) -> Tensor:
-    """The mean of log l a priori, (b, 1), for inputs (b, p) bool."""
+    """The prior mean of log l, (b, 1), for inputs (b, p) bool."""
     return math.sqrt(2.0) + 0.5 * used.sum(-1, keepdim=True).clamp_min(1).double().log()
 
 
@@ -160,7 +153,7 @@ def apart(left: Tensor, right: Tensor, log_lengths: Tensor) -> Tensor:
 
 
 def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
-    """Log densities of l and v, (b,)."""
+    """Log prior densities of l and v, (b,)."""
     lengths = (log_lengths - length_mean(used)) / LENGTH_SPREAD
     noises = (log_noises - NOISE_MEAN) / NOISE_SPREAD
     each = -0.5 * lengths.square() - log_lengths - math.log(LENGTH_SPREAD * math.sqrt(2 * math.pi))
@@ -170,13 +163,13 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Factors:
-    """What predictions need, computed once.
+    """Factors from which predictions are computed.
 
     Attributes:
         mean: m, (b,).
         weights: a = K^-1 (y - m), (b, n), zero where a row is left out.
         root: The lower Cholesky factor of K, (b, n, n).
-        kernel: k(W, W) between rows that are kept, (b, n, n).
+        kernel: k(W, W) between kept rows, (b, n, n).
         derivative: -2 dk/ds there, (b, n, n).
     """
 
@@ -206,11 +199,11 @@ class Factors:
 
 
 def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
-    """Factors of N regressions under their hyper-parameters; a matrix that is not positive is tried again
-    with jitter.
+    """Factors of N regressions given their hyper-parameters; jitter is added if a matrix is not positive
+    definite.
 
     Raises:
-        ValueError: if no jitter helps; the message says which regression.
+        ValueError: if no jitter suffices; the message names the regressions.
     """
     both = rows.kept.unsqueeze(-1) & rows.kept.unsqueeze(-2) & rows.used.any(-1)[..., None, None]
     squares = apart(rows.inputs, rows.inputs, log_lengths)
@@ -231,7 +224,7 @@ def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
 
 
 def lower_root(matrices: Tensor) -> Tensor:
-    """Lower Cholesky factors, (b, n, n); with the least jitter that makes each matrix positive.
+    """Lower Cholesky factors, (b, n, n), with the smallest jitter that makes all matrices positive definite.
 
     Raises:
         ValueError: if none does.
@@ -243,26 +236,25 @@ def lower_root(matrices: Tensor) -> Tensor:
             else matrices
             + jitter * torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
         )
-        root, wrong = torch.linalg.cholesky_ex(shifted)
-        if not bool(wrong.any()):
+        root, failed = torch.linalg.cholesky_ex(shifted)
+        if not bool(failed.any()):
             return root
-    places = wrong.nonzero().tolist()
+    places = failed.nonzero().tolist()
     raise ValueError(
-        f"expected positive covariance matrices; those of regressions {places} are not, even with jitter "
-        f"{JITTERS[-1]:g}: "
-        "look for infinite or absurdly large values in their columns"
+        f"expected positive definite covariance matrices; those of regressions {places} are not, even with "
+        f"jitter {JITTERS[-1]:g}: look for infinite or extremely large values in their columns"
     )
 
 
 def evidence_gradient(
     rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Slopes of -log p(y | l, v) in log l (b, p) and log v (b,)."""
-    heavy = found.inverse() - found.weights.unsqueeze(-1) * found.weights.unsqueeze(-2)
-    paired = heavy * found.derivative
+    """Gradients of -log p(y | l, v) in log l (b, p) and log v (b,)."""
+    weighting = found.inverse() - found.weights.unsqueeze(-1) * found.weights.unsqueeze(-2)
+    paired = weighting * found.derivative
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
     distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
         rows.inputs * (paired @ rows.inputs)
     ).sum(-2)
-    noise = 0.5 * log_noises.exp() * (heavy.diagonal(dim1=-2, dim2=-1) * rows.ratios * rows.kept).sum(-1)
+    noise = 0.5 * log_noises.exp() * (weighting.diagonal(dim1=-2, dim2=-1) * rows.ratios * rows.kept).sum(-1)
     return distant * (-2 * log_lengths).exp(), noise

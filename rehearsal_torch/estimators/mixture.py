@@ -1,15 +1,15 @@
-"""Mixtures of normal laws in one dimension, N of them at once, by expectation maximisation.
+"""One-dimensional Gaussian mixtures, N in one batch, by expectation maximisation.
 
     p(u) = sum_c w_c N(u; m_c, v_c),
 
     r_jc ~ w_c N(u_j; m_c, v_c),    w_c = mean_j r_jc,    m_c = sum_j r_jc u_j / sum_j r_jc,
     v_c = max(sum_j r_jc (u_j - m_c)^2 / sum_j r_jc, floor),
 
-from the last fit and from two cuts of the sorted values, the best end kept. The number of components is
-given, or the one with the least BIC = (3 k - 1) log n - 2 log likelihood; never more than one for every five
+starting from the last fit and from two partitions of the sorted values, with the best result kept. The number
+of components is given, or minimises BIC = (3 k - 1) log n - 2 log likelihood; never more than one per five
 values. Values are standardised noise, so that the floor is in their unit.
 
-Draws are the inverse distribution function at evenly spread points, kept near the values that were seen.
+Samples are quantiles at evenly spread points, restricted to the range of the observed values plus a margin.
 
 Source: Ren et al. (2025), Sec. 4.1 (Eq. 4 and after) and Fig. 14; Dempster et al. (1977); Schwarz (1978).
 """
@@ -34,20 +34,20 @@ Components = int | Literal["bic"]
 
 
 def log_densities(values: Tensor, weights: Tensor, means: Tensor, variances: Tensor) -> Tensor:
-    """log (w_c N(u; m_c, v_c)) of values (..., N), (..., N, K); a component of weight 0 has none."""
+    """log (w_c N(u; m_c, v_c)) of values (..., N), (..., N, K); -inf for a component of weight 0."""
     apart = (values.unsqueeze(-1) - means).square() / variances
     return weights.log() - 0.5 * (apart + variances.log() + math.log(2 * math.pi))
 
 
 class GaussianMixtures(Solved):
-    """The laws of N noises.
+    """The distributions of N noises.
 
     Args:
         count: N.
         components: k, or "bic".
 
     Raises:
-        ValueError: if the number of components is no number above zero, nor "bic".
+        ValueError: if the number of components is neither a positive integer nor "bic".
     """
 
     def __init__(self, count: int, components: Components = 2) -> None:
@@ -68,7 +68,7 @@ class GaussianMixtures(Solved):
         self.upper: Tensor
 
     def sizes(self) -> Sizes:
-        """N laws of at most k components."""
+        """N mixtures of at most k components."""
         return dict.fromkeys(
             ("weights", "means", "variances"), (self.count, self.max_components)
         ) | dict.fromkeys(("lower", "upper"), (self.count,))
@@ -81,7 +81,7 @@ class GaussianMixtures(Solved):
         return found
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to values (n, N) and which of them count, (n, N) bool.
+        """Fits to values (n, N) and the mask of those that count, (n, N) bool.
 
         Raises:
             ValueError: if the widths are wrong.
@@ -126,7 +126,7 @@ class GaussianMixtures(Solved):
         ).sum(-1)
 
     def quantile(self, levels: Tensor) -> Tensor:
-        """The inverse of `cdf`, (..., N) -> (..., N), within a unit of the values that were seen; by
+        """The inverse of `cdf`, (..., N) -> (..., N), within one unit of the range of the observed values; by
         bisection.
         """
         low, high = self.lower.expand(levels.shape).clone(), self.upper.expand(levels.shape).clone()
@@ -138,11 +138,7 @@ class GaussianMixtures(Solved):
 
 
 class StandardNormals(GaussianMixtures):
-    """Noises whose law is not learnt: N(0, 1) each.
-
-    Args:
-        count: N.
-    """
+    """Noise distributions that are not fitted: N(0, 1) each."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count, 1)
@@ -157,23 +153,25 @@ class StandardNormals(GaussianMixtures):
 def _best_of(
     values: Tensor, kept: Tensor, size: int, last: tuple[Tensor, Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The best end over the starts: log likelihood (N,), weights, means and variances (N, size)."""
+    """The best result over the starts: log likelihood (N,), weights, means and variances (N, size)."""
     begin = [_by_quantiles(values, kept, size), _by_distance(values, kept, size)]
     if last is not None and last[0].shape[1] >= size:
         weights, means, variances = (each[:, :size] for each in last)
         weights = weights.clamp_min(1e-3)
         begin.append((weights / weights.sum(-1, keepdim=True), means, variances))
     starts = [torch.stack(each) for each in zip(*begin, strict=True)]
-    likelihood, *ends = _climb(values, kept, *starts)
+    likelihood, *fits = _climb(values, kept, *starts)
     which = likelihood.argmax(0)
     place = torch.arange(len(which), device=which.device)
-    return likelihood[which, place], *(each[which, place] for each in ends)  # type: ignore[return-value]
+    return likelihood[which, place], *(each[which, place] for each in fits)  # type: ignore[return-value]
 
 
 def _climb(
     values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Expectation maximisation from (M, N, K): values (n, N) -> log likelihoods (M, N) and parameters."""
+    """Expectation maximisation from M starts (M, N, K): values (n, N) -> log likelihoods (M, N) and
+    parameters.
+    """
     values, rows = values[:, None, :], kept.sum(0)
     counted = kept[:, None, :]
     before = torch.full_like(weights[..., 0], -math.inf)
@@ -181,7 +179,7 @@ def _climb(
         each = log_densities(values, weights, means, variances)
         whole = each.logsumexp(-1)
         likelihood = torch.where(counted, whole, 0.0).sum(0)
-        # Looking costs as much as a step: every fifth is enough.
+        # Testing for convergence costs as much as a step: every fifth is enough.
         if step % 5 == 4:
             if bool((likelihood - before <= SMALL * rows).all()):
                 break
@@ -200,7 +198,7 @@ def _by_quantiles(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tens
 
 
 def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """One wide component and narrow ones inside: heavy tails, and peaks within a broad law."""
+    """One wide component and narrow ones inside: heavy tails, and peaks within a broad distribution."""
     weights, means, variances = _of_groups(values, kept, torch.zeros_like(values), 1)
     narrow = torch.tensor(
         [4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)],
@@ -215,7 +213,7 @@ def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tenso
 
 
 def _ranks(values: Tensor, kept: Tensor) -> Tensor:
-    """Places among the values that count, in [0, 1), (n, N)."""
+    """Ranks among the values that count, in [0, 1), (n, N)."""
     place = torch.where(kept, values, math.inf).argsort(0).argsort(0).to(values)
     return place / kept.sum(0)
 

@@ -1,20 +1,21 @@
-"""Regression under noise that is a mixture of normal laws.
+"""Gaussian-process regression under Gaussian-mixture noise.
 
     x_i = f(w_i) + s(w_i) u_i,        f ~ GP,        u_i ~ sum_c p_c N(m_c, v_c),        s known.
 
-For well-separated components the noise says which of them it came from, and f is known as if it had their
-widths alone. With q(f) = N(mu, tau^2) at the rows and r_ic the probability that row i came from component c,
-expectation maximisation takes turns at
+With well-separated components the component of each noise value is identified, and f is as certain as under
+noise of the components' widths alone. With q(f) = N(mu, tau^2) at the rows and r_ic the probability that row
+i belongs to component c, expectation maximisation alternates
 
     r_ic   ~  p_c N(e_i; m_c, v_c) exp(-t_i^2 / 2 v_c),        e_i = (x_i - mu_i) / s_i,    t_i = tau_i / s_i,
     p, m, v   the moments of e under r, t^2 added to the squares,
     q(f)      a regression with targets x_i - s_i sum_c r_ic m_c / v_c / g_i and noise variances s_i^2 / g_i,
     g_i = sum_c r_ic / v_c,
 
-each of which raises one lower bound of the evidence; now and then the length-scales climb it as well. The
-result is believed of a node only with at least 40 rows and more than hardly any noise, if the leave-one-out
-density of its rows gains 3 nats over normal noise whose law is learnt afterwards, and if that noise shows no
-sign of depending on the inputs: a scale that s has missed would pass for components.
+each of which increases one lower bound of the evidence; between rounds the length-scales are optimised as
+well. The mixture is adopted for a node only if it has at least 40 rows and more than hardly any noise, if the
+leave-one-out density of its rows is more than 3 nats higher than under normal noise with a mixture fitted
+afterwards, and if that noise does not appear to depend on the inputs: a scale that s does not capture would
+be mistaken for components.
 
 Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Dempster et al. (1977); the noises:
 Ren et al. (2025), Eq. 6.
@@ -39,12 +40,12 @@ TURNS, STEPS = 3, 15
 
 
 class MixtureRegression(GaussianProcesses, Solved):
-    """Regressions whose targets and noise variances are those of the last turn; nodes that do not gain keep
+    """Regressions whose targets and noise variances are those of the last round; nodes without gain keep
     normal noise.
 
-    In the state: `values`, what was observed; `scales`, s at the rows; the mixtures; and `shift` and
-    `stretch`, the mean and the deviation of u, so that (x - f - s shift) / (s stretch) has mean 0 and
-    variance 1.
+    State: `values`, the observed values; `scales`, s at the rows; the mixtures; and `shift` and `stretch`,
+    the mean and the standard deviation of u, so that (x - f - s shift) / (s stretch) has mean 0 and variance
+    1.
     """
 
     def __init__(self, widths: list[int]) -> None:
@@ -60,7 +61,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.gain: Tensor
 
     def sizes(self) -> Sizes:
-        """What is observed of n rows, and a mixture of k components for each of N regressions."""
+        """Observed values of n rows, and a mixture of k components for each of N regressions."""
         count = len(self.widths)
         own = dict.fromkeys(("values", "scales"), (count, "n")) | dict.fromkeys(
             ("weights", "means", "variances"), (count, "k")
@@ -68,8 +69,8 @@ class MixtureRegression(GaussianProcesses, Solved):
         return {**super().sizes(), **own, **dict.fromkeys(("shift", "stretch", "gain"), (count,))}
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to what `hold` takes, start length-scales (n, N, p), the law of normal noise's leave-one-out
-        noise (n, N, 3, K), and that noise (n, N).
+        """Fits to the arguments of `hold`, initial length-scales (n, N, p), the mixture of the leave-one-out
+        noise under normal noise (n, N, 3, K), and that noise (n, N).
         """
         inputs, values, kept, variances, lengths, mixtures, noise = examples
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
@@ -102,7 +103,9 @@ class MixtureRegression(GaussianProcesses, Solved):
         self._take(places, after - before > MARGIN, found, components, log_lengths)
 
     def again(self) -> None:
-        """Targets and noise variances anew for rows that were just held; lengths and laws as they are."""
+        """Recomputes targets and noise variances for rows that were just stored by `hold`; length-scales and
+        mixtures are kept.
+        """
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
         places = (self.gain > MARGIN).nonzero()[:, 0]
         if len(places):
@@ -110,8 +113,8 @@ class MixtureRegression(GaussianProcesses, Solved):
             self._take(places, torch.ones_like(places, dtype=torch.bool), found, components, log_lengths)
 
     def missed(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals and their deviations; where a mixture is believed, those of the observed
-        values.
+        """Leave-one-out residuals and their standard deviations; where a mixture is adopted, those of the
+        observed values.
         """
         residual, std = super().missed()
         # The left-out mean is the target less its residual.
@@ -132,7 +135,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         return own, self.scales * self.stretch.unsqueeze(-1), unknown
 
     def _density(self, rows: Rows, places: Tensor) -> Tensor:
-        """Leave-one-out log densities under normal noise whose law was learnt afterwards, (M,)."""
+        """Leave-one-out log densities under normal noise with the mixture fitted afterwards, (M,)."""
         residual, variance = factors(rows, self.log_lengths[places], self.log_noises[places]).left_out()
         components = (
             self.weights[places].unsqueeze(1),
@@ -148,8 +151,8 @@ class MixtureRegression(GaussianProcesses, Solved):
         """Expectation maximisation: the last pseudo-regression, the mixture (M, K) each, and log l."""
         values, scales, squares = self.values[places], self.scales[places], self.scales[places].square()
         components = (self.weights[places], self.means[places], self.variances[places])
-        log_lengths, still = self.log_lengths[places], torch.zeros_like(self.log_noises[places])
-        found = factors(rows, log_lengths, still)
+        log_lengths, log_noises = self.log_lengths[places], torch.zeros_like(self.log_noises[places])
+        found = factors(rows, log_lengths, log_noises)
         for turn in range(turns):
             for _ in range(STEPS):
                 precision = found.inverse().diagonal(dim1=-2, dim2=-1)
@@ -159,18 +162,18 @@ class MixtureRegression(GaussianProcesses, Solved):
                 share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
                 components = _moments(noise, unknown, share) if learn else components
                 total_precision = (share / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
-                pull = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
+                offset = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
                 rows = replace(
                     rows,
-                    targets=(values - scales * pull) * rows.kept,
+                    targets=(values - scales * offset) * rows.kept,
                     ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
                 )
-                found = factors(rows, log_lengths, still)
+                found = factors(rows, log_lengths, log_noises)
             if learn and turn < turns - 1:
                 log_lengths = maximise(
-                    rows, [HyperParameters(log_lengths, still)], free_noise=False
+                    rows, [HyperParameters(log_lengths, log_noises)], free_noise=False
                 ).log_lengths
-                found = factors(rows, log_lengths, still)
+                found = factors(rows, log_lengths, log_noises)
         return rows, components, log_lengths
 
     def _take(

@@ -34,7 +34,7 @@ class Noise:
 
     Attributes:
         level: ().
-        rho: Shrinkage factor of h, ().
+        rho: Weight of h, ().
         shape: The posterior of the log squared residuals, h; None if the noise is homoskedastic.
     """
 
