@@ -129,6 +129,6 @@ def test_a_transition_that_has_learnt_nothing_says_so():
         lambda: model().log_likelihood(transitions([episode])),
     ):
         with pytest.raises(
-            ValueError, match=r"this TransitionModel has not been fitted yet \(rescale, levels\): fit it first"
+            ValueError, match=r"TransitionModel has not been fitted yet \(rescale, levels\): fit it first"
         ):
             asked()

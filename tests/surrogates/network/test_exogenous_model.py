@@ -115,9 +115,7 @@ def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
     )
     flat = ExogenousModel(CHAIN, structure="black_box")
     assert flat.rows.kept(free + set_by_hand)[:, 0].tolist() == [True] * 40 + [False] * 20
-    with pytest.raises(
-        ValueError, match=r"X: expected at least 5 rows in which it was not set; got 0"
-    ):
+    with pytest.raises(ValueError, match=r"X: expected at least 5 rows in which it was not set; got 0"):
         fit(ExogenousModel(CHAIN), set_by_hand + chain(20, 2, fixed={"X": 1.0}))
 
 
