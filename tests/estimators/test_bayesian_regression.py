@@ -116,11 +116,11 @@ def test_without_parents_there_is_a_mean():
         (lambda p, v, b, f: (p[1:], v, b, f), r"got \(29, 2\) and \(30, 2\)"),
         (
             lambda p, v, b, f: (p, v, b, torch.ones_like(f)),
-            "a row is either a basis or foreseen; some are both: they would count twice",
+            "a row is in the basis or predicted; some are both and would count twice",
         ),
         (
             lambda p, v, b, f: (p, v, b * (torch.arange(30) < 2), f),
-            "expected at least 3 rows as a basis; got 2: begin with observations",
+            "expected at least 3 rows in the basis; got 2: begin with observations",
         ),
     ],
 )

@@ -215,9 +215,7 @@ def test_a_penalty_is_taken_off_what_is_maximised():
 
 def test_a_penalty_needs_a_noise_that_is_sought():
     rows = rows_of(data(10, 1))
-    with pytest.raises(
-        ValueError, match="expected the noise to be sought where a penalty is; got free_noise=False"
-    ):
+    with pytest.raises(ValueError, match="expected free_noise=True with a penalty; got free_noise=False"):
         maximise(rows, starts(rows), free_noise=False, penalty=lambda rows, found, at: at.log_noises)
 
 

@@ -49,7 +49,7 @@ def by_listing(edges):
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_the_members_are_all_orientations_with_the_same_v_structures(seed):
-    graph = random_graph(seed, max_graphs=5)
+    graph = random_graph(seed, size=5)
     pattern = pattern_of(graph)
     edges = tuple(ordered(graph).edges)
     expected = by_listing(edges)

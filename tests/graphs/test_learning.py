@@ -21,7 +21,7 @@ EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_graph(seed):
-    graph = random_graph(seed, max_graphs=7, density=0.4)
+    graph = random_graph(seed, size=7, density=0.4)
     names = sorted(graph.names)
     pattern, notes = pattern_from(oracle(graph, names), names)
     assert pattern == pattern_of(graph, names)
@@ -38,7 +38,7 @@ def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_grap
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
-    graph = random_graph(seed, max_graphs=5, joining=0.25)
+    graph = random_graph(seed, size=5, joining=0.25)
     names, cliques = sorted(graph.names), graph.cliques
     first, last = cliques[0], cliques[-1] if len(cliques) > 1 else ()
     absent = [
@@ -62,7 +62,7 @@ def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
 def test_large_tables_give_the_true_class_and_as_often_as_the_library_does():
     ours = theirs = 0
     for seed in range(40):
-        graph = random_graph(seed, max_graphs=6, density=0.35, joining=0.2)
+        graph = random_graph(seed, size=6, density=0.35, joining=0.2)
         names, values = graph.names, drawn(graph, seed, 5000)
         wanted = signature_of(pattern_of(graph))
         ours += signature_of(learn(values, names, level=0.01, bidirected=False).pattern) == wanted

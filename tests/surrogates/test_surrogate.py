@@ -87,11 +87,11 @@ def test_what_was_not_fitted_is_named_with_the_remedy(count, shown):
     made = Means(count)
     with pytest.raises(
         NotFittedError,
-        match=rf"^this Means has learnt nothing yet \({shown}\): fit it first \(rt.fit\(surrogate, table"
+        match=rf"^this Means has not been fitted yet \({shown}\): fit it first \(rt.fit\(surrogate, table"
         r"\)\), or load a checkpoint \(rt.load\(folder\)\)$",
     ):
         made.require_fitted()
-    assert made.faults() == [f"means.{place}: nothing was learnt" for place in range(count)]
+    assert made.faults() == [f"means.{place}: not fitted" for place in range(count)]
     fitted(made).require_fitted()
     assert made.faults() == []
 
@@ -131,7 +131,7 @@ def test_each_field_that_was_used_and_differs_is_named_and_nothing_is_taken():
     with pytest.raises(OtherQuestionError) as told:
         made.adopt(plain(**other, candidates=[["a"]]))
     said = str(told.value)
-    assert said.startswith("what was learnt answers another question. ")
+    assert said.startswith("the surrogate was fitted for another question. ")
     assert said.endswith(". Fit again for this question, or ask the one that was fitted for")
     assert all(f"{field}: it was fitted with" in said for field in ("graph", "actions", "region"))
     assert made.question() is TASK
@@ -154,7 +154,8 @@ def test_columns_may_be_more_than_are_needed_and_not_fewer():
 def test_a_surrogate_that_does_not_say_what_it_is_for_can_be_asked_nothing_else():
     with pytest.raises(
         OtherQuestionError,
-        match=r"^Silent does not say what it was fitted for \(`question`\): it cannot be compared with what",
+        match=r"^Silent does not record the question that it was fitted for \(`question`\): it cannot be "
+        r"compared with",
     ):
         Silent().adopt(plain())
     assert (Silent().question(), Silent().used(), Silent.kind) == (None, (), None)

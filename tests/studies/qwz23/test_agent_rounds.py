@@ -21,7 +21,7 @@ def test_worlds_are_those_of_the_rehearsal_methods(world, joint):
     theirs, ours = problem_of(config), world_of(world, 4, 3, joint)
     assert ours.observations().fingerprint() == theirs.observations().fingerprint()
     assert [ours.case(place).given for place in range(4)] == [theirs.case(place).given for place in range(4)]
-    assert ours.distribution.weights == theirs.distribution.weights
+    assert ours.system.weights == theirs.system.weights
     assert ours.released == theirs.released if world != "bermuda" else True
     assert (ours.task.candidates == theirs.task.candidates) != joint
 

@@ -146,7 +146,7 @@ def test_what_hypotheses_share_is_learnt_once():
 def test_a_hypothesis_has_the_variables_of_the_task():
     with pytest.raises(
         ValueError,
-        match=r"expected a graph over \['x', 'a', 'b', 'c', 'y'\]; \['y', 'z'\] stand in one of the two",
+        match=r"expected a graph over \['x', 'a', 'b', 'c', 'y'\]; \['y', 'z'\] are in only one of the two",
     ):
         hypothesis_of({"parents": {"a": ["x"], "b": ["x"], "z": ["a", "b", "c"]}}, TASK)
 
