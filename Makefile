@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow fuzz pages test-all lint docs bench reproduce-sepsis reproduce-auf reproduce-qwz23 reproduce-cbo clean
+.PHONY: help train test test-slow fuzz pages test-all lint docs bench reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -26,7 +26,7 @@ help:
 	@echo "make bench               measures the speed of search and training"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
-	@echo "make reproduce-qwz23     makes the tables and figures on structural rehearsal models, under docs/results/qwz23"
+	@echo "make reproduce-online    makes the tables and figures on structural rehearsal models, under docs/results/online"
 	@echo "make reproduce-cbo       makes the tables and figures on causal Bayesian optimisation, under docs/results/cbo"
 	@echo "make clean               removes $(VENV), caches and the built documentation; runs/ stays"
 	@echo
@@ -74,16 +74,16 @@ bench: $(READY)
 	@for file in benchmarks/*.py; do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
 
 reproduce-sepsis: $(READY)
-	$(PY) scripts/reproduce_sepsis.py $(ARGS)
+	$(PY) scripts/reproduce.py study=sepsis $(ARGS)
 
 reproduce-auf: $(READY)
-	$(PY) scripts/reproduce_auf.py $(ARGS)
+	$(PY) scripts/reproduce.py study=auf $(ARGS)
 
-reproduce-qwz23: $(READY)
-	$(PY) scripts/reproduce_qwz23.py $(ARGS)
+reproduce-online: $(READY)
+	$(PY) scripts/reproduce.py study=online $(ARGS)
 
 reproduce-cbo: $(READY)
-	$(PY) scripts/reproduce_cbo.py $(ARGS)
+	$(PY) scripts/reproduce.py study=cbo $(ARGS)
 
 clean:
 	rm -rf $(VENV) site build/website .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import UserError, did_you_mean, exit_code
+from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.spelling import PROGRAM, quoted
 
-STUDIES = ("auf", "cbo", "qwz23", "sepsis")
 _HELP = ("-h", "--help", "help")
 _YAML = (".yaml", ".yml")
 _PLAIN = re.compile(r"[A-Za-z_/][\w/-]*(\.[A-Za-z]\w*)+", re.ASCII)
@@ -204,36 +203,9 @@ def _options(typed: list[str]) -> int:
 
 
 def _reproduce(typed: list[str]) -> int:
-    if not typed or typed[0] in _HELP:
-        print(
-            f"{VERBS['reproduce'].summary}\n\nUsage: {PROGRAM} reproduce study={'|'.join(STUDIES)} [--help] "
-            "[OPTION ...]"
-        )
-        return 0 if typed else 2
-    studies = [text.removeprefix("study=") for text in typed if text.startswith("study=")]
-    rest = [text for text in typed if not text.startswith("study=")]
-    if len(studies) != 1 or studies[0] not in STUDIES:
-        return exit_code(lambda: _no_study(studies), "Interrupted.")
-    if studies == ["auf"]:
-        from rehearsal_torch.studies.auf.reproduce import main as run
-    elif studies == ["cbo"]:
-        from rehearsal_torch.studies.cbo.reproduce import main as run
-    elif studies == ["qwz23"]:
-        from rehearsal_torch.studies.qwz23.reproduce import main as run
-    else:
-        from rehearsal_torch.studies.sepsis.reproduce import main as run
-    return run(rest)
+    from rehearsal_torch.studies import reproduce
 
-
-def _no_study(studies: Sequence[str]) -> int:
-    what = f"expected one of study={'|'.join(STUDIES)}; got {' and '.join(studies) or 'none'}"
-    raise UserError(
-        what,
-        f"{PROGRAM} reproduce",
-        did_you_mean(studies[0], STUDIES)
-        if len(studies) == 1
-        else f"Type {PROGRAM} reproduce study=auf --help",
-    )
+    return reproduce.main(typed)
 
 
 VERBS = {
@@ -262,7 +234,7 @@ VERBS = {
     "prepare": Verb("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
     "reproduce": Verb(
         "Makes a paper's tables and figures, in stages.",
-        "study=auf --stages table1 --out results",
+        "study=auf stages=table1 out=results",
         _reproduce,
     ),
     "options": Verb(

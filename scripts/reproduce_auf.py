@@ -1,8 +1,8 @@
-"""The paper's tables on avoiding undesired futures: python scripts/reproduce_auf.py --help."""
+"""The study of avoiding undesired futures, by flags; today: python scripts/reproduce.py study=auf --help."""
 
 import sys
 
-from rehearsal_torch.studies.auf.reproduce import main
+from rehearsal_torch.studies.reproduce import with_flags
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(with_flags("auf"))

@@ -1,8 +1,8 @@
-"""The paper's results on causal Bayesian optimisation: python scripts/reproduce_cbo.py --help."""
+"""The study of causal Bayesian optimisation, by flags; today: scripts/reproduce.py study=cbo --help."""
 
 import sys
 
-from rehearsal_torch.studies.cbo.reproduce import main
+from rehearsal_torch.studies.reproduce import with_flags
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(with_flags("cbo"))

@@ -1,8 +1,8 @@
-"""The paper's results on structural rehearsal models: python scripts/reproduce_qwz23.py --help."""
+"""The study of structural rehearsal models, by flags; today: scripts/reproduce.py study=online --help."""
 
 import sys
 
-from rehearsal_torch.studies.qwz23.reproduce import main
+from rehearsal_torch.studies.reproduce import with_flags
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(with_flags("online"))

@@ -1,8 +1,8 @@
-"""The paper's figures on the simulated cohort: python scripts/reproduce_sepsis.py --help."""
+"""The study of the simulated cohort, by flags; today: python scripts/reproduce.py study=sepsis --help."""
 
 import sys
 
-from rehearsal_torch.studies.sepsis.reproduce import main
+from rehearsal_torch.studies.reproduce import with_flags
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(with_flags("sepsis"))

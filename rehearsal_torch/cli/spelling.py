@@ -12,7 +12,6 @@ from pathlib import Path
 from rehearsal_torch.cli.installation import checkout
 
 PROGRAM = "rehearsal"
-_STUDY = "reproduce_"
 # Backslashes that Hydra would take for escapes: those directly before a quote, the closing one included.
 _ESCAPES = re.compile(r"(\\+)(?='|\Z)")
 
@@ -24,13 +23,10 @@ def typed_as(script: str) -> list[str]:
     so that the console command is named whatever was typed.
 
     Args:
-        script: The command's name, which is that of its script: ``train``, ``cross_validate``,
-            ``reproduce_auf``.
+        script: The command's name, which is that of its script: ``train``, ``cross_validate``.
     """
     if Path(sys.argv[0]).stem != PROGRAM and checkout() is not None:
         return ["python", f"scripts/{script}.py"]
-    if script.startswith(_STUDY):
-        return [PROGRAM, "reproduce", f"study={script.removeprefix(_STUDY)}"]
     return [PROGRAM, script.replace("_", "-")]
 
 

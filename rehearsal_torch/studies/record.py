@@ -1,162 +1,232 @@
 """The record of a study: which jobs are done, and the rows they gave.
 
-``jobs.csv`` has a line a job; the rows of a stage stand in a file of their own. A job's rows are written
-first and its line after them, so a job without a line is not done, and whatever rows it left behind are
-dropped when the record is taken up again. Jobs that failed are dropped likewise, to be tried again.
+Each stage has its rows in a file; several stages may share one. With a log, ``jobs.csv`` has one line per
+job: a job's rows are written first and its line after them, so that a job without a line is not done.
+Without a log, a job is done where its file has its rows, as many as `Layout.count` says.
+
+Whatever rows an unfinished job left behind are dropped before anything is added (`Record.mend`), and jobs
+that failed are dropped likewise, to be tried again. Reading alone changes nothing, so that it may be done
+while a study is running.
 """
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
-from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, NUMBERS, Row, number, typed, written
+from rehearsal_torch.evaluation.rehearsal_rows import written
+from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import read_rows, torn
+from rehearsal_torch.files.writing import write_text
 
-KEY = ("stage", "dataset", "method", "setting", "seed")
-COUNTS = ("decisions", "idle", "warned")
-LINE = (*KEY, "state", "fit_seconds", *COUNTS, "commit", "message")
 Key = tuple[str, ...]
+Row = dict[str, Any]
+LOG = "jobs.csv"
 
 
-@dataclass(frozen=True)
-class Job:
-    """A method in a world, with one seed.
+class Recorded(Protocol):
+    """Something that a study does once."""
 
-    Attributes:
-        stage: Which part of the study.
-        dataset: The world's name in ``conf/dataset``.
-        method: The method's name.
-        setting: What else distinguishes the job, such as ``eta=3``; empty for nothing.
-        seed: Of world and method.
-        overrides: What makes it so, as one would type it.
-    """
-
-    stage: str
-    dataset: str
-    method: str
-    setting: str
-    seed: int
-    overrides: tuple[str, ...] = ()
+    @property
+    def stage(self) -> str:
+        """The stage whose file has its rows."""
 
     @property
     def key(self) -> Key:
-        """The texts that a job is known by."""
-        return (self.stage, self.dataset, self.method, self.setting, str(self.seed))
+        """The texts that it is known by."""
+
+
+Each = TypeVar("Each", bound=Recorded)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Generic[Each]):
     """What came of a job.
 
     Attributes:
         job: Which.
-        rows: A row a decision; none where it failed.
-        line: Its line in ``jobs.csv``, but for what the job says itself.
+        rows: Its rows; none where it failed.
+        line: Its line in the log, but for the key; ``state`` is "ok" or "failed".
     """
 
-    job: Job
-    rows: Sequence[Row]
-    line: Mapping[str, object]
+    job: Each
+    rows: Sequence[Row] = ()
+    line: Mapping[str, Any] = field(default_factory=lambda: {"state": "ok"})
 
 
-class StudyRecord:
+@dataclass(frozen=True)
+class Layout:
+    """What the rows of a stage look like.
+
+    Attributes:
+        file: Their file.
+        key: The columns that name a job; one that the file lacks is empty, "stage" is the stage.
+        columns: All columns.
+        numbers: Those that hold numbers.
+        whole: Those that hold whole numbers.
+        exact: Whether numbers are written in full; six digits otherwise.
+        count: The rows of a finished job, where there is no log; 0 for any number.
+    """
+
+    file: str
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    exact: bool = False
+    count: int = 0
+
+    def written(self, rows: Iterable[Mapping[str, object]], *, head: bool) -> str:
+        """Rows as CSV.
+
+        Args:
+            rows: With all columns, in any order.
+            head: Whether the header comes first.
+
+        Raises:
+            ValueError: if a row has another column.
+        """
+        if not self.exact:
+            return written(list(rows), self.columns, head=head)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        if head:
+            writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
+
+
+@dataclass(frozen=True)
+class Log:
+    """What the lines of ``jobs.csv`` look like.
+
+    Attributes:
+        key: The columns that name a job.
+        facts: Further columns, numbers each, between ``state`` and ``commit``.
+        whole: Those of all columns that hold whole numbers.
+    """
+
+    key: tuple[str, ...]
+    facts: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns."""
+        return (*self.key, "state", *self.facts, "commit", "message")
+
+
+class Record:
     """The record on disk.
 
     Args:
         folder: Where it is, or is going to be.
-        files: Stage to the file of its rows.
-        plain: The stages whose rows have no column ``setting``.
+        layouts: Stage to the layout of its rows.
+        log: The layout of ``jobs.csv``; None for a record without.
+
+    Attributes:
+        lines: Key to line of the log, of the jobs that are done; without a log, key to nothing.
 
     Raises:
         PlainFileError: if a file of it is damaged; nothing is changed then.
     """
 
-    def __init__(self, folder: Path, files: Mapping[str, str], plain: Sequence[str] = ()) -> None:
-        self.folder, self.files, self.plain = folder, dict(files), tuple(plain)
-        lines = read_rows(folder / "jobs.csv", LINE, ("fit_seconds", *COUNTS), ("seed",))
-        raws = {stage: self._lines(stage) for stage in self.files}
-        self.jobs: dict[Key, dict[str, str]] = {
-            tuple(line[name] for name in KEY): line for line in lines if line.get("state") == "ok"
-        }
-        if len(self.jobs) != len(lines) or torn(folder / "jobs.csv"):
-            replace(folder / "jobs.csv", written(list(self.jobs.values()), LINE))
-        for stage in self.files:
-            raw = raws[stage]
-            kept = [line for line in raw if self._key(stage, line) in self.jobs]
-            if len(kept) != len(raw) or torn(self._file(stage)):
-                replace(self._file(stage), written(kept, self._columns(stage)))
+    def __init__(self, folder: Path, layouts: Mapping[str, Layout], log: Log | None = None) -> None:
+        self.folder, self.layouts, self.log = folder, dict(layouts), log
+        self._stages = {layout.file: stage for stage, layout in reversed(self.layouts.items())}
+        self.lines: dict[Key, dict[str, str]] = {}
+        if log is None:
+            for stage in self._stages.values():
+                self.lines |= {key: {} for key in self._finished(stage, self._read(stage))}
+        else:
+            self.lines = {
+                tuple(line[name] for name in log.key): line
+                for line in self._logged()
+                if line["state"] == "ok"
+            }
 
-    def todo(self, jobs: Sequence[Job]) -> list[Job]:
+    def mend(self) -> None:
+        """Drops what failed and what was left behind; to be called before anything is added.
+
+        Raises:
+            PlainFileError: if a file of it is damaged; nothing is changed then.
+        """
+        read = {file: (stage, self._read(stage)) for file, stage in self._stages.items()}
+        if self.log is not None:
+            path = self.folder / LOG
+            if len(self.lines) != len(self._logged()) or torn(path):
+                write_text(path, written(list(self.lines.values()), self.log.columns))
+        for file, (stage, rows) in read.items():
+            kept = [row for row in rows if self._key(stage, row) in self.lines]
+            if len(kept) != len(rows) or torn(self.folder / file):
+                write_text(self.folder / file, self.layouts[stage].written(kept, head=True))
+
+    def todo(self, jobs: Iterable[Each]) -> list[Each]:
         """The jobs that are not done."""
-        return [job for job in jobs if job.key not in self.jobs]
+        return [job for job in jobs if job.key not in self.lines]
 
-    def add(self, outcome: Outcome) -> None:
-        """Writes what came of a job: its rows, then its line."""
-        job = outcome.job
-        line = dict(zip(KEY, job.key, strict=True)) | dict(outcome.line)
+    def add(self, outcome: Outcome[Any]) -> None:
+        """Writes what came of a job: its rows, then its line.
+
+        Raises:
+            ValueError: if a row has another column.
+        """
+        job, layout = outcome.job, self.layouts[outcome.job.stage]
         if outcome.rows:
-            rows = [
-                row if job.stage in self.plain else {**row, "setting": job.setting} for row in outcome.rows
-            ]
-            append(self._file(job.stage), rows, self._columns(job.stage))
-        append(self.folder / "jobs.csv", [line], LINE)
+            path = self.folder / layout.file
+            _append(path, layout.written(outcome.rows, head=_is_new(path)))
+        line = dict(outcome.line)
+        if self.log is not None:
+            whole = {**line, **dict(zip(self.log.key, job.key, strict=True))}
+            line = {name: whole.get(name, "") for name in self.log.columns}
+            path = self.folder / LOG
+            _append(path, written([line], self.log.columns, head=_is_new(path)))
         if line["state"] == "ok":
-            self.jobs[job.key] = {name: str(value) for name, value in line.items()}
+            self.lines[job.key] = {name: str(value) for name, value in line.items()}
 
-    def rows(self, stage: str) -> list[Row]:
-        """A stage's rows, with numbers as numbers, ``setting``, and what the job says: ``fit_seconds``."""
-        found = []
-        for line in typed(self._lines(stage)):
-            told = self.jobs.get(self._key(stage, line))
-            if told is not None:
-                found.append({"setting": "", **line, "fit_seconds": number(told["fit_seconds"])})
-        return found
+    def rows(self, stage: str) -> list[dict[str, str]]:
+        """The rows of the jobs that are done, as texts.
 
-    def counts(self, stage: str, column: str) -> dict[tuple[object, object], int]:
-        """(world, method) to the sum over jobs of ``idle``, ``warned`` or ``decisions``."""
-        found: dict[tuple[object, object], int] = {}
-        for line in self.jobs.values():
-            if line["stage"] == stage:
-                place = (line["dataset"], line["method"])
-                found[place] = found.get(place, 0) + _count(line[column])
-        return found
+        Args:
+            stage: The stage, or another with the same file.
+        """
+        stage = self._stages[self.layouts[stage].file]
+        return [row for row in self._read(stage) if self._key(stage, row) in self.lines]
 
-    def _file(self, stage: str) -> Path:
-        return self.folder / self.files[stage]
+    def _logged(self) -> list[dict[str, str]]:
+        assert self.log is not None
+        return read_rows(self.folder / LOG, self.log.columns, self.log.facts, self.log.whole)
 
-    def _lines(self, stage: str) -> list[dict[str, str]]:
-        return read_rows(self._file(stage), self._columns(stage), NUMBERS, ("seed",))
+    def _read(self, stage: str) -> list[dict[str, str]]:
+        layout = self.layouts[stage]
+        rows = read_rows(self.folder / layout.file, layout.columns, layout.numbers, layout.whole)
+        if rows and tuple(rows[0]) != layout.columns:
+            raise PlainFileError(
+                f"{self.folder / layout.file}: expected the columns {','.join(layout.columns)}; got "
+                f"{','.join(rows[0])[:200]}: move the file away"
+            )
+        return rows
 
-    def _columns(self, stage: str) -> tuple[str, ...]:
-        return COLUMNS if stage in self.plain else (*COLUMNS[:2], "setting", *COLUMNS[2:])
+    def _finished(self, stage: str, rows: Sequence[Mapping[str, str]]) -> list[Key]:
+        layout = self.layouts[stage]
+        counts = Counter(self._key(stage, row) for row in rows)
+        if layout.count:
+            return [key for key, count in counts.items() if count == layout.count]
+        cut = self._key(stage, rows[-1]) if rows and torn(self.folder / layout.file) else None
+        return [key for key in counts if key != cut]
 
-    def _key(self, stage: str, line: Mapping[str, object]) -> Key:
-        return (
-            stage,
-            str(line["dataset"]),
-            str(line["method"]),
-            str(line.get("setting", "")),
-            str(line["seed"]),
-        )
+    def _key(self, stage: str, row: Mapping[str, str]) -> Key:
+        return tuple(stage if name == "stage" else row.get(name, "") for name in self.layouts[stage].key)
 
 
-def _count(text: str) -> int:
-    """A count as a job's line says it; 0 where it says nothing."""
-    value = number(text)
-    return 0 if math.isnan(value) else int(value)
+def _is_new(path: Path) -> bool:
+    return not path.is_file() or path.stat().st_size == 0
 
 
-def append(path: Path, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
-    """Adds rows to a CSV, with a head where it is new."""
+def _append(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    begun = path.is_file() and path.stat().st_size > 0
     with path.open("a", encoding="utf-8", newline="") as file:
-        file.write(written(rows, columns, head=not begun))
-
-
-def replace(path: Path, text: str) -> None:
-    """Writes a file as a whole, so that nobody ever reads half of it."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+        file.write(text)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal_torch.evaluation.online_rows import COLUMNS, NUMBERS, WHOLE, online_typed
-from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.evaluation.online_rows import online_typed
 from rehearsal_torch.reporting.run_report import report
-from rehearsal_torch.studies.record import StudyRecord
-from rehearsal_torch.studies.sepsis.episode_rows import EpisodeRows
-from rehearsal_torch.studies.sepsis.lipschitz_study import decreases
+from rehearsal_torch.studies.auf.reproduction import record_in
+from rehearsal_torch.studies.auf.rows import counts, rows_of
+from rehearsal_torch.studies.online.reproduction import agents_in
+from rehearsal_torch.studies.sepsis.episode_rows import episodes_in, frame
+from rehearsal_torch.studies.sepsis.lipschitz_cells import decreases
 from tests.fuzz.commanded import LIMITS, PROCESSES, typed_in
 from tests.fuzz.mutations import changed, damaged, source
 from tests.places import ROOT
@@ -49,7 +50,7 @@ RUNS = {
     "episodes": ["+experiment=sepsis", "decision=greedy", "workers=1", "limit=2", *WARD],
 }
 RESULTS = ROOT / "docs" / "results"
-STAGES = {"table1": "table1.csv", "table2": "table2.csv", "sensitivity": "sensitivity.csv"}
+STAGES = {"table1": "table1.csv", "scalability": "table2.csv", "sensitivity": "sensitivity.csv"}
 LINES = 60
 
 
@@ -118,7 +119,7 @@ def study(rng, folder):
     for name in (
         "auf/jobs.csv",
         *(f"auf/{file}" for file in STAGES.values()),
-        "qwz23/rl.csv",
+        "online/rl.csv",
         "sepsis/episodes.csv",
         "sepsis/lipschitz_grid.csv",
     ):
@@ -138,12 +139,13 @@ def test_folders(number, judged, finished, tmp_path, monkeypatch):
         told = study(rng, tmp_path / "study")
 
         def read():
-            record = StudyRecord(tmp_path / "study", STAGES, plain=("table1",))
+            record = record_in(tmp_path / "study")
+            record.mend()
             for stage in STAGES:
-                record.rows(stage)
-                record.counts(stage, "decisions")
-            online_typed(read_rows(tmp_path / "study/rl.csv", COLUMNS, NUMBERS, WHOLE))
-            EpisodeRows(tmp_path / "study/episodes.csv").frame()
+                rows_of(record, stage)
+                counts(record, stage, "decisions")
+            online_typed(agents_in(tmp_path / "study", 100).rows("rl"))
+            frame(episodes_in(tmp_path / "study"))
             decreases(tmp_path / "study/lipschitz_grid.csv")
 
         judged(read, told)

@@ -38,9 +38,10 @@ def test_every_option_is_taken(group):
 
 
 def test_every_script_with_results_is_run():
-    # prepare.py reads files from elsewhere; collect.py does what ends the sweep over shards.
+    # prepare.py reads files from elsewhere; collect.py does what ends the sweep over shards; reproduce.py
+    # does what reproduce_*.py do.
     scripts = {path.stem for path in (CONF.parent / "scripts").glob("*.py")}
-    assert scripts - {run.script for run in RUNS} == {"prepare", "collect"}
+    assert scripts - {run.script for run in RUNS} == {"prepare", "collect", "reproduce"}
 
 
 def test_records_have_names_of_their_own():

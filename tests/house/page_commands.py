@@ -21,6 +21,10 @@ from hydra._internal.utils import get_args_parser
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
 from rehearsal_torch.cli.validation import CONF, check
+from rehearsal_torch.studies.flags import translated
+from rehearsal_torch.studies.reproduce import RENAMED
+from rehearsal_torch.studies.request import read
+from rehearsal_torch.studies.study_files import study
 from tests.house.layers import ROOT
 
 # The changelog tells of commands as they were.
@@ -101,8 +105,6 @@ def typed(line: str) -> tuple[str, ...]:
     if first.startswith("benchmarks/"):
         return ("benchmarks", first.removeprefix("benchmarks/"), *rest)
     script = first.removeprefix("scripts/").removesuffix(".py")
-    if script == "reproduce" and rest and rest[0].startswith("study="):
-        script, rest = f"reproduce_{rest[0].removeprefix('study=')}", rest[1:]
     script = script if script.startswith("-") else script.replace("-", "_")
     if rest and re.match(r"[^-+~=\[]+$", rest[0]) and script in _FILES:
         rest = [*rest[1:], f"{_FILES[script]}={rest[0]}"]
@@ -170,8 +172,8 @@ def module(script: Path) -> ModuleType:
 def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> None:
     """Reads a script's arguments as the script does, by whichever way it has."""
     there = vars(behind)
-    if "_parser" in there:
-        there["_parser"]().parse_args(arguments)
+    if script.startswith("reproduce"):
+        _study(script, arguments)
     elif "VERB" in there:
         there["VERB"].read(arguments)
     elif "VERBS" in there:
@@ -183,6 +185,17 @@ def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> N
         _overrides(script, arguments)
     else:
         assert len(arguments) == 1, f"scripts/{script}.py takes one folder; got {list(arguments)}"
+
+
+def _study(script: str, arguments: Sequence[str]) -> None:
+    """Reads what is asked of a study, with flags where the script takes them."""
+    if script == "reproduce":
+        (name,) = (text.removeprefix("study=") for text in arguments if text.startswith("study="))
+        read(study(name), [text for text in arguments if not text.startswith("study=")])
+        return
+    name = script.removeprefix("reproduce_")
+    name = RENAMED.get(name, name)
+    read(study(name), translated(name, arguments))
 
 
 def _overrides(script: str, arguments: Sequence[str]) -> None:

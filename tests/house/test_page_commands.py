@@ -85,7 +85,7 @@ NOT_RUN = {
     "make": "prints the help; the test below looks at the targets",
     "make *": "sets an environment up and calls scripts, which are run under their own names",
     "benchmarks *": "takes minutes, and its figures mean nothing when it is shortened",
-    "reproduce_*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
+    "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
     "train +experiment=sepsis trainer=gpu": "needs a GPU",
     "train resume=*": "needs a run that was killed; tests/scripts/test_runs.py kills runs and resumes them",
     "train +experiment=sepsis dataset=mimic path=mimic-table.csv": "needs a table with restricted access",

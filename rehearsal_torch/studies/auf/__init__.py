@@ -1,1 +1,1 @@
-"""The study of kernel-based rehearsal (CME and its baselines)."""
+"""The study of avoiding undesired futures: rehearsal by kernels and its baselines, decision by decision."""

@@ -1,9 +1,7 @@
 """README.md and the figures of the study of avoiding undesired futures, from its record."""
 
 import shutil
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.spelling import spoken
@@ -13,7 +11,9 @@ from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.auf import results as auf_results
 from rehearsal_torch.studies.auf.illustrations import illustrations
 from rehearsal_torch.studies.committed import caution
-from rehearsal_torch.studies.record import StudyRecord
+from rehearsal_torch.studies.record import Record
+from rehearsal_torch.studies.results_folder import RUN, origin
+from rehearsal_torch.studies.study_files import study, texts
 
 SECTIONS = (
     auf_results.table1,
@@ -26,7 +26,7 @@ SECTIONS = (
 GENERATOR = ("marginals", "correlations")
 
 
-def documents(out: RunFolder, record: StudyRecord, nhanes: Path | None) -> None:
+def documents(out: RunFolder, record: Record, nhanes: Path | None) -> None:
     """Writes README.md and figures/.
 
     Args:
@@ -39,10 +39,10 @@ def documents(out: RunFolder, record: StudyRecord, nhanes: Path | None) -> None:
         UserError: if the folder holds no such figures.
     """
     text = [
-        "# Avoiding undesired futures: the paper's tables",
+        f"# {study('auf').title}",
         "",
-        *caution(record.jobs.values()),
-        _method(out.read_json("run.json"), record),
+        *caution(record.lines.values()),
+        texts("auf")["made"].format(origin=origin(out.read_json(RUN), record.lines.values(), "job")),
     ]
     folder = out.path / "figures"
     with drawing():
@@ -60,28 +60,6 @@ def documents(out: RunFolder, record: StudyRecord, nhanes: Path | None) -> None:
     out.write("README.md", "\n".join(text) + "\n")
 
 
-def _method(run: dict[str, Any], record: StudyRecord) -> str:
-    commits = Counter(
-        line["commit"][:12] + ("+changes" if line["commit"].endswith("+changes") else "")
-        for line in record.jobs.values()
-    )
-    told = ", ".join(f"{name or 'unknown'} ({count} jobs)" for name, count in commits.items())
-    commands = ", ".join(f"`{command}`" for command in run.get("commands", []))
-    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)
-    return (
-        f"Made by {commands}; commits: {told or 'none'}; {versions}. A job is what `scripts/decide.py "
-        "+experiment=auf dataset=WORLD decision=METHOD "
-        "seed=SEED` does; jobs.csv lists them with the seconds of their fit. N = 1,000 rows unless said "
-        "otherwise. All methods see the same rows and "
-        "contexts of a seed, and each has one configuration for all worlds. Probabilities are the worlds' "
-        "own (exact, by quadrature, or from at least "
-        "10,000 draws with common random numbers). `oracle` is the best that any alteration allowed can "
-        "reach, or doing nothing where that is "
-        "better; `no action` is what happens when nothing is altered. A decision that is declined counts "
-        "with the probability of doing nothing."
-    )
-
-
 def _generator(folder: Path, nhanes: Path | None) -> list[str]:
     """Fig. 10: how the NHANES generator compares with the participants; figures need the participants' data,
     the numbers do not.
@@ -95,7 +73,7 @@ def _generator(folder: Path, nhanes: Path | None) -> list[str]:
         if missing:
             raise UserError(
                 f"expected {', '.join(f'{name}.svg' for name in missing)} there",
-                f"--nhanes {nhanes}",
+                f"nhanes={nhanes}",
                 f"Run {spoken('prepare')} nhanes first",
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,7 +83,7 @@ def _generator(folder: Path, nhanes: Path | None) -> list[str]:
     text = [
         "## The NHANES generator (Fig. 10)",
         "",
-        f"{card['participants']} participants; mean absolute error between correlation matrices:",
+        texts("auf")["generator"].format(participants=card["participants"]),
         "",
     ]
     body = [
@@ -126,6 +104,6 @@ def _generator(folder: Path, nhanes: Path | None) -> list[str]:
         else [
             *text,
             "",
-            f"The figures need the participants' data: `{spoken('prepare')} nhanes`, then `--nhanes FOLDER`.",
+            texts("auf")["no_figures"].format(prepare=spoken("prepare")),
         ]
     )

@@ -16,6 +16,7 @@ from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.reporting.cross_table import as_markdown
 from rehearsal_torch.studies.auf import loan_panels, triangle_panel
+from rehearsal_torch.studies.study_files import texts
 from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 
@@ -61,14 +62,7 @@ def illustrations() -> tuple[list[str], dict[str, Figure]]:
         ["nested estimator", *_spread(reached[True]), f"{PAPER[2]:.3f}"],
         ["best rate", f"{float(truth.max()):.3f}", "-", "-"],
     ]
-    said = (
-        f"Published estimator, median widths, 1,000 loans, the borrower with X = {BORROWER}; the paper does "
-        "not print its borrower. "
-    )
-    said += (
-        f"Means over 5 seeds; drawn is seed {usual}, in which the single estimator does neither best nor "
-        "worst."
-    )
+    said = texts("auf")["loan"].format(borrower=BORROWER, seed=usual)
     text = [
         "## An estimate without adjustment misleads (Fig. 3)",
         "",
@@ -78,10 +72,8 @@ def illustrations() -> tuple[list[str], dict[str, Figure]]:
     ]
     text += ["", "![loan](figures/loan.svg)", "", "## The centre of the region is no goal (Fig. 5)", ""]
     centre, best = triangle_panel.success(0.0), triangle_panel.success(triangle_panel.best())
-    said = f"{centre:.3f} with the mean at the centroid, {best:.3f} at best (paper: 0.577 and 0.709)."
     text += [
-        said
-        + " The paper prints neither triangle nor law; this configuration is recovered from the two figures.",
+        texts("auf")["triangle"].format(centre=centre, best=best),
         "",
         "![triangle](figures/triangle.svg)",
     ]

@@ -6,7 +6,8 @@ Source: Du et al. (2026), Tab. 1 to 4.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,26 +19,22 @@ from rehearsal_torch.reporting.cross_table import Cells, as_markdown, cells, plu
 from rehearsal_torch.reporting.decision_table import figure, percent
 from rehearsal_torch.reporting.figures import probability_claims
 from rehearsal_torch.reporting.style import COLOURS, DASHES, MARKERS, panels
-from rehearsal_torch.studies.auf import published as auf_published
-from rehearsal_torch.studies.record import StudyRecord
+from rehearsal_torch.studies.auf.rows import counts, rows_of
+from rehearsal_torch.studies.record import Record
+from rehearsal_torch.studies.study_files import published, texts
 
 Section = list[str]
 
-_INTERVALS = (
-    "Intervals are meant to hold for 95%. They hold where the true probability lies in them; contexts of one "
-    "seed share a fitted model."
-)
 
-
-def table1(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
+def table1(record: Record) -> tuple[Section, dict[str, Figure]]:
     """Table 1 with shares, coverage, what the paper prints, and who declined; no lines where there are no
     rows.
     """
-    rows = _ordered(record.rows("table1"))
+    rows = _ordered(rows_of(record, "table1"))
     if not rows:
         return [], {}
-    found = cells(rows, record.counts("table1", "idle"))
-    warned = record.counts("table1", "warned")
+    found = cells(rows, counts(record, "table1", "idle"))
+    warned = counts(record, "table1", "warned")
     text = [
         "## Table 1: true probability of a desired outcome",
         "",
@@ -49,12 +46,12 @@ def table1(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         "",
         "### Share of the possible gain that was reached",
         "",
-        "(mean - no action) / (oracle - no action).",
+        texts("auf")["share"],
         "",
         *cross_table.shares(found),
     ]
     text += ["", "### Beside the paper's numbers", "", *_beside(found), "", *_unreachable(found)]
-    text += ["", "### What the methods claim", "", _INTERVALS, "", *_claims(found, warned)]
+    text += ["", "### What the methods claim", "", texts("auf")["intervals"], "", *_claims(found, warned)]
     claims = {
         f"{world}: {method}": some
         for (world, method), some in grouped(rows, "dataset", "method").items()
@@ -66,11 +63,11 @@ def table1(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     return text, figures
 
 
-def table2(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
+def table2(record: Record) -> tuple[Section, dict[str, Figure]]:
     """Table 2: time and probability of exact and approximate estimators."""
     body = []
-    for (method, setting), some in grouped(record.rows("scalability"), "method", "setting").items():
-        one, paper = summed(some, 0), auf_published.TABLE2.get((str(method), str(setting)))
+    for (method, setting), some in grouped(rows_of(record, "scalability"), "method", "setting").items():
+        one, paper = summed(some, 0), _published()["table2"].get(str(method), {}).get(str(setting))
         fits = [row["fit_seconds"] for row in some]
         printed = [f"{paper[0]:.3f}", f"{paper[1]:.3f}"] if paper else ["-", "-"]
         body.append(
@@ -98,16 +95,15 @@ def table2(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         "paper: probability",
         "seeds",
     ]
-    said = (
-        "Median wall-clock seconds, one thread, all 20 contexts decided at once (seconds a decision). `cme` "
-        "chooses its hyper-parameters within the fit."
-    )
+    said = texts("auf")["scalability"]
     return ["## Table 2: many rows (Non-Syn1)", "", said, "", *as_markdown(heads, body)], {}
 
 
-def table3(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
+def table3(record: Record) -> tuple[Section, dict[str, Figure]]:
     """Table 3: the sharpness eta."""
-    found = {key: summed(some, 0) for key, some in grouped(record.rows("eta"), "method", "setting").items()}
+    found = {
+        key: summed(some, 0) for key, some in grouped(rows_of(record, "eta"), "method", "setting").items()
+    }
     if not found:
         return [], {}
     methods, settings = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
@@ -118,7 +114,7 @@ def table3(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         ]
         for method in methods
     ]
-    body.append(["paper", *(figure(auf_published.TABLE3.get(str(each))) for each in settings)])
+    body.append(["paper", *(figure(_published()["table3"].get(str(each))) for each in settings)])
     body.append(
         [
             "oracle",
@@ -128,11 +124,11 @@ def table3(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     return ["## Table 3: the sharpness (Non-Syn1)", "", *as_markdown(["", *map(str, settings)], body)], {}
 
 
-def table4(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
+def table4(record: Record) -> tuple[Section, dict[str, Figure]]:
     """Table 4: the ridges, rows lambda_h and columns lambda_x."""
     found = {
         str(setting): summed(some, 0)
-        for (setting,), some in grouped(record.rows("lambdas"), "setting").items()
+        for (setting,), some in grouped(rows_of(record, "lambdas"), "setting").items()
     }
     if not found:
         return [], {}
@@ -140,7 +136,7 @@ def table4(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     body = []
     for place, first in enumerate(factors):
         line = [found.get(f"lambda_h={first} lambda_x={second}") for second in factors]
-        paper = auf_published.TABLE4[place] if len(factors) == len(auf_published.TABLE4) else ()
+        paper = _published()["table4"][place] if len(factors) == len(_published()["table4"]) else ()
         body.append(
             [
                 f"{first}x",
@@ -153,16 +149,13 @@ def table4(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         *(f"{second}x" for second in factors),
         *(f"paper {second}x" for second in factors if len(body[0]) > len(factors) + 1),
     ]
-    said = (
-        "`cme_published`, eta = 10, factors of the default .001; oracle "
-        f"{figure(next(iter(found.values())).oracle)}."
-    )
+    said = texts("auf")["lambdas"].format(oracle=figure(next(iter(found.values())).oracle))
     return ["## Table 4: the ridges (Non-Syn1)", "", said, "", *as_markdown(heads, body)], {}
 
 
-def learning_curve(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
+def learning_curve(record: Record) -> tuple[Section, dict[str, Figure]]:
     """The probability our method reaches at growing N."""
-    rows = record.rows("learning_curve")
+    rows = rows_of(record, "learning_curve")
     if not rows:
         return [], {}
     found = {
@@ -186,21 +179,21 @@ def learning_curve(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
     text = [
         "## Learning curves of `cme`",
         "",
-        "In brackets the share of the possible gain.",
+        texts("auf")["learning_curve"],
         "",
         *as_markdown(heads, body),
     ]
     return text, {"learning_curve": _curves(found, worlds)}
 
 
-def sensitivity(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
+def sensitivity(record: Record) -> tuple[Section, dict[str, Figure]]:
     """Hyper-parameters with and without our selection."""
-    fixed = record.rows("sensitivity")
+    fixed = rows_of(record, "sensitivity")
     if not fixed:
         return [], {}
     chosen = [
         row | {"setting": {"cme": "ours (`cme`)", "cme_published": "widths=median"}[row["method"]]}
-        for row in record.rows("table1")
+        for row in rows_of(record, "table1")
         if row["method"] in ("cme", "cme_published")
     ]
     found = {
@@ -212,25 +205,26 @@ def sensitivity(record: StudyRecord) -> tuple[Section, dict[str, Figure]]:
         [world, *(plus_minus(found[world, each]) if (world, each) in found else "-" for each in settings)]
         for world in worlds
     ]
-    said = (
-        "All but ours are the published estimator and search; a width is that of context, covariates and "
-        "actions in standardised coordinates."
-    )
+    said = texts("auf")["sensitivity"]
     worst = [[each, *_regret(found, worlds, each)] for each in settings]
     text = ["## With and without our selection", "", said, "", *as_markdown(["world", *settings], body)]
     return [
         *text,
         "",
-        "Gain that is left to the oracle, over worlds:",
+        texts("auf")["left"],
         "",
         *as_markdown(["setting", "mean", "worst"], worst),
     ], {}
 
 
+def _published() -> Mapping[str, Any]:
+    return published("auf")
+
+
 def _ordered(rows: Sequence[Row]) -> list[Row]:
     """Worlds and methods in the paper's order, what it lacks behind it."""
-    worlds = list(dict.fromkeys([*auf_published.TABLE1, *(row["dataset"] for row in rows)]))
-    methods = list(dict.fromkeys([*auf_published.TABLE1["bank"], *(row["method"] for row in rows)]))
+    worlds = list(dict.fromkeys([*_published()["table1"], *(row["dataset"] for row in rows)]))
+    methods = list(dict.fromkeys([*_published()["table1"]["bank"], *(row["method"] for row in rows)]))
     return sorted(
         rows, key=lambda row: (worlds.index(row["dataset"]), methods.index(row["method"]), row["seed"])
     )
@@ -252,7 +246,7 @@ def _beside(found: Cells) -> list[str]:
         *(
             f"{name}{end}"
             for name in methods
-            if name in auf_published.TABLE1["bank"]
+            if name in _published()["table1"]["bank"]
             for end in ("", " (paper)")
         ),
     ]
@@ -260,8 +254,8 @@ def _beside(found: Cells) -> list[str]:
     for world, line in found.items():
         cells_ = [world]
         for name in methods:
-            if name in auf_published.TABLE1["bank"]:
-                paper = auf_published.TABLE1.get(world, {}).get(name)
+            if name in _published()["table1"]["bank"]:
+                paper = _published()["table1"].get(world, {}).get(name)
                 cells_ += [
                     plus_minus(line[name]) if name in line else "-",
                     f"{paper[0]:.3f} ± {paper[1]:.3f}" if paper else "-",
@@ -274,12 +268,9 @@ def _unreachable(found: Cells) -> list[str]:
     """A sentence for each world in which the paper's number lies above what the printed equations allow."""
     said = []
     for world, line in found.items():
-        oracle, paper = next(iter(line.values())).oracle, auf_published.TABLE1.get(world, {}).get("cme")
+        oracle, paper = next(iter(line.values())).oracle, _published()["table1"].get(world, {}).get("cme")
         if paper and paper[0] > oracle + 0.005:
-            said.append(
-                f"- {world}: the paper prints {paper[0]:.3f} for its method; the world's equations, as "
-                f"implemented here, allow {oracle:.3f} at most."
-            )
+            said.append(texts("auf")["unreachable"].format(world=world, paper=paper[0], oracle=oracle))
     return said
 
 
@@ -328,11 +319,10 @@ def _coverage_of_jobs(found: Cells) -> str:
     sizes = {(one.count, one.seeds) for line in found.values() for one in line.values()}
     if len(sizes) == 1:
         ((count, seeds),) = sizes
-        return (
-            f"Mean ± sd over {seeds} seed{'s' if seeds > 1 else ''} of the mean over {count // seeds} "
-            "contexts a seed; every cell is complete."
+        return texts("auf")["complete"].format(
+            seeds=seeds, plural="s" if seeds > 1 else "", contexts=count // seeds
         )
-    return "Mean ± sd over seeds. **Not all jobs are done: cells hold different numbers of seeds.**"
+    return texts("auf")["incomplete"]
 
 
 def _curves(found: dict[tuple[str, int], MethodSummary], worlds: Sequence[str]) -> Figure:

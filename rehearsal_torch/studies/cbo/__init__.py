@@ -1,1 +1,1 @@
-"""The study of causal Bayesian optimisation (EXCBO and its baselines)."""
+"""The study of causal Bayesian optimisation: trials with learnt noise and their baselines."""

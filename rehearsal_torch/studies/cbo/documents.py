@@ -2,54 +2,25 @@
 
 from collections import Counter
 
-from rehearsal_torch.evaluation.trial_rows import Row
+from rehearsal_torch.evaluation.trial_rows import Row, trial_typed
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.reporting.trial_table import problem_of
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.cbo import results as cbo_results
-from rehearsal_torch.studies.cbo.study import (
-    ABLATIONS,
-    COMPARED,
-    COMPONENTS,
-    CONTENDERS,
-    COUNTED,
-    FRESH_SEEDS,
-    KERNELS,
-    MAIN,
-    METHODS,
-    SEEDS,
-    SETTINGS,
-)
-from rehearsal_torch.studies.command import origin
-from rehearsal_torch.studies.rounds_record import TRIALS, RoundsRecord
+from rehearsal_torch.studies.cbo.reproduction import record_in
+from rehearsal_torch.studies.record import Record
+from rehearsal_torch.studies.results_folder import RUN, minutes, origin
+from rehearsal_torch.studies.study_files import study, texts
 
-TOLD = (
-    "`ucb` sees actions and rewards alone. `eicf` models each node that the reward reads from all actions, "
-    "so that it is expected improvement on the reward "
-    "itself where the reward is a node. `eifn` and `mcbo` know the graph and take all noise for normal; "
-    "their noise variance is learnt here, while the "
-    "released code of MCBO is told the true one. `excbo` is the default of this package, one configuration "
-    "for all problems; `excbo_paper` has the paper's "
-    "settings to the letter. `random` draws actions uniformly; what it recommends is the best by the model "
-    "of `ucb`."
-)
-HOW = (
-    "A repeat is what `scripts/decide.py +experiment=cbo dataset=PROBLEM decision=METHOD seed=SEED` does. "
-    "Expected rewards are the worlds' own, exact or by "
-    "fixed draws, and no method sees them. Repeats with the same seed share the start design and the noise "
-    "of every round. traces.csv has a row a round, "
-    "jobs.csv a line a repeat."
-)
-WHICH = {
-    "on fresh seeds": "with seeds by which nothing was chosen before but the form of `separate`",
-    "on all seeds": "with the study's own seeds, by which they were noticed, and the fresh ones",
-}
-# What share of the default's repeats another configuration needs to be set beside it in one table.
-MOST = 0.75
-# Run with more seeds than the others, so that a median says something.
-MANY = ("dropwave lambda=1 sigma=0.1", "dropwave unit")
-# Where the default has a figure to reach.
-ASKED = (*MANY, "alpine2 unit")
+STUDY = study("cbo")
+# The compared methods as such, without the variants of the ablation.
+METHODS = tuple(name for name in STUDY.methods if ", " not in name)
+SETTINGS, MAIN = STUDY.worlds, STUDY.groups["main"]
+COMPARED, COMPONENTS, COUNTED = (STUDY.groups[name] for name in ("compared", "mixtures", "counted"))
+ABLATIONS, KERNELS, CONTENDERS = (STUDY.groups[name] for name in ("ablations", "kernels", "contenders"))
+SEEDS, FRESH_SEEDS = STUDY.stages["main"].seeds, STUDY.stages["choice"].seeds
+SHARE, MANY = float(STUDY.facts["share"]), tuple(STUDY.facts["many_seeds"])
+GOALS = tuple(STUDY.facts["goals"])
 
 
 def documents(out: RunFolder) -> None:
@@ -58,14 +29,14 @@ def documents(out: RunFolder) -> None:
     Args:
         out: The study's folder.
     """
-    record = RoundsRecord(out.path, TRIALS)
+    record = record_in(out.path)
     rows: list[Row] = []
     fresh: list[Row] = []
-    for row in record.rows():
+    for row in trial_typed(record.rows("main")):
         (fresh if int(row["seed"]) in FRESH_SEEDS else rows).append(row)
     compared = [row for row in rows if row["method"] in METHODS]
     main = [row for row in compared if problem_of(row) in MAIN]
-    text = ["# Causal Bayesian optimisation: the paper's problems", "", TOLD, "", HOW]
+    text = [f"# {STUDY.title}", "", texts("cbo")["methods"], "", texts("cbo")["made"]]
     with drawing():
         sections = [
             cbo_results.whole(_ordered(main), "Every method on the main setting of each problem", "main")
@@ -90,25 +61,18 @@ def documents(out: RunFolder) -> None:
         sections.append(
             (
                 cbo_results.changed(
-                    counted, COUNTED, "Fig. 14: numbers of mixture components", "The default has two."
+                    counted, COUNTED, "Fig. 14: numbers of mixture components", texts("cbo")["components"]
                 ),
                 {},
             )
         )
         ablated = [row for row in rows if problem_of(row) in MAIN]
-        told = "The default with the baselines' kernel, and a baseline with the default's."
+        told = texts("cbo")["kernels"]
         sections.append((cbo_results.changed(ablated, KERNELS, "Kernels", told), {}))
-        told = (
-            "The default, changed in one thing at a time, on the problems and seeds that all variants were "
-            "run on."
-        )
+        told = texts("cbo")["ablation"]
         sections.append((cbo_results.changed(ablated, (cbo_results.OURS, *ABLATIONS), "Ablation", told), {}))
         for head, some in {"on fresh seeds": fresh, "on all seeds": [*ablated, *fresh]}.items():
-            told = (
-                "What was run on every problem and about as often as the default, of those that did better "
-                "in the ablation and `separate`, which came later; "
-                f"on the repeats that all of them have, {WHICH[head]}."
-            )
+            told = texts("cbo")["contenders"].format(which=texts("cbo")[head.replace(" ", "_")])
             contending = [row for row in some if row["method"] in CONTENDERS]
             sections.append(
                 (
@@ -122,7 +86,7 @@ def documents(out: RunFolder) -> None:
                 (cbo_results.across(contending, f"The default beside other configurations, {head}"), {})
             )
         often = _as_often([*ablated, *fresh])
-        alone = [row for row in ablated if row["method"] in often and problem_of(row) in ASKED]
+        alone = [row for row in ablated if row["method"] in often and problem_of(row) in GOALS]
         sections.append(
             (
                 cbo_results.medians(alone, "Configurations run about as often as the default, by themselves"),
@@ -136,7 +100,9 @@ def documents(out: RunFolder) -> None:
             for name, figure_ in figures.items():
                 save(figure_, out.path / "figures", name)
                 text += ["", f"![{name}](figures/{name}.svg)"]
-    made = ["## Where the rows come from", "", origin(out.read_json("run.json"), record.jobs.values())]
+    lines_ = list(record.lines.values())
+    where = f"{origin(out.read_json(RUN), lines_, 'repeat')}; {minutes(lines_)}."
+    made = ["## Where the rows come from", "", where]
     out.write("README.md", "\n".join([*text, "", *_cut(record), "", *made]) + "\n")
 
 
@@ -165,13 +131,13 @@ def _as_often(rows: list[Row]) -> list[str]:
     return [
         method
         for method, each in repeats.items()
-        if problems <= {problem for problem, _ in each} and len(each & default) >= MOST * len(default)
+        if problems <= {problem for problem, _ in each} and len(each & default) >= SHARE * len(default)
     ]
 
 
-def _cut(record: RoundsRecord) -> list[str]:
+def _cut(record: Record) -> list[str]:
     """What the whole study has and this record has not."""
-    counts = Counter((" ".join(key[:2]), key[2]) for key in record.jobs if int(key[3]) not in FRESH_SEEDS)
+    counts = Counter((" ".join(key[:2]), key[2]) for key in record.lines if int(key[3]) not in FRESH_SEEDS)
     fewer, missing = [], []
     for name in SETTINGS:
         line = {method: counts.get((name, method), 0) for method in COMPARED}
@@ -185,4 +151,4 @@ def _cut(record: RoundsRecord) -> list[str]:
     text = ["## What was cut", ""]
     text += [f"Of {len(SEEDS)} seeds there are fewer here:", "", *fewer] if fewer else []
     text += [*([""] if fewer else []), f"Not run: {'; '.join(missing)}."] if missing else []
-    return text if len(text) > 2 else ["Every setting has the paper's four seeds or more, for every method."]
+    return text if len(text) > 2 else [texts("cbo")["nothing_cut"]]

@@ -18,10 +18,10 @@ from rehearsal_torch.evaluation.trial_rows import Row, by_seed
 from rehearsal_torch.reporting import trial_table
 from rehearsal_torch.reporting.cross_table import as_markdown
 from rehearsal_torch.reporting.figures import trial_panels
-from rehearsal_torch.studies.cbo import published as cbo_published
+from rehearsal_torch.studies.study_files import published, study, texts
 
 Section = tuple[list[str], dict[str, Figure]]
-OURS = "excbo"
+OURS = str(study("cbo").facts["default"])
 
 
 def whole(rows: Sequence[Row], head: str, name: str) -> Section:
@@ -37,11 +37,7 @@ def whole(rows: Sequence[Row], head: str, name: str) -> Section:
     found = trial_table.cells(rows)
     seeds = sorted({one.seeds for line in found.values() for one in line.values()})
     lengths = sorted({one.rounds for line in found.values() for one in line.values()})
-    counted = f"{_range(lengths)} rounds, {_seeds(seeds)}"
-    told = (
-        f"Expected reward of the recommended action after the last round ({counted}), with the 95% interval "
-        "over seeds."
-    )
+    told = texts("cbo")["recommended"].format(rounds=_range(lengths), seeds=_seeds(seeds))
     table = [f"## {head}", "", told, "", *trial_table.markdown(rows)]
     return table, {name: trial_panels.draw(trial_table.grouped_rows(rows))}
 
@@ -61,13 +57,7 @@ def beaten(rows: Sequence[Row]) -> list[str]:
     if not body or not others:
         return []
     body.append(["mean of the problems above", *(_signed(_means(found[method])) for method in others)])
-    said = (
-        "Expected reward of the default's recommendation minus that of each other method, as a share of what "
-        "the start design left to the optimum; mean "
-        "over seeds and 95% interval. A plus is in favour of the default; intervals that hold 0 are no "
-        "difference. The last line is over the seeds that "
-        "both methods have on every problem."
-    )
+    said = texts("cbo")["beaten"]
     return [
         f"## `{OURS}` beside each method",
         "",
@@ -108,12 +98,7 @@ def across(rows: Sequence[Row], head: str) -> list[str]:
         )
     if not body:
         return []
-    said = (
-        "Expected reward of the default's recommendation minus that of each other method, as a share of what "
-        "the start design left to the optimum: mean over "
-        "settings, 95% interval over settings, and in how many of them the default is ahead. A pair is a "
-        "setting with a seed that both have."
-    )
+    said = texts("cbo")["across"]
     return [
         f"## {head}",
         "",
@@ -142,10 +127,7 @@ def medians(rows: Sequence[Row], head: str, least: int = 2) -> list[str]:
                 tried = sum(run[-1]["best_expected"] for run in runs.values()) / len(runs)
                 values = (median(ends), ends[0], ends[-1], tried, optimum)
                 body.append([problem, f"`{method}`", str(len(ends)), *(f"{value:.4g}" for value in values)])
-    said = (
-        "Expected reward of the recommended action after the last round; beside it that of the best action "
-        "tried, mean over seeds."
-    )
+    said = texts("cbo")["medians"]
     columns = ["problem", "method", "seeds", "median", "lowest", "highest", "best tried", "optimum"]
     return [f"## {head}", "", said, "", *as_markdown(columns, body)] if body else []
 
@@ -154,37 +136,34 @@ def tables23(rows: Sequence[Row]) -> list[str]:
     """Tables 2 and 3: the best expected reward so far, by round, beside what was published."""
     body = []
     for problem, line in trial_table.grouped_rows(rows).items():
-        published = cbo_published.TABLES.get(problem)
-        if published is None:
+        printed = published("cbo")["best"].get(problem)
+        if printed is None:
             continue
         for method, some in line.items():
             cells = [
                 trial_summary(some, round_) if _long(some) >= round_ else None
-                for round_ in cbo_published.ROUNDS
+                for round_ in published("cbo")["rounds"]
             ]
             body.append(
                 [problem, f"`{method}`", *("-" if one is None else _best(some, one.rounds) for one in cells)]
             )
-            if method in published:
+            if method in printed:
                 body.append(
                     [
                         problem,
                         f"{method}, published",
-                        *(f"{mean:g} ± {std:g}" for mean, std in published[method]),
+                        *(f"{mean:g} ± {std:g}" for mean, std in printed[method]),
                     ]
                 )
     if not body:
         return []
-    said = (
-        "Best expected reward of what was tried so far, mean ± deviation over seeds. The optimum is 1 for "
-        "Dropwave, 381.1 for Alpine2."
-    )
+    said = texts("cbo")["published"]
     return [
         "## Tables 2 and 3: unit-Gaussian noise",
         "",
         said,
         "",
-        *as_markdown(["problem", "method", *map(str, cbo_published.ROUNDS)], body),
+        *as_markdown(["problem", "method", *map(str, published("cbo")["rounds"])], body),
     ]
 
 
@@ -224,10 +203,7 @@ def changed(rows: Sequence[Row], methods: Sequence[str], head: str, said: str) -
             ]
         )
     counts = sorted({one.seeds for line in found.values() for one in line.values()})
-    told = (
-        f"{said} Normalised regret of the recommended action (0 optimum, 1 the best of the start design), "
-        f"{_seeds(counts)}."
-    )
+    told = texts("cbo")["changed"].format(compared=said, seeds=_seeds(counts))
     return [
         f"## {head}",
         "",
@@ -248,7 +224,7 @@ def seconds(rows: Sequence[Row]) -> list[str]:
     return [
         "## Seconds a round",
         "",
-        "Median processor seconds, one thread, fitting and scoring included.",
+        texts("cbo")["seconds"],
         "",
         *as_markdown(["problem", *names], body),
     ]

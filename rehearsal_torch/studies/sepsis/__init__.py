@@ -1,1 +1,1 @@
-"""The study of counterfactually optimal action sequences (sepsis)."""
+"""The study of counterfactually optimal action sequences on the simulated sepsis cohort."""

@@ -1,13 +1,10 @@
-"""Rows of a study: one for each episode and each way of searching it.
+"""Rows of the searches of the sepsis study: one for each episode and each way of searching it.
 
-Rows are appended as they come, so that a study that was stopped goes on where it ended: a row is known by its
-episode, horizon, k, search, anchors, M and L_h, and is never computed twice. A line that was cut off is
-dropped.
+A row is known by its episode, horizon, k, search, anchors, M and L_h, and is never computed twice.
 """
 
-import csv
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +13,8 @@ import pandas as pd
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.studies.record import Layout, Record
+from rehearsal_torch.studies.study_files import study
 
 KEY = ("episode", "T", "k", "search", "anchors", "M", "L_h")
 COLUMNS = (
@@ -44,6 +41,8 @@ NUMBERS = (
     "network_evaluations",
     "seconds",
 )
+# The stages whose rows they are.
+STAGES = tuple(name for name, stage in study("sepsis").stages.items() if stage.file == "episodes.csv")
 Key = tuple[str, ...]
 
 
@@ -97,70 +96,38 @@ class Case:
         return dict(zip(KEY, self.key(episode), strict=True)) | told
 
 
-class EpisodeRows:
-    """The rows on disk.
+LAYOUT = Layout("episodes.csv", KEY, COLUMNS, NUMBERS, WHOLE, exact=True, count=1)
+
+
+def episodes_in(folder: Path) -> Record:
+    """The record of all searches.
 
     Args:
-        path: A CSV file with the columns `COLUMNS`; made with its first row.
+        folder: Where it is, or is going to be.
 
     Raises:
-        PlainFileError: if the file has other columns, or is damaged.
+        PlainFileError: if it has other columns, or is damaged.
     """
+    return Record(folder, dict.fromkeys(STAGES, LAYOUT))
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.done = path, set[Key]()
-        if not path.is_file() or not path.stat().st_size:
-            return
-        lines = read_rows(path, COLUMNS, NUMBERS, WHOLE)
-        text = path.read_text(encoding="utf-8")
-        whole = text[: text.rfind("\n") + 1]
-        head = tuple(whole.splitlines()[0].split(",")) if whole else ()
-        if head != COLUMNS:
-            raise PlainFileError(
-                f"{path}: expected the columns {','.join(COLUMNS)}; got {','.join(head)[:200]}: move the "
-                "file away"
-            )
-        if odd := next((line["proven"] for line in lines if line["proven"] not in ("True", "False")), None):
-            raise PlainFileError(
-                f"{path}, proven: expected True or False; got {odd[:60]!r}: move the file away"
-            )
-        if whole != text:
-            write_text(path, whole)
-        self.done = {tuple(line[name] for name in KEY) for line in lines}
 
-    def append(self, rows: Iterable[dict[str, object]]) -> None:
-        """Adds rows that are not there yet, and writes them through to the disk.
+def frame(record: Record) -> pd.DataFrame:
+    """All rows, typed; `episode` and the names are texts, `proven` is a bool.
 
-        Raises:
-            ValueError: if a row lacks a column, or has one too many.
-        """
-        fresh = []
-        for row in rows:
-            if set(row) != set(COLUMNS):
-                raise ValueError(f"expected the columns {COLUMNS}; got {tuple(row)}")
-            key = tuple(str(row[name]) for name in KEY)
-            if key not in self.done:
-                self.done.add(key)
-                fresh.append(row)
-        if not fresh:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        begun = self.path.is_file() and self.path.stat().st_size > 0
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            if not begun:
-                writer.writeheader()
-            writer.writerows(fresh)
+    Args:
+        record: The record of all searches.
 
-    def frame(self) -> pd.DataFrame:
-        """All rows, typed; `episode` and the names are texts, `proven` is a bool."""
-        if not self.done:
-            return pd.DataFrame(columns=list(COLUMNS))
-        frame = pd.read_csv(
-            self.path, dtype={"episode": str, "search": str, "anchors": str}, keep_default_na=False
-        )
-        numbers = {name: pd.to_numeric(frame[name]) for name in (*WHOLE, *NUMBERS)}
-        return frame.assign(**numbers).astype({"proven": bool})
+    Raises:
+        PlainFileError: if it is damaged.
+    """
+    rows = record.rows(STAGES[0])
+    odd = next((row["proven"] for row in rows if row["proven"] not in ("True", "False")), None)
+    if odd is not None:
+        path = record.folder / LAYOUT.file
+        raise PlainFileError(f"{path}, proven: expected True or False; got {odd[:60]!r}: move the file away")
+    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    numbers = {name: pd.to_numeric(found[name]) for name in (*WHOLE, *NUMBERS)}
+    return found.assign(**numbers, proven=found["proven"] == "True")
 
 
 @dataclass(frozen=True)
