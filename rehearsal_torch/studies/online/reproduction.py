@@ -88,7 +88,7 @@ def configuration(protocol: Protocol, job: Job) -> DictConfig:
     """A repeat's configuration."""
     contexts = f"dataset.contexts={protocol.options['rounds']}"
     config = configured(protocol.conf, [*job.overrides, contexts, *protocol.overrides])
-    for name in ("seek", "choose"):
+    for name in ("search_scenarios", "validation_scenarios"):
         asked = any(text.startswith(f"objective.{name}=") for text in protocol.overrides)
         if name in config.objective and not asked:
             config.objective[name] = protocol.options["scenarios"]

@@ -66,7 +66,7 @@ def documents(out: RunFolder, fitted: Fitted, config: Mapping[str, Any]) -> None
 def _patient(fitted: Fitted, episode: str, config: Mapping[str, Any]) -> Figure:
     decision_case = EpisodeCase(next(each for each in fitted.problem.chosen if each.identity == episode))
     case = replace(USUAL, search=BOUND, anchors="", size=0)
-    trajectory = fitted.objective(decision_case, case).trajectory(fitted.decide(decision_case, case))
+    trajectory = fitted.objective(decision_case, case).trajectory_record(fitted.decide(decision_case, case))
     return patient_trajectory.draw({"identity": episode, "trajectory": trajectory}, wording(dict(config)))
 
 

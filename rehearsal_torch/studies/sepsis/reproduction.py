@@ -105,7 +105,7 @@ class SepsisEpisodes(Reproduction):
         constants = sorted({each.case.constant for each in self.plan} | {USUAL.constant})
         cache = Path(request.options["cache"])
         self.fitted = Fitted(
-            [problem.decision_case(index) for index in range(count)],
+            [problem.case(index) for index in range(count)],
             models(request.conf, cache, problem, constants, self.overrides),
             problem.observations(),
             problem,
