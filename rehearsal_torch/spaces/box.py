@@ -1,16 +1,13 @@
-"""Boxes: the values that variables may be set to.
+"""Boxes, the values that variables may be set to, and alterations, variables set to values.
 
 Altered variables a lie in a box, lower <= a <= upper, component by component. Projection onto it is clipping.
 
-Source: Du et al. (2026), Eq. (1); Bertsekas (1982) for what projections onto boxes are good for.
+An alteration names some of the actionable variables and fixes each to a value; every other variable keeps its
+mechanism. "At most k changed actions of an episode" is an alteration of at most k variables ``action[t]`` of
+the unrolled graph.
 
-Alterations: named variables set to values.
-
-Given the variables that a decision may set, an alteration names some of them and fixes each to a value; every
-other variable keeps its mechanism. "At most k changed actions of an episode" is an alteration of at most k
-variables ``action[t]`` of the unrolled graph.
-
-Source: Qin et al. (2023), Sec. 2; Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 2; Tsirtsis and Gomez-Rodriguez (2023), Eq. 9;
+Bertsekas (1982) for the use of projections onto boxes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +28,7 @@ class Alteration:
         values: Their values, (..., k), in each variable's own unit (an action's number for ``action[t]``).
 
     Raises:
-        ValueError: if names and values disagree on k, or a name stands twice.
+        ValueError: if names and values disagree on k, or a name is repeated.
     """
 
     names: tuple[str, ...]
@@ -52,8 +49,8 @@ class Alteration:
 
 
 def setting_text(value: float, digits: int = 4) -> str:
-    """What a variable is set to, as text: so many significant digits, and of large values three decimals, so
-    that an offset hides nothing.
+    """The value of an alteration as text: `digits` significant digits, and three decimals for large values,
+    so that an offset hides nothing.
     """
     return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
@@ -68,8 +65,7 @@ class Box:
         upper: (k,), each in its variable's unit.
 
     Raises:
-        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, or a name stands
-            twice.
+        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, or a name is repeated.
     """
 
     names: tuple[str, ...]
@@ -92,14 +88,14 @@ class Box:
         for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True):
             if not (abs(lower) < float("inf") and abs(upper) < float("inf")):
                 raise ValueError(
-                    f"{name}: expected finite bounds; got [{lower}, {upper}]: say how far it may be set"
+                    f"{name}: expected finite bounds; got [{lower}, {upper}]: give both as finite numbers"
                 )
             if lower > upper:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float]]) -> "Box":
-        """A box of name to (lower, upper)."""
+        """A box from name to (lower, upper)."""
         wrong = [name for name, bound in bounds.items() if len(bound) != 2]
         if wrong:
             raise ValueError(f"{wrong}: expected (lower, upper) for each variable")
@@ -116,7 +112,7 @@ class Box:
         }
 
     def only(self, names: Sequence[str]) -> "Box":
-        """The box of some of the variables, in the order asked for.
+        """The box of some of the variables, in the given order.
 
         Raises:
             KeyError: for a variable that the box does not have.
@@ -142,11 +138,11 @@ class Box:
 
     @property
     def centre(self) -> Tensor:
-        """(k,), the middle."""
+        """(k,), the midpoint."""
         return (self.lower + self.upper) / 2
 
     def sobol(self, count: int, seed: int = 0) -> Tensor:
-        """Points spread evenly over the box, (count, k): a scrambled Sobol sequence."""
+        """(count, k) points of a scrambled Sobol sequence in the box."""
         unit = sobol(len(self.names), seed).draw(count, dtype=torch.float64)
         return self.lower + unit * self.width
 

@@ -1,9 +1,9 @@
-"""Where candidates may lie: a box, and linear limits on the actions.
+"""Candidate regions: a box with linear constraints on the actions.
 
-Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); a limit m'a <= d is then (m *
-width)'z <= d - m'lower. Points are spread over the region by a scrambled Sobol sequence, of which those
-within the limits are kept; where the limits leave so little room that too few are left, a random walk within
-them fills up.
+Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); a constraint m'a <= d becomes
+(m * width)'z <= d - m'lower. Initial points come from a scrambled Sobol sequence, of which the feasible ones
+are kept; if the constraints leave so little volume that there are too few, a hit-and-run random walk supplies
+the rest.
 
 Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run).
 """
@@ -18,18 +18,18 @@ from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import project
 
-# Sobol points tried for each point wanted within limits.
+# Sobol points drawn per point required within constraints.
 TRIES = 16
 
 
 @dataclass(frozen=True)
 class CandidateRegion:
-    """The candidates of an objective, in unit coordinates.
+    """The feasible actions of an objective, in unit coordinates.
 
     Attributes:
         lower: (d,), in the actions' units.
         width: (d,), in the actions' units.
-        normals: (l, d), in unit coordinates; no rows where there are no limits.
+        normals: (l, d), in unit coordinates; no rows if there are no constraints.
         offsets: (l,).
     """
 
@@ -40,7 +40,7 @@ class CandidateRegion:
 
     @classmethod
     def within(cls, lower: Tensor, upper: Tensor, limits: Polytope | None) -> "CandidateRegion":
-        """The region between bounds (d,), in the actions' units, and within limits on the first
+        """The region between bounds (d,), in the actions' units, and within constraints on the first
         coordinates.
         """
         size, width = len(lower), upper - lower
@@ -53,7 +53,7 @@ class CandidateRegion:
 
     @property
     def limited(self) -> bool:
-        """Whether there are limits besides the box."""
+        """Whether there are constraints besides the box."""
         return len(self.offsets) > 0
 
     def units(self, points: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class CandidateRegion:
         return self.lower + points * self.width
 
     def unit(self, points: Tensor) -> Tensor:
-        """Actions' units to unit coordinates, (..., d) -> (..., d); 0.5 where a bound leaves no choice."""
+        """Actions' units to unit coordinates, (..., d) -> (..., d); 0.5 where the bounds coincide."""
         safe = torch.where(self.width > 0, self.width, torch.ones_like(self.width))
         return torch.where(self.width > 0, (points - self.lower) / safe, torch.full_like(self.width, 0.5))
 
@@ -71,7 +71,7 @@ class CandidateRegion:
         return inside & (points @ self.normals.mT <= self.offsets + 1e-9).all(-1)
 
     def into(self, points: Tensor) -> Tensor:
-        """The nearest unit points of the region, (n, d) -> (n, d)."""
+        """The nearest feasible unit points, (n, d) -> (n, d)."""
         clipped = points.clamp(0.0, 1.0)
         if not self.limited or bool(self.contains(clipped).all()):
             return clipped

@@ -1,13 +1,13 @@
-"""Desired regions.
+"""Polytopes: desired regions of outcomes, and the Probit surrogate of their indicator.
 
 An outcome y is desired when it lies in a convex polytope S = {y : M y <= d}. Its indicator has no useful
-gradient, so searches climb the Probit surrogate
+gradient, so searches maximise the Probit surrogate
 
     w(y) = prod_k Phi(eta (d_k - m_k' y)),
 
-which tends to the indicator as eta grows, at rate sqrt(ln eta) / eta. What eta means depends on units:
-measured in standardised outcomes z = (y - location) / scale, with rows of unit length, eta (d_k - m_k' z) is
-a distance to the face in standard deviations, times eta.
+which tends to the indicator as eta grows, at rate sqrt(ln eta) / eta. The meaning of eta depends on units:
+with standardised outcomes z = (y - location) / scale and rows of unit length, eta (d_k - m_k' z) is eta times
+the distance to the face in standard deviations.
 
 Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); the standardisation is ours.
 """
@@ -50,16 +50,16 @@ class Polytope:
                 f"{tuple(self.normals.shape)}, {tuple(self.offsets.shape)}"
             )
         if not (self.normals.isfinite().all() and self.offsets.isfinite().all()):
-            raise ValueError("expected finite normals and offsets: leave a side that is unbounded out")
+            raise ValueError("expected finite normals and offsets: leave out a side that is unbounded")
         if (self.normals.norm(dim=-1) == 0).any():
-            raise ValueError("a face with a normal of zero says nothing of the outcomes: leave it out")
+            raise ValueError("a face with a normal of zero does not constrain the outcomes: leave it out")
         centre, radius = self.chebyshev()
         if centre is None or radius < 0:
             raise ValueError("no outcome satisfies all faces of the desired region: check signs and bounds")
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":
-        """An upright region: outcome to (lower, upper), None (or an infinity) where a side is open.
+        """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open.
 
         Raises:
             ValueError: if lower > upper, or nothing is bounded.
@@ -82,7 +82,7 @@ class Polytope:
         )
 
     def slack(self, outcomes: Tensor) -> Tensor:
-        """Room to each face, negative where violated, (..., |Y|) -> (..., l)."""
+        """Slack of each face, negative where violated, (..., |Y|) -> (..., l)."""
         return self.offsets.to(outcomes) - outcomes @ self.normals.to(outcomes).mT
 
     def contains(self, outcomes: Tensor) -> Tensor:
@@ -103,8 +103,8 @@ class Polytope:
         return Polytope(self.names, normals / length.unsqueeze(-1), offsets / length)
 
     def chebyshev(self) -> tuple[Tensor | None, float]:
-        """Centre (|Y|,) and radius of the largest ball inside; radius inf where a region is open enough for
-        any ball, centre None where it is empty.
+        """Centre (|Y|,) and radius of the largest inscribed ball; radius inf if balls of any radius fit,
+        centre None if the region is empty.
 
         Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         """

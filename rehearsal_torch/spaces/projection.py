@@ -1,12 +1,13 @@
 """Weighted projections onto polytopes.
 
-Given points p, sought are the nearest points of {z : G z <= h},
+For points p, the nearest points of {z : G z <= h} solve
 
     min_z sum_i w_i (z_i - p_i)^2    subject to    G z <= h,
 
-a strictly convex quadratic program. Many small ones are solved together by a primal-dual interior-point
-method (Mehrotra's predictor and corrector): one Cholesky factor of k x k a step, for all of them at once.
-Whether a point was found is judged by the constraints themselves, not by the method's own progress.
+a strictly convex quadratic program. Many small programs are solved in one batch by a primal-dual
+interior-point method (Mehrotra's predictor and corrector), with one batched Cholesky factorisation of k x k
+matrices per step. Success is decided by the constraints themselves, not by the method's own progress
+measures.
 
 Source: Mehrotra (1992); Nocedal and Wright (2006), Alg. 16.4; the program is that of Du et al. (2024), Eq. 9.
 """
@@ -25,8 +26,8 @@ class Projected:
 
     Attributes:
         points: (B, k).
-        feasible: (B,) bool; false where no point was found that satisfies every constraint, and `points`
-            means nothing.
+        feasible: (B,) bool; false where no point was found that satisfies every constraint, so that `points`
+            has no meaning.
     """
 
     points: Tensor
@@ -41,50 +42,51 @@ def project(
     steps: int = 60,
     tolerance: float = 1e-7,
 ) -> Projected:
-    """Solves B projections together.
+    """Solves B projections in one batch.
 
     Args:
         points: p, (B, k).
         weights: w > 0, (k,) or (B, k).
         normals: G, (l, k) or (B, l, k).
         offsets: h, (B, l).
-        steps: At most so many interior-point steps.
-        tolerance: How far a constraint may be missed, as a share of 1 + |h| once its normal has length one.
+        steps: Largest number of interior-point steps.
+        tolerance: Largest violation of a constraint, relative to 1 + |h| once its normal has length one.
 
     Raises:
         ValueError: if a weight is not positive.
     """
     if not bool((weights > 0).all()):
         raise ValueError(
-            f"expected positive weights; got {weights.min():g}: what costs nothing has no nearest point"
+            f"expected positive weights; got {weights.min():g}: with a weight of zero there is no unique "
+            "nearest point"
         )
     count, width = points.shape
     scale = weights.expand(count, width).rsqrt()
     # In units of cost, and around p: min |x|^2 / 2 subject to G x <= h, every row of length one.
     rows = normals.expand(count, *normals.shape[-2:]) * scale.unsqueeze(-2)
-    room = offsets - (normals @ points.unsqueeze(-1)).squeeze(-1)
+    bounds = offsets - (normals @ points.unsqueeze(-1)).squeeze(-1)
     length = rows.norm(dim=-1)
     empty = length <= 1e-12 * (1 + length.amax(-1, keepdim=True))
     length = torch.where(empty, torch.ones_like(length), length)
-    rows, room = (
+    rows, bounds = (
         torch.where(empty.unsqueeze(-1), torch.zeros_like(rows), rows / length.unsqueeze(-1)),
-        room / length,
+        bounds / length,
     )
-    # Tolerances are meant for distances of the order of one; the problem is brought there where all are far
-    # smaller, or what is missed is far larger.
-    unit = room.new_ones(count, 1)
+    # Tolerances are meant for distances of order one; the problem is rescaled where all distances are far
+    # smaller, or violations far larger.
+    unit = bounds.new_ones(count, 1)
     if rows.shape[-2]:
-        size, missing = room.abs().amax(-1, keepdim=True), (-room).amax(-1, keepdim=True)
+        size, missing = bounds.abs().amax(-1, keepdim=True), (-bounds).amax(-1, keepdim=True)
         unit = torch.where(
             (size > 0) & (size * ORDINARY < 1), size, torch.where(missing > ORDINARY, missing, unit)
         )
-    room = room / unit
+    bounds = bounds / unit
     moved = torch.zeros_like(points)
-    # Where the point itself qualifies nothing has to be solved.
-    open_ = (room < 0).any(-1).nonzero().squeeze(-1)
+    # Points that are feasible already need no solution.
+    open_ = (bounds < 0).any(-1).nonzero().squeeze(-1)
     if len(open_):
-        moved[open_] = _interior(rows[open_], room[open_], steps)
-    missed = ((rows @ moved.unsqueeze(-1)).squeeze(-1) - room) / (1 + room.abs())
+        moved[open_] = _interior(rows[open_], bounds[open_], steps)
+    missed = ((rows @ moved.unsqueeze(-1)).squeeze(-1) - bounds) / (1 + bounds.abs())
     feasible = (
         moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance)
         if rows.shape[-2]
@@ -93,43 +95,47 @@ def project(
     return Projected(points + moved.nan_to_num() * unit * scale, feasible)
 
 
-def _interior(rows: Tensor, room: Tensor, steps: int) -> Tensor:
-    """min |x|^2 / 2 subject to rows x <= room: (B, l, k), (B, l) -> (B, k)."""
+def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
+    """min |x|^2 / 2 subject to rows x <= bounds: (B, l, k), (B, l) -> (B, k)."""
     answer = rows.new_zeros(rows.shape[0], rows.shape[2])
     left = torch.arange(len(rows), device=rows.device)
-    x, slack = answer.clone(), room.abs().clamp_min(1.0)
-    price = torch.ones_like(slack)
+    x, slack = answer.clone(), bounds.abs().clamp_min(1.0)
+    multiplier = torch.ones_like(slack)
     eye = torch.eye(rows.shape[2], dtype=rows.dtype, device=rows.device)
     for _ in range(steps):
-        dual = x + _times(rows.mT, price)
-        primal = _times(rows, x) + slack - room
-        gap = (slack * price).mean(-1)
-        size = 1 + room.abs().amax(-1)
+        dual = x + _times(rows.mT, multiplier)
+        primal = _times(rows, x) + slack - bounds
+        gap = (slack * multiplier).mean(-1)
+        size = 1 + bounds.abs().amax(-1)
         done = (
             (dual.abs().amax(-1) < 1e-11 * size)
             & (primal.abs().amax(-1) < 1e-11 * size)
             & (gap < 1e-15 * size.square())
         )
-        # Prices without bound are how infeasibility shows.
-        done = done | (price.amax(-1) > 1e13) | ~x.isfinite().all(-1)
+        # Unbounded multipliers indicate infeasibility.
+        done = done | (multiplier.amax(-1) > 1e13) | ~x.isfinite().all(-1)
         if done.any():
             answer[left[done]] = x[done]
             keep = ~done
             if not keep.any():
                 return answer
-            rows, room, left, x, slack, price = (each[keep] for each in (rows, room, left, x, slack, price))
+            rows, bounds, left, x, slack, multiplier = (
+                each[keep] for each in (rows, bounds, left, x, slack, multiplier)
+            )
             dual, primal, gap = dual[keep], primal[keep], gap[keep]
-        ratio = price / slack
+        ratio = multiplier / slack
         factor = torch.linalg.cholesky_ex(eye + rows.mT @ (ratio.unsqueeze(-1) * rows)).L
-        towards = slack * price
-        _, dslack, dprice = _step(rows, factor, ratio, slack, dual, primal, towards)
-        reach = torch.minimum(_reach(slack, dslack), _reach(price, dprice))
-        ahead = ((slack + reach.unsqueeze(-1) * dslack) * (price + reach.unsqueeze(-1) * dprice)).mean(-1)
+        towards = slack * multiplier
+        _, dslack, dmultiplier = _step(rows, factor, ratio, slack, dual, primal, towards)
+        reach = torch.minimum(_reach(slack, dslack), _reach(multiplier, dmultiplier))
+        ahead = (
+            (slack + reach.unsqueeze(-1) * dslack) * (multiplier + reach.unsqueeze(-1) * dmultiplier)
+        ).mean(-1)
         centring = (ahead / gap).clamp(0, 1) ** 3
-        towards = towards + dslack * dprice - (centring * gap).unsqueeze(-1)
-        dx, dslack, dprice = _step(rows, factor, ratio, slack, dual, primal, towards)
-        reach = (0.995 * torch.minimum(_reach(slack, dslack), _reach(price, dprice))).unsqueeze(-1)
-        x, slack, price = x + reach * dx, slack + reach * dslack, price + reach * dprice
+        towards = towards + dslack * dmultiplier - (centring * gap).unsqueeze(-1)
+        dx, dslack, dmultiplier = _step(rows, factor, ratio, slack, dual, primal, towards)
+        reach = (0.995 * torch.minimum(_reach(slack, dslack), _reach(multiplier, dmultiplier))).unsqueeze(-1)
+        x, slack, multiplier = x + reach * dx, slack + reach * dslack, multiplier + reach * dmultiplier
     answer[left] = x
     return answer
 
@@ -137,7 +143,7 @@ def _interior(rows: Tensor, room: Tensor, steps: int) -> Tensor:
 def _step(
     rows: Tensor, factor: Tensor, ratio: Tensor, slack: Tensor, dual: Tensor, primal: Tensor, towards: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One Newton step for x, slack and price that brings slack * price down by `towards`."""
+    """One Newton step for x, slack and multipliers that lowers slack * multiplier by `towards`."""
     right = -dual - _times(rows.mT, ratio * primal - towards / slack)
     dx = torch.cholesky_solve(right.unsqueeze(-1), factor).squeeze(-1)
     dslack = -primal - _times(rows, dx)
@@ -145,7 +151,7 @@ def _step(
 
 
 def _reach(at: Tensor, step: Tensor) -> Tensor:
-    """The longest step, at most 1, that keeps every entry non-negative."""
+    """The largest step length, at most 1, that keeps every entry non-negative."""
     limit = torch.where(step < 0, -at / step.clamp_max(-1e-300), torch.full_like(at, torch.inf))
     return limit.amin(-1).clamp_max(1.0)
 

@@ -137,7 +137,7 @@ def test_standardised_is_the_same_region_in_other_units(seed):
         (lambda: Polytope(("p", "q"), torch.tensor([[0.0, 0.0]]), torch.tensor([1.0])), "a normal of zero"),
         (
             lambda: Polytope(("p",), torch.tensor([[1.0]]), torch.tensor([math.inf])),
-            "leave a side that is unbounded out",
+            "leave out a side that is unbounded",
         ),
     ],
 )
