@@ -163,7 +163,7 @@ def test_other_faults_are_named(tmp_path):
     made = optimiser()
     with pytest.raises(ValueError, match="Z: altered, but no node of the task"):
         made.tell({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, altered=["Z"])
-    with pytest.raises(ValueError, match="run in a circle"):
+    with pytest.raises(ValueError, match="form a cycle"):
         optimiser({**TASK, "graph": {"parents": {"X": ["a", "Y"], "Y": ["X", "b"]}}})
     with pytest.raises(ValueError, match="at least 5 rows"):
         made.model()

@@ -1,1 +1,1 @@
-"""Graphs: what is known of the influence structure."""
+"""Graphs: influence graphs, their independences and how to learn them from observations."""

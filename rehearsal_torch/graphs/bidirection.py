@@ -1,26 +1,23 @@
-"""The rehearsal graphs that a directed graph stands for.
+"""The rehearsal graphs that a directed graph represents, and the background knowledge that restricts them.
 
-Observations do not tell a bi-directional clique from any order of its members (Thm. 16), so a directed graph
-stands for every rehearsal graph with which it is compatible. Replacing edges within a set of variables gives
-a rehearsal graph if and only if the set is a clique whose members have the same parents outside it. Put in
-their order v1, v2, ..., such members have v1's parents, and v1, v2, ... before them: each edge v_i -> v_{i+1}
-is covered, Pa(v_{i+1}) = Pa(v_i) + {v_i}.
+Observations do not distinguish a bi-directional clique from any order of its members (Thm. 16), so a directed
+graph represents every rehearsal graph with which it is compatible. Replacing the edges within a set of
+variables by a clique gives a rehearsal graph if and only if the variables are pairwise adjacent and have the
+same parents outside the set. In topological order v1, v2, ..., such members have v1's parents, and the
+members before them: each edge v_i -> v_{i+1} is covered, Pa(v_{i+1}) = Pa(v_i) + {v_i}.
 
-A variable is the target of at most one covered edge, its source being the last of its parents. Covered edges
-are thus a forest, cliques are stretches of its paths, and a rehearsal graph is a choice, for every variable,
-of at most one covered edge out of it. There are prod_v (1 + covered edges out of v), and no candidate has to
-be drawn and rejected.
+A variable is the target of at most one covered edge, whose source is the last of its parents. Covered edges
+therefore form a forest, cliques are segments of its paths, and a rehearsal graph is a choice, for every
+variable, of at most one covered edge out of it. There are prod_v (1 + covered edges out of v) such choices,
+which are enumerated directly, without generating and rejecting candidates.
 
-Source: Qin et al. (2023), Algorithm 2, steps 5-6; Chickering (1995) (covered edges); the forest is ours.
+Background knowledge consists of tiers, forbidden edges and required edges. Tiers order variables in time:
+nothing in a later tier influences anything in an earlier one. For avoiding an undesired future there are
+three, the context X before the intermediate variables Z before the outcomes Y. A bi-directional edge needs
+both directions to be permitted and neither to be required.
 
-Background knowledge: which directed edges may stand, must stand, and cannot.
-
-Tiers order variables in time: nothing in a later tier influences anything in an earlier one. For avoiding an
-undesired future there are three, the context X before the intermediate variables Z before the outcomes Y.
-Single edges may be forbidden or required besides. A bi-directional edge says that both directions are
-possible, so it needs both to be permitted and neither to be required.
-
-Source: Qin et al. (2023), Sec. 3 (X before Z before Y); Meek (1995) (required and forbidden edges).
+Source: Qin et al. (2023), Algorithm 2, steps 5-6, and Sec. 3 (X before Z before Y); Chickering (1995)
+(covered edges); Meek (1995) (required and forbidden edges); the forest is ours.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,17 +33,17 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 @dataclass(frozen=True)
 class Background:
-    """What is known before the data.
+    """Background knowledge about the graph.
 
     Attributes:
-        tiers: Sets of variables, earliest first; a text is a set of one, and a variable in none is free of
-            them.
-        forbidden: Pairs (from, to) that are no edges.
+        tiers: Sets of variables, earliest first; a string is a set of one, and variables in no tier are
+            unrestricted.
+        forbidden: Pairs (from, to) that are not edges.
         required: Pairs (from, to) that are edges.
 
     Raises:
-        ValueError: if a variable stands in two tiers, or required edges are forbidden, run against the tiers
-            or in a circle.
+        ValueError: if a variable is in two tiers, or required edges are forbidden, contradict the tiers or
+            form a cycle.
     """
 
     tiers: tuple[tuple[str, ...], ...] = ()
@@ -60,15 +57,13 @@ class Background:
         listed = [name for tier in self.tiers for name in tier]
         twice = sorted({name for name in listed if listed.count(name) > 1})
         if twice:
-            raise ValueError(f"{twice} stand in two tiers: keep each variable in one")
-        # Raises where required edges run in a circle.
+            raise ValueError(f"{twice} are in two tiers: keep each variable in one")
+        # Raises if required edges form a cycle.
         RehearsalGraph.mixed((), self.required)
         for source, target in self.required:
             if not self.permits(source, target):
                 reason = "forbidden as well" if (source, target) in self.forbidden else "against the tiers"
-                raise ValueError(
-                    f"the required edge {source} -> {target} is {reason}: take one of the two out"
-                )
+                raise ValueError(f"the required edge {source} -> {target} is {reason}: remove one of the two")
 
     @classmethod
     def roles(
@@ -79,14 +74,14 @@ class Background:
         forbidden: Iterable[tuple[str, str]] = (),
         required: Iterable[tuple[str, str]] = (),
     ) -> "Background":
-        """X before Z before Y, where Z is what is neither context nor outcome.
+        """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome.
 
         Args:
             names: Every variable.
             context: X.
             outcomes: Y.
-            forbidden: Edges that cannot be.
-            required: Edges that must be.
+            forbidden: Forbidden edges.
+            required: Required edges.
         """
         first, last = tuple(context), tuple(outcomes)
         tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
@@ -95,10 +90,10 @@ class Background:
         return found
 
     def check(self, names: Sequence[str]) -> None:
-        """Compares what is known with the variables there are.
+        """Checks that all variables named exist.
 
         Raises:
-            ValueError: if it names another variable.
+            ValueError: if background knowledge names a variable that is not in `names`.
         """
         known = {
             name for pairs in (self.tiers, self.forbidden, self.required) for pair in pairs for name in pair
@@ -107,23 +102,21 @@ class Background:
             raise ValueError(f"background knowledge names {unknown}: the variables are {list(names)}")
 
     def permits(self, source: str, target: str) -> bool:
-        """Whether an edge from one to the other can be."""
+        """Whether a directed edge from `source` to `target` is permitted."""
         one, other = self._tier.get(source), self._tier.get(target)
         early = one is None or other is None or one <= other
         return early and (source, target) not in self.forbidden and (target, source) not in self.required
 
     def adjacent(self, one: str, other: str) -> bool:
-        """Whether an edge of either direction is required."""
+        """Whether an edge in either direction is required."""
         return (one, other) in self.required or (other, one) in self.required
 
     def permits_both(self, one: str, other: str) -> bool:
-        """Whether a bi-directional edge can be."""
+        """Whether a bi-directional edge is permitted."""
         return self.permits(one, other) and self.permits(other, one)
 
     def later(self, name: str, others: Iterable[str]) -> bool:
-        """Whether a variable stands in a later tier than all others, so that none of them can follow from
-        it.
-        """
+        """Whether a variable is in a later tier than all others, so that it cannot cause any of them."""
         own_tier = self._tier.get(name)
         other_tiers = [self._tier.get(other) for other in others]
         return own_tier is not None and all(place is not None and place < own_tier for place in other_tiers)
@@ -134,7 +127,7 @@ class Background:
 
 
 def _tier(names: Any) -> tuple[str, ...]:
-    """A set of variables; a text is a set of one."""
+    """A set of variables; a string is a set of one."""
     if isinstance(names, str):
         return (names,)
     if isinstance(names, Mapping) or not isinstance(names, Iterable):
@@ -170,7 +163,7 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
 def standing_for(
     dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """Every rehearsal graph with which a directed graph is compatible, itself first.
+    """Every rehearsal graph with which a directed graph is compatible, the directed graph first.
 
     Args:
         dag: Directed and acyclic.
@@ -188,16 +181,15 @@ def standing_for(
     }
     if (count := prod(1 + len(targets) for targets in choices.values())) > max_graphs:
         raise TooManyError(
-            f"a directed graph stands for {count} rehearsal graphs, more than {max_graphs}: tell more of "
-            "what is "
-            "known, or raise `max_graphs`"
+            f"a directed graph represents {count} rehearsal graphs, more than {max_graphs}: add background "
+            "knowledge, or raise `max_graphs`"
         )
     found = []
     for picked in product(*([None, *targets] for targets in choices.values())):
         following = {
             source: target for source, target in zip(choices, picked, strict=True) if target is not None
         }
-        cliques = _stretches(dag.names, following)
+        cliques = _segments(dag.names, following)
         if all(
             known.permits_both(one, other)
             for clique in cliques
@@ -212,8 +204,8 @@ def standing_for(
 def all_standing_for(
     dags: Iterable[RehearsalGraph], background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """The distinct rehearsal graphs of several directed graphs: these first, then those with bi-directional
-    edges, fewest first.
+    """The distinct rehearsal graphs that several directed graphs represent: the directed ones first, then in
+    increasing number of bi-directional edges.
 
     Raises:
         TooManyError: if there are more than `max_graphs`.
@@ -224,8 +216,7 @@ def all_standing_for(
             found.setdefault(signature(graph), graph)
         if len(found) > max_graphs:
             raise TooManyError(
-                f"more than {max_graphs} rehearsal graphs cannot be told apart: tell more of what is known, "
-                "or "
+                f"more than {max_graphs} rehearsal graphs cannot be told apart: add background knowledge, or "
                 "raise `max_graphs`"
             )
     return tuple(sorted(found.values(), key=lambda graph: len(graph.bidirected)))
@@ -233,7 +224,7 @@ def all_standing_for(
 
 def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
     """Variables, directed and bi-directional edges: equal for graphs that differ only in the order in which
-    these were named.
+    these were given.
     """
     return (
         frozenset(graph.names),
@@ -242,8 +233,8 @@ def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
     )
 
 
-def _stretches(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:
-    """The variables strung together along the chosen edges."""
+def _segments(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:
+    """The variables grouped into paths along the chosen edges."""
     inner, cliques = set(following.values()), []
     for name in names:
         if name not in inner:

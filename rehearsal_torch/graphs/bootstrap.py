@@ -1,15 +1,13 @@
-"""What is believed of the graph: learning it again and again from rows drawn with replacement.
+"""Bootstrap posterior over graphs: learning the graph from samples drawn with replacement.
 
-Given n rows, each of B resamples of n rows is learnt from by itself. The graphs that come out make up the set
-G, and
+Given n rows, a graph is learnt from each of B resamples of n rows. The resulting graphs form the set G, and
 
     P(G | D) = 1 / |G|  for G in the set, 0 elsewhere                                       ("equal", Eq. 7)
 
-or, as in the bootstrap from which the approximation comes, in proportion to how often a graph came out, a
-resample's one
-vote being shared by the graphs that it cannot tell apart                                   ("frequency").
+or, as in the bootstrap from which the approximation comes, in proportion to how often a graph was learnt,
+where a resample's single vote is split equally among the graphs that it cannot tell apart     ("frequency").
 
-A resample may be of no use: a column may be constant in it, or its graphs too many to list. Such resamples
+A resample may be unusable: one of its columns may be constant, or its graphs too many to list. Such resamples
 are counted.
 
 Source: Qin et al. (2023), Eq. 7; Friedman, Goldszmidt and Wyner (1999), Sec. 3 (frequencies, of edges and of
@@ -33,14 +31,15 @@ WEIGHTS = ("equal", "frequency")
 
 @dataclass(frozen=True)
 class GraphPosterior:
-    """Graphs and their probabilities.
+    """Graphs and their posterior probabilities.
 
     Attributes:
-        graphs: Distinct, most probable first; among equals those that came out more often.
-        weights: Their probabilities, adding up to one.
-        votes: How many resamples each came out of, a resample's vote being shared by its graphs.
-        resamples: How many were drawn.
-        failures: Why resamples were of no use, and how many.
+        graphs: Distinct graphs, most probable first; ties in the order of decreasing votes.
+        weights: Their probabilities, which sum to one.
+        votes: The number of resamples from which each was learnt, a resample's vote being split among its
+            graphs.
+        resamples: The number of resamples drawn.
+        failures: Reason why a resample was unusable, to the number of such resamples.
     """
 
     graphs: tuple[RehearsalGraph, ...]
@@ -50,7 +49,7 @@ class GraphPosterior:
     failures: Mapping[str, int]
 
     def edges(self) -> dict[tuple[str, str, str], float]:
-        """(one, line, other), line "->" or "<->", to the probability of the edge, largest first."""
+        """(one, arrow, other), arrow "->" or "<->", to the posterior probability of that edge, descending."""
         found: dict[tuple[str, str, str], float] = {}
         for graph, weight in zip(self.graphs, self.weights, strict=True):
             for source, target in graph.edges:
@@ -74,23 +73,23 @@ def bootstrap(
     max_graphs: int = MAX_GRAPHS,
     progress: Callable[[int], None] | None = None,
 ) -> GraphPosterior:
-    """The probabilities of rehearsal graphs.
+    """The posterior probabilities of rehearsal graphs.
 
     Args:
-        values: (n, d), rows in which nothing was altered.
+        values: (n, d), observations in which nothing was altered.
         names: The d variables.
         resamples: B.
-        seed: Of the drawing.
+        seed: Seed of the resampling.
         weights: One of `WEIGHTS`.
         test: The test of conditional independence, see `independence`.
-        level: Its level, in (0, 1).
-        background: What is known.
-        bidirected: Whether graphs with bi-directional edges count; without, directed ones alone.
-        max_graphs: Largest number of graphs of one resample; one with more is of no use.
-        progress: Called with the number of resamples done, after each.
+        level: Its significance level, in (0, 1).
+        background: Background knowledge; None for none.
+        bidirected: Whether to include graphs with bi-directional edges; otherwise only directed graphs.
+        max_graphs: Largest number of graphs of one resample; a resample with more is unusable.
+        progress: Called after each resample with the number of resamples done.
 
     Raises:
-        ValueError: if an argument or the table cannot be used, or no resample is of use.
+        ValueError: if an argument or the table is invalid, or every resample is unusable.
 
     Source: Qin et al. (2023), Eq. 7.
     """
@@ -104,7 +103,7 @@ def bootstrap(
     failures: dict[str, int] = {}
     for done in range(1, resamples + 1):
         rows = values[torch.randint(len(values), (len(values),), generator=draws).to(values.device)]
-        reason = _useless(rows)
+        reason = _unusable(rows)
         if not reason:
             try:
                 graphs = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
@@ -120,7 +119,7 @@ def bootstrap(
             progress(done)
     if not found:
         raise ValueError(
-            f"none of {resamples} resamples is of use "
+            f"all {resamples} resamples are unusable "
             f"({', '.join(f'{reason}: {count}' for reason, count in failures.items())}): more rows are needed"
         )
     keys = sorted(found, key=lambda key: -votes[key])
@@ -135,7 +134,8 @@ def bootstrap(
     )
 
 
-def _useless(rows: Tensor) -> str:
+def _unusable(rows: Tensor) -> str:
+    """Why a resample cannot be used; empty if it can."""
     if bool((rows == rows[0]).all(0).any()):
         return "a constant column"
     return "fewer than five different rows" if len(rows.unique(dim=0)) < 5 else ""

@@ -1,14 +1,14 @@
-"""Markov equivalence: the directed acyclic graphs that observations cannot tell apart.
+"""Markov equivalence classes: the directed acyclic graphs that observations cannot tell apart.
 
-Two such graphs say the same of conditional independence if and only if they have the same skeleton and the
-same v-structures a -> c <- b, a and b not adjacent. A class is written as a partially directed graph, whose
-members are its extensions: every undirected edge is given a direction, without a circle and without a
-v-structure that is not there yet.
+Two such graphs imply the same conditional independences if and only if they have the same skeleton and the
+same v-structures a -> c <- b, a and b not adjacent. A class is represented by a partially directed graph,
+whose members are its extensions: every undirected edge is given a direction, without creating a directed
+cycle or a new v-structure.
 
-Whether a partially directed graph has a member is decided by taking away, again and again, a variable x that
-no directed edge leaves and all of whose undirected neighbours are adjacent to all its other neighbours; there
-is a member if and only if this takes everything away. Asking so before each choice, the members are listed
-without a dead end, and an edge is compelled where one of its directions leaves no member: steps 3 and 4 of
+Whether a partially directed graph has a member is decided by repeatedly removing a variable x that has no
+outgoing directed edge and all of whose undirected neighbours are adjacent to all its other neighbours; there
+is a member if and only if this removes every variable. Checking this before each choice lists the members
+without dead ends, and an edge is compelled where one of its directions leaves no member: steps 3 and 4 of
 Algorithm 2.
 
 Source: Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Qin et al. (2023), Algorithm 2, steps 3-4.
@@ -29,7 +29,7 @@ class NoMemberError(ValueError):
 
 
 class TooManyError(ValueError):
-    """A class with more members than were asked for."""
+    """A class with more members than the given maximum."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class PartiallyDirected:
             )
 
     def adjacent(self) -> dict[str, set[str]]:
-        """Variable to its neighbours, whatever the edges' directions."""
+        """Variable to its neighbours, regardless of the edges' directions."""
         near: dict[str, set[str]] = {name: set() for name in self.names}
         for one, other in (*self.directed, *self.undirected):
             near[one].add(other)
@@ -79,7 +79,7 @@ class PartiallyDirected:
         return near
 
     def orienting(self, edges: Iterable[Edge]) -> "PartiallyDirected":
-        """The graph with some undirected edges directed as told."""
+        """The graph with some undirected edges directed as given."""
         required = tuple(edges)
         pairs = {frozenset(edge) for edge in required}
         rest = tuple(edge for edge in self.undirected if frozenset(edge) not in pairs)
@@ -88,12 +88,12 @@ class PartiallyDirected:
 
 
 def pattern_of(graph: RehearsalGraph, names: Sequence[str] | None = None) -> PartiallyDirected:
-    """The class of a graph: directed are the edges that all members share.
+    """The Markov equivalence class of a graph; the edges that all members share are directed.
 
     Args:
         graph: Directed and acyclic, or a rehearsal graph: then the class of the directed graphs that are
             compatible with it (Thm. 16).
-        names: The order of the variables; None for the graph's.
+        names: The order of the variables; None keeps the graph's.
     """
     graph.require_cliques("a class of directed graphs")
     inner = [(one, other) for clique in graph.cliques for one, other in combinations(clique, 2)]
@@ -137,24 +137,24 @@ def has_member(pattern: PartiallyDirected) -> bool:
 def relaxed(
     pattern: PartiallyDirected, required: Iterable[Edge] = ()
 ) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
-    """A class with members that has the pattern's edges and directions, for a pattern that has none: with
-    some v-structures more.
+    """A class with members that keeps the edges and directions of a pattern without members, by adding
+    v-structures.
 
     Args:
-        pattern: Its directed edges run in no circle.
+        pattern: A pattern whose directed edges form no cycle.
         required: Directed edges to keep in any case, as background knowledge.
 
     Returns:
-        The class, and the v-structures a -> c <- b that were added as triples (a, c, b), one for each
-        variable taken greedily.
+        The class, and the v-structures a -> c <- b that were added, as triples (a, c, b), chosen greedily one
+        variable at a time.
 
     Raises:
-        NoMemberError: if directed edges run in a circle.
+        NoMemberError: if directed edges form a cycle.
     """
     order, added = _taken(pattern, strict=False)
     if len(order) < len(pattern.names):
-        raise NoMemberError("directed edges run in a circle: take one of them out")
-    # What was taken first comes last.
+        raise NoMemberError("the directed edges form a cycle: remove one of them")
+    # The variables removed first come last.
     place = {name: -index for index, name in enumerate(order)}
     edges = [(one, other) if place[one] < place[other] else (other, one) for one, other in pattern.undirected]
     dag = RehearsalGraph(tuple((name,) for name in pattern.names), (*pattern.directed, *edges))
@@ -164,8 +164,8 @@ def relaxed(
 
 
 def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """The variables in the order in which they can be taken away, last effects first; not strict, one is
-    taken even at the price of new v-structures.
+    """The variables in the order in which they can be removed, last effects first; if not `strict`, a
+    variable is removed even where that adds new v-structures.
     """
     near, leaving, loose = (
         pattern.adjacent(),
@@ -199,7 +199,7 @@ def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tu
 
 
 def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
-    """The v-structures that taking a variable away as an effect of all its neighbours would add."""
+    """The v-structures that would be added by removing a variable as an effect of all its neighbours."""
     return [
         (one, other)
         for one, other in combinations(sorted(near[name]), 2)
@@ -218,7 +218,7 @@ def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
 
 
 def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[RehearsalGraph, ...]:
-    """Every directed acyclic graph of a class.
+    """All directed acyclic graphs of a class.
 
     Args:
         pattern: The class; edges that background knowledge directs may be directed in it.
@@ -226,7 +226,7 @@ def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[R
 
     Raises:
         NoMemberError: if the class is empty.
-        TooManyError: if it has more members than that.
+        TooManyError: if the class has more than `max_graphs` members.
 
     Source: Qin et al. (2023), Algorithm 2, step 4.
     """
@@ -234,9 +234,8 @@ def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[R
     for edges in _extensions(closed(pattern)):
         if len(found) == max_graphs:
             raise TooManyError(
-                f"more than {max_graphs} directed graphs are Markov equivalent: tell more of what is known "
-                "(tiers, "
-                "required edges), or raise `max_graphs`"
+                f"more than {max_graphs} directed graphs are Markov equivalent: add background knowledge "
+                "(tiers, required edges), or raise `max_graphs`"
             )
         found.append(RehearsalGraph(tuple((name,) for name in pattern.names), edges))
     return tuple(found)
@@ -253,8 +252,8 @@ def _extensions(pattern: PartiallyDirected) -> Iterator[tuple[Edge, ...]]:
 
 
 def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
-    """Whether an undirected edge may get this direction: without a new v-structure now, and with a member
-    left.
+    """Whether an undirected edge may be given this direction: it adds no v-structure, and the class keeps a
+    member.
     """
     source, target = edge
     near = pattern.adjacent()

@@ -1,4 +1,11 @@
-"""Rehearsal graphs in the notation of dagitty.
+"""Reading and writing rehearsal graphs: YAML, networkx, GraphML, GML and dagitty; the file ending decides.
+
+    .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or
+                      under `graph:`
+    .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
+    .dagitty .txt     dagitty's model code
+
+The notation of dagitty:
 
     dag {
       weather [adjusted]
@@ -9,32 +16,20 @@
       {recommend congestion} -> rating
     }
 
-`a -> b -> c` and `a <- b` are read as well, and so are groups in braces; semicolons may part statements, and
-positions and comments are passed over. A variable may have a part: context is written as adjusted, what may
-be altered as exposure, the outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins
-members of a clique, so that what is read must satisfy Def. 3, or stands beside an arrow (a bow). An
-undirected edge `--` is refused: it says that the direction is not known.
+`a -> b -> c`, `a <- b` and groups in braces are read as well; semicolons may separate statements, and
+positions and comments are ignored. A variable may have a role: context is written as adjusted, actionable
+variables as exposure, outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members
+of a clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow). An undirected edge
+`--` is refused: its direction is unknown.
 
-Source: Textor et al. (2016), dagitty; Qin et al. (2023), Def. 1-3.
+In a networkx graph, a directed edge has kind "directed". A bi-directional edge is a single edge too, with
+kind "bidirected", from the member that comes first to the other; its direction has no meaning. In a bow it
+runs opposite to the directed edge, as a networkx graph has one edge in each direction. Edges without a kind
+are directed. Two opposite edges without a kind are refused: other programs use them for an undirected edge,
+which means an unknown direction, not that both variables move together.
 
-Rehearsal graphs as networkx graphs.
-
-A directed edge is an edge with kind "directed". A bi-directional edge is one edge as well, with kind
-"bidirected", from the member that stands first to the other; its direction means nothing. Beside a bow's
-arrow it runs the other way, as a networkx graph has one edge each way. A networkx graph without kinds is
-directed. Two opposite edges in it are refused: other programs write an undirected edge so, which says that
-the direction is not known, and not that both variables move together.
-
-Source: Hagberg, Schult and Swart (2008) (networkx); the attribute is ours.
-
-Rehearsal graphs in files: the ending says which notation.
-
-    .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or
-                      under `graph:`
-    .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
-    .dagitty .txt     dagitty's model code
-
-Source: Brandes et al. (2002) (GraphML); Himsolt (1997) (GML); Textor et al. (2016) (dagitty).
+Source: Qin et al. (2023), Def. 1-3; Textor et al. (2016) (dagitty); Hagberg, Schult and Swart (2008)
+(networkx; the attribute is ours); Brandes et al. (2002) (GraphML); Himsolt (1997) (GML).
 """
 
 import re
@@ -56,7 +51,7 @@ DIRECTED, BIDIRECTED = "directed", "bidirected"
 
 
 def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
-    """The graph with `kind` on every edge; nodes stand in topological order."""
+    """The graph with `kind` on every edge; nodes are in topological order."""
     made = nx.DiGraph()
     made.add_nodes_from(graph.names)
     made.add_edges_from(graph.edges, kind=DIRECTED)
@@ -66,17 +61,15 @@ def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
 
 
 def from_networkx(graph: Any) -> RehearsalGraph:
-    """A rehearsal graph of a networkx graph with directed edges, plain or with `kind`.
+    """A rehearsal graph from a networkx graph with directed edges, with or without `kind`.
 
     Raises:
-        ValueError: if its edges have no direction, two opposite ones have no kind, a kind is unknown, there
-            are too many of them, or it is no rehearsal graph; the message names the edge or clique.
+        ValueError: if its edges have no direction, two opposite edges have no kind, a kind is unknown, there
+            are too many edges or variables, or it is not a rehearsal graph; the message names the edge or
+            clique.
     """
     if not graph.is_directed():
-        raise ValueError(
-            "expected a directed networkx graph; got an undirected one: influence has a direction, use "
-            "nx.DiGraph"
-        )
+        raise ValueError("expected a directed networkx graph; got an undirected one: use nx.DiGraph")
     names = {node: str(data.get("label", node)) for node, data in graph.nodes(data=True)}
     if len(set(names.values())) < len(names):
         raise ValueError("several nodes have the same name: name each variable once")
@@ -98,16 +91,15 @@ def from_networkx(graph: Any) -> RehearsalGraph:
             first, second = names[one], names[other]
             raise ValueError(
                 f"{first} -> {second} and {second} -> {first} without `kind` may be an undirected edge, "
-                "which is no bi-directional one: keep the "
-                f"arrow that is meant, or keep one and give it kind={BIDIRECTED!r} where both move together "
-                "for hidden reasons"
+                "which is not a bi-directional one: keep the intended direction, or keep one and give it "
+                f"kind={BIDIRECTED!r} if a hidden cause moves both"
             )
         (bidirected if kind == BIDIRECTED else directed).append((names[one], names[other]))
     return RehearsalGraph.mixed(names.values(), directed, bidirected)
 
 
 def _data(graph: Any, one: Any, other: Any) -> dict[str, Any]:
-    """The attributes of an edge; of the first one in a multigraph."""
+    """The attributes of an edge; those of the first one in a multigraph."""
     found = graph.get_edge_data(one, other)
     return next(iter(found.values())) if graph.is_multigraph() else found
 
@@ -129,11 +121,11 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 @dataclass(frozen=True)
 class Written:
-    """What a text says.
+    """A graph read from dagitty, with the roles of its variables.
 
     Attributes:
-        graph: Who influences whom.
-        parts: Part ("exposure", "outcome", "adjusted") to the variables that play it.
+        graph: The influence graph.
+        parts: Role ("exposure", "outcome", "adjusted") to the variables that have it.
     """
 
     graph: RehearsalGraph
@@ -146,16 +138,16 @@ def to_dagitty(
     alterable: Iterable[str] = (),
     outcomes: Iterable[str] = (),
 ) -> str:
-    """The text of a graph.
+    """The dagitty code of a graph.
 
     Args:
-        graph: Who influences whom.
+        graph: The influence graph.
         context: X, marked as adjusted.
-        alterable: What may be altered, marked as exposure.
+        alterable: The actionable variables, marked as exposure.
         outcomes: Y, marked as outcome.
 
     Raises:
-        ValueError: if a part names an unknown variable, or a name holds a quotation mark.
+        ValueError: if a role names an unknown variable, or a name contains a quotation mark.
     """
     part = {
         **dict.fromkeys(context, "adjusted"),
@@ -171,11 +163,11 @@ def to_dagitty(
 
 
 def from_dagitty(text: str) -> Written:
-    """Reads a text.
+    """Reads dagitty code.
 
     Raises:
-        ValueError: if it is no such text, has edges or variables that no rehearsal graph has, or is no
-            rehearsal graph; the message says where.
+        ValueError: if the text is not dagitty code, has edges or variables of kinds that a rehearsal graph
+            cannot have, or is not a rehearsal graph; the message says where.
     """
     tokens = _tokens(text)
     kinds = [value for _, value in tokens]
@@ -200,7 +192,7 @@ def from_dagitty(text: str) -> Written:
                 undirected = (
                     value == "--"
                     and bool(before)
-                    and "; -- says that the direction is not known: decide for one, or write <->"
+                    and "; -- means that the direction is unknown: choose one, or write <->"
                 )
                 raise ValueError(
                     f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no "
@@ -220,17 +212,17 @@ def from_dagitty(text: str) -> Written:
             for mark in _PART.findall(_QUOTED.sub("", value)):
                 if mark in ("latent", "unobserved", "selected"):
                     raise ValueError(
-                        f"{before} is {mark}: a rehearsal graph has seen variables only; join those that "
-                        "move together with <->"
+                        f"{before} is {mark}: a rehearsal graph has observed variables only; join the "
+                        "variables that it moves with <->"
                     )
                 parts.setdefault(mark, []).extend(before)
         if value == ";":
             if line:
-                raise ValueError(f"an edge {line!r} leads nowhere: expected a variable behind it")
+                raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
             before = []
         at += 1
     if line:
-        raise ValueError(f"an edge {line!r} leads nowhere: expected a variable behind it")
+        raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
     return Written(
         RehearsalGraph.mixed(names, directed, bidirected),
         {mark: tuple(dict.fromkeys(each)) for mark, each in parts.items()},
@@ -238,8 +230,10 @@ def from_dagitty(text: str) -> Written:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """(kind, value) of every word, edge, list and mark; the first characters that are none of these are
-    told.
+    """(kind, value) of every word, edge, list and mark.
+
+    Raises:
+        ValueError: naming the first characters that are none of these.
     """
     found, at, text = list[tuple[str, str]](), 0, text.strip()
     while at < len(text):
@@ -256,7 +250,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _group(body: Sequence[tuple[str, str]], at: int) -> tuple[list[str], int]:
-    """The variable, or the variables in braces, that begin here, and where they end."""
+    """The variable, or the variables in braces, that begin here, and the position where they end."""
     if body[at][1] != "{" or body[at][0] == "word":
         return [body[at][1]], at
     names = list[str]()
@@ -272,7 +266,7 @@ def _group(body: Sequence[tuple[str, str]], at: int) -> tuple[list[str], int]:
 
 def _quoted(name: str) -> str:
     if '"' in name:
-        raise ValueError(f"{name!r} holds a quotation mark, which dagitty cannot write: rename the variable")
+        raise ValueError(f"{name!r} has a quotation mark, which dagitty cannot write: rename the variable")
     return name if _PLAIN.match(name) else f'"{name}"'
 
 
@@ -280,13 +274,13 @@ ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt")
 
 
 def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
-    """Writes a graph; folders that are missing are made.
+    """Writes a graph to a file; missing folders are created.
 
     Returns:
         The file.
 
     Raises:
-        ValueError: for another ending.
+        ValueError: for an ending that is not in `ENDINGS`.
     """
     file = _known(path)
     if file.suffix in (".yaml", ".yml"):
@@ -305,12 +299,12 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
 
 
 def read_graph(path: str | Path) -> RehearsalGraph:
-    """Reads a graph.
+    """Reads a graph from a file.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: for another ending, or if the file cannot be read or holds no rehearsal graph; the message
-            names the file and what is wrong.
+        ValueError: for an ending that is not in `ENDINGS`, or if the file cannot be read or holds no
+            rehearsal graph; the message names the file and the fault.
     """
     file = _known(path)
     if not file.is_file():

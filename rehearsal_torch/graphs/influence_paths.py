@@ -1,16 +1,15 @@
-"""Paths of influence: which variables can change an outcome at all, and what the table says of those that
-cannot.
+"""Paths of influence: which variables can change an outcome, and a test of the graph for those that cannot.
 
-Setting A changes an outcome only where a directed path leads from A to it in the graph in which A is set.
-Where there is none, the graph says that Y and A are independent once the common causes Z are known. That is a
-test of the graph which costs nothing: with residuals of regressions on Z, each row left out of its own,
+Setting A changes an outcome only if a directed path leads from A to it in the graph in which A is set. Where
+there is none, the graph implies that Y and A are independent given the common causes Z. This is a test of the
+graph that needs no further data: with leave-one-out residuals of regressions on Z,
 
     R_i = (a_i - E[a | z_i]) (y_i - E[y | z_i]),        T = sqrt(n) mean(R) / sd(R),
 
-T is normal if they are independent (the generalised covariance measure). The regressions are kernel ridge,
-with widths and ridges chosen by the errors of the rows that are left out; a^2 is tested beside a. Rows that
-follow each other in time are no independent rows: sd(R) counts their correlation up to n^(1/3) steps apart,
-and long drifts are beyond it.
+T is asymptotically standard normal under independence (the generalised covariance measure). The regressions
+are kernel ridge regressions, with width and ridge chosen by the leave-one-out error; a^2 is tested beside a.
+Rows that follow each other in time are not independent: sd(R) includes their autocorrelation up to n^(1/3)
+steps, but not slower drifts.
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs); Shah and Peters (2020), Eq. 3 (generalised covariance
 measure); Newey and West (1987) for correlated rows.
@@ -28,27 +27,27 @@ WIDTHS, RIDGES, MAX_POINTS = (0.3, 0.6, 1.2, 2.5, 5.0), (1e-3, 1e-2, 1e-1, 1.0),
 
 
 def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether setting variables can change an outcome by at least one of the graphs.
+    """Whether setting variables can change an outcome according to at least one of the graphs.
 
     Args:
-        graphs: The graphs that may be true.
+        graphs: The candidate graphs.
         altered: The variables that are set.
-        outcomes: The variables that should change.
+        outcomes: The outcomes to be changed.
     """
     return any(bool(graph.altered(altered).descendants(altered) & set(outcomes)) for graph in graphs)
 
 
 def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
-    """The p-value of "no outcome depends on the action once the covariates are known".
+    """The p-value of the hypothesis that no outcome depends on the action given the covariates.
 
     Args:
-        action: (n,), in any unit; of more than 300 rows some are taken, evenly spread.
+        action: (n,), in any unit; of more than 300 rows, 300 evenly spaced ones are used.
         outcomes: (n, |Y|), in any unit.
         given: (n, q), the covariates; q may be 0.
 
     Returns:
-        The smallest p-value of a and a^2 with each outcome, times the number of tests, at most 1; 1 where
-        there are too few rows to test.
+        The smallest p-value of a and a^2 with each outcome, times the number of tests (Bonferroni), at most
+        1; 1 if there are fewer than 20 rows.
     """
     if len(action) < 20:
         return 1.0
@@ -69,16 +68,14 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
 
 
 def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
-    """Residuals (n, m) of kernel ridge regressions of targets (n, m) on inputs (n, q), each row left out of
-    its own.
-    """
+    """Leave-one-out residuals (n, m) of kernel ridge regressions of targets (n, m) on inputs (n, q)."""
     count = len(targets)
     if not inputs.shape[-1]:
         return (targets - targets.mean(0)) * count / (count - 1)
     distance = torch.cdist(inputs, inputs).square() / inputs.shape[-1]
     best, error = targets - targets.mean(0), targets.square().mean(0)
     for width in WIDTHS:
-        # The constant stands for the mean, so that nothing is shrunk to zero.
+        # The constant kernel models the mean, so that predictions are not shrunk towards zero.
         values, vectors = torch.linalg.eigh(torch.exp(-distance / (2 * width**2)) + 10.0)
         turned = vectors.mT @ targets
         for ridge in RIDGES:
@@ -90,7 +87,9 @@ def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _p_value(products: Tensor) -> float:
-    """Of "the mean is zero", two-sided, for rows whose correlation ends after n^(1/3) steps."""
+    """Two-sided p-value of the hypothesis that the mean is zero, for rows that are uncorrelated beyond
+    n^(1/3) steps.
+    """
     count, mean = len(products), float(products.mean())
     centred = products - mean
     steps = max(1, round(count ** (1 / 3)))

@@ -1,37 +1,32 @@
-"""Learning rehearsal graphs from observations.
+"""Learning rehearsal graphs from observations: the PC skeleton, v-structures and all equivalent graphs.
 
-Given a table whose law factorises according to an unknown rehearsal graph that encodes all of its
-independences, sought are all rehearsal graphs that say the same of independence (Algorithm 2):
+Given a table whose distribution factorises according to an unknown rehearsal graph that encodes all of its
+conditional independences, the result is all rehearsal graphs with the same independences (Algorithm 2):
 
-    1  the skeleton: a and b are joined unless some S_ab makes them independent
-    2  v-structures: a -> c <- b where a and b are not joined, both are joined to c, and c is not in S_ab
-    3  every edge directed whose other direction adds a v-structure or a circle
+    1  the skeleton: a and b are adjacent unless some S_ab makes them independent
+    2  v-structures: a -> c <- b where a and b are not adjacent, both are adjacent to c, and c is not in S_ab
+    3  every edge is directed whose other direction adds a v-structure or a cycle
     4  all Markov-equivalent directed graphs
-    5  from each, the rehearsal graphs in which cliques stand in place of directed edges     6  those that are
-       valid
+    5  from each, the rehearsal graphs in which cliques replace directed edges
+    6  those among them that are valid
 
-Step 1 is causal-learn's PC skeleton, in its order-independent form; what is known beforehand enters it:
-required edges stay, and what lies in a later tier than both ends separates nothing. Tests err, and what they
-say may contradict itself. V-structures are therefore taken up strongest first, each where it contradicts none
-before it, and where no directed graph has what is left, v-structures are added, few at a time. Both are told;
-where the tests agree, neither happens.
+Step 1 is causal-learn's PC skeleton in its order-independent form, constrained by background knowledge:
+required edges stay, and a variable in a later tier than both ends separates nothing. Tests err, and their
+results may contradict each other. V-structures are therefore added strongest first, each only where it
+contradicts none before it, and where no directed graph has the resulting edges, a minimal number of
+v-structures is added greedily. Both are reported in the notes; where the tests agree, neither happens.
+
+The tests of conditional independence answer with a p-value; independence is kept above the level.
+
+    fisherz    partial correlation, for linear Gaussian distributions
+    chisq gsq  contingency tables, for columns of integer codes
+    kci        kernels, for any distribution; slow beyond a few hundred rows
+
+Fisher's test needs more rows than |S| + 3; where there are fewer distinct rows (resampling repeats rows) it
+is not computed, and the pair counts as dependent: there is no evidence of independence.
 
 Source: Qin et al. (2023), App. A.3, Algorithm 2; Spirtes and Glymour (1991) and Colombo and Maathuis (2014)
-(skeleton).
-
-Conditional independence, tested on a table.
-
-Given n rows, is a independent of b once S is known? A test answers with a p-value; above the level,
-independence is kept.
-
-    fisherz    partial correlation, for linear Gaussian laws
-    chisq gsq  contingency tables, for columns that are codes
-    kci        kernels, for laws of any form; slow beyond some hundred rows
-
-Fisher's test needs more rows than |S| + 3; where different rows are fewer (resampling repeats rows) it is not
-made, and the pair counts as dependent: no evidence parts them.
-
-Source: Fisher (1921); Zhang et al. (2011) (kci). The tests are those of the library causal-learn.
+(skeleton); Fisher (1921); Zhang et al. (2011) (kci). The tests are those of the library causal-learn.
 """
 
 import math
@@ -60,7 +55,7 @@ _LEVELS = 30
 
 
 def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") -> Independence:
-    """A test of the columns of a table.
+    """A conditional independence test on the columns of a table.
 
     Args:
         values: (n, d), each column in its own unit; its scale does not matter.
@@ -68,11 +63,11 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
         test: One of `TESTS`.
 
     Returns:
-        The p-value of column a against column b given columns S.
+        A function of column a, column b and conditioning columns S to the p-value of independence.
 
     Raises:
-        ValueError: for an unknown test, values that are missing, columns that are constant, that depend
-            exactly on others, or are no codes.
+        ValueError: for an unknown test, missing values, or columns that are constant, exactly collinear, or
+            not integer codes where the test needs them.
         ModuleNotFoundError: if causal-learn is not installed.
     """
     if test not in TESTS:
@@ -82,8 +77,8 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
     rows = len(np.unique(table, axis=0))
     if test in ("fisherz", "kci") and rows > len(names) and (tied := _tied(table, names)):
         raise ValueError(
-            f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, take "
-            "one of them out"
+            f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, "
+            "remove one of them"
         )
     p_value = _library(table, test)
 
@@ -110,15 +105,13 @@ def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
     if table.ndim != 2 or table.shape[1] != len(names):
         raise ValueError(f"expected values of shape (n, {len(names)}); got {table.shape}")
     if len(table) < 5:
-        raise ValueError(
-            f"expected at least 5 rows; got {len(table)}: no independence can be tested on so few"
-        )
+        raise ValueError(f"expected at least 5 rows; got {len(table)}: too few to test independence")
     missing = [name for name, column in zip(names, table.T, strict=True) if not np.isfinite(column).all()]
     if missing:
         raise ValueError(f"{missing} have values that are missing or infinite: drop or impute those rows")
     constant = [name for name, column in zip(names, table.T, strict=True) if (column == column[0]).all()]
     if constant:
-        raise ValueError(f"{constant} are constant: a constant says nothing, take the variable out")
+        raise ValueError(f"{constant} are constant: a constant carries no information, remove the variable")
     if test in ("chisq", "gsq"):
         wide = [
             name
@@ -127,15 +120,13 @@ def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
         ]
         if wide:
             raise ValueError(
-                f"{test} tests codes, at most {_LEVELS} whole numbers a column; {wide} have other values: "
+                f"{test} needs integer codes, at most {_LEVELS} per column; {wide} have other values: "
                 "use fisherz or kci, or bin them"
             )
 
 
 def _tied(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
-    """The first column that depends exactly on earlier ones, behind those that it depends on; empty if there
-    is none.
-    """
+    """The first column that is a linear function of earlier ones, after those; empty if there is none."""
     scaled = (table - table.mean(0)) / table.std(0)
     kept: list[int] = []
     for index in range(scaled.shape[1]):
@@ -156,13 +147,14 @@ Separators = dict[Pair, list[frozenset[int]]]
 
 @dataclass(frozen=True)
 class Learnt:
-    """What observations say of the graph.
+    """The graphs learnt from observations.
 
     Attributes:
-        pattern: The class of directed graphs: directed edges are shared by all.
+        pattern: The Markov equivalence class; its directed edges are shared by all members.
         dags: Its members.
-        graphs: All rehearsal graphs they stand for, themselves first, fewest bi-directional edges first.
-        notes: What the tests contradicted themselves in, and what background knowledge overruled.
+        graphs: All rehearsal graphs that the members represent: the members first, then those with
+            bi-directional edges in increasing number.
+        notes: Contradictions between tests, and test results that background knowledge overruled.
     """
 
     pattern: PartiallyDirected
@@ -183,17 +175,18 @@ def learn(
     """The rehearsal graphs that a table cannot tell apart.
 
     Args:
-        values: (n, d), rows in which nothing was altered.
+        values: (n, d), observations in which nothing was altered.
         names: The d variables.
         test: The test of conditional independence, see `independence`.
-        level: Its level, in (0, 1); independence is kept above it.
+        level: Its significance level, in (0, 1); independence is kept above it.
         background: Tiers, forbidden and required edges.
-        bidirected: Whether to list graphs with bi-directional edges; without, `graphs` are the directed ones.
+        bidirected: Whether to include graphs with bi-directional edges; otherwise `graphs` are the directed
+            ones.
         max_graphs: Largest number of graphs.
 
     Raises:
-        ValueError: if the table or an argument cannot be used, or no graph agrees with the tests and what is
-            known (`NoMemberError`).
+        ValueError: if the table or an argument is invalid, or no graph agrees with the tests and the
+            background knowledge (`NoMemberError`).
         TooManyError: if there are more graphs than `max_graphs`.
 
     Source: Qin et al. (2023), Algorithm 2.
@@ -208,21 +201,21 @@ def learn(
 def pattern_from(
     p_value: Independence, names: Sequence[str], level: float = 0.05, background: Background | None = None
 ) -> tuple[PartiallyDirected, tuple[str, ...]]:
-    """The class that a test of independence leaves: steps 1 to 3 of Algorithm 2.
+    """The Markov equivalence class given by an independence test: steps 1 to 3 of Algorithm 2.
 
     Args:
-        p_value: The test; columns are numbered as `names` are.
+        p_value: The test; columns are indexed in the order of `names`.
         names: The variables.
-        level: In (0, 1).
-        background: What is known.
+        level: Significance level, in (0, 1).
+        background: Background knowledge.
 
     Returns:
         The class, and notes on contradictions.
 
     Raises:
-        ValueError: for a level outside (0, 1), fewer than two variables, a name that stands twice, or
-            background knowledge of unknown variables.
-        NoMemberError: if no directed graph agrees.
+        ValueError: for a level outside (0, 1), fewer than two variables, duplicate names, or background
+            knowledge of unknown variables.
+        NoMemberError: if no directed graph agrees with the tests and the background knowledge.
     """
     if not 0 < level < 1:
         raise ValueError(f"expected a level in (0, 1); got {level}")
@@ -238,8 +231,8 @@ def pattern_from(
         if not known.permits(names[a], names[b]) and not known.permits(names[b], names[a])
     ]
     edges = [edge for edge in edges if edge not in banned]
-    # Nothing parts a pair that is only said not to be joined: the set that comes nearest to parting it stands
-    # in.
+    # A pair whose edge is only forbidden has no separating set: the set that comes nearest to separating it
+    # is used instead.
     separators |= {pair: [_nearest(p_value, pair, edges)] for pair in banned}
     found = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
     required = [
@@ -248,10 +241,10 @@ def pattern_from(
         if not known.permits(names[b], names[a])
     ]
     found, notes = found.orienting(required), []
-    if _circular(found):
+    if _cyclic(found):
         raise NoMemberError(
-            "what is known directs the edges that were found in a circle: check tiers, forbidden and "
-            "required edges"
+            "background knowledge directs the edges that were found into a cycle: check tiers, forbidden "
+            "and required edges"
         )
     for a, c, b in _v_structures(p_value, edges, separators):
         shown, arrows = (
@@ -259,11 +252,11 @@ def pattern_from(
             [(names[a], names[c]), (names[b], names[c])],
         )
         if not all(known.permits(*arrow) for arrow in arrows):
-            notes.append(f"{shown} is left out: it contradicts what is known")
+            notes.append(f"{shown} is left out: it contradicts background knowledge")
         elif any((end, start) in found.directed for start, end in arrows):
             notes.append(f"{shown} is left out: it contradicts a stronger v-structure")
-        elif _circular(found.orienting(arrows)):
-            notes.append(f"{shown} is left out: it would close a circle")
+        elif _cyclic(found.orienting(arrows)):
+            notes.append(f"{shown} is left out: it would close a cycle")
         else:
             found = found.orienting(arrows)
     if not has_member(found):
@@ -276,8 +269,8 @@ def pattern_from(
 
 
 class _Informed:
-    """A test that knows what is known: required edges are dependences, and what lies later than both ends
-    separates nothing.
+    """An independence test that respects background knowledge: required edges count as dependences, and
+    variables later than both ends separate nothing.
     """
 
     # The library's graph reads this name.
@@ -294,14 +287,14 @@ class _Informed:
 
 
 def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list[Pair], Separators]:
-    """The joined pairs, and for each other pair the sets that made it independent."""
+    """The adjacent pairs, and for each other pair the sets that made it independent."""
     try:
         from causallearn.utils.PCUtils.SkeletonDiscovery import skeleton_discovery
     except ImportError as error:
         raise ModuleNotFoundError(
             "learning graphs needs causal-learn: pip install 'rehearsal-torch[graphs]'"
         ) from error
-    # Of the table the library reads nothing but its width: the test holds the values.
+    # The library uses only the number of columns: the values are held by the test.
     found = skeleton_discovery(np.zeros((2, len(names))), level, test, stable=True, show_progress=False)
     edges, separators = [], {}
     for pair in combinations(range(len(names)), 2):
@@ -315,9 +308,7 @@ def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list
 def _v_structures(
     p_value: Independence, edges: Sequence[Pair], separators: Separators
 ) -> list[tuple[int, int, int]]:
-    """Triples a -> c <- b, strongest first: the smaller the p-value of a and b once c is known as well, the
-    stronger.
-    """
+    """Triples a -> c <- b, strongest first: by increasing p-value of a and b given c as well."""
     near = _near(edges)
     found = {}
     for a, b in separators:
@@ -330,7 +321,7 @@ def _v_structures(
 
 
 def _nearest(p_value: Independence, pair: Pair, edges: Sequence[Pair]) -> frozenset[int]:
-    """Of the neighbours' sets of two at most, the one given which a pair is least dependent."""
+    """Among sets of at most two neighbours, the one given which a pair is least dependent."""
     near = _near(edges)
     around = sorted((near.get(pair[0], set()) | near.get(pair[1], set())) - set(pair))
     sets = [frozenset(given) for size in range(3) for given in combinations(around, size)]
@@ -345,7 +336,7 @@ def _near(edges: Sequence[Pair]) -> dict[int, set[int]]:
     return found
 
 
-def _circular(pattern: PartiallyDirected) -> bool:
+def _cyclic(pattern: PartiallyDirected) -> bool:
     try:
         RehearsalGraph(tuple((name,) for name in pattern.names), pattern.directed)
     except ValueError:

@@ -1,13 +1,13 @@
-"""Rehearsal graphs: who influences whom, and who moves together.
+"""Rehearsal graphs: directed influences, and cliques of variables that influence each other mutually.
 
 A rehearsal graph has directed edges u -> v and bi-directional edges u <-> v. Its maximal bi-directional
 cliques are disjoint, an edge into one member of a clique goes into all of them, and the directed edges order
-the cliques. Altering X cuts every arrow into X; inside a clique the altered members become parents of the
+the cliques. Altering X cuts every edge into X; inside a clique the altered members become parents of the
 rest. A directed acyclic graph is the case in which each clique has one member.
 
-Beyond the paper, an arrow a -> b may be a bow: beside it a hidden common cause moves both, a <-> b. No law
-over cliques is that of such a graph, so only what reasons by separation in the graph (adjustment) takes one;
-everything else refuses it.
+Beyond the paper, an edge a -> b may be a bow: a hidden common cause, a <-> b, accompanies the direct effect.
+No distribution that factorises over cliques represents such a graph, so only methods that reason by
+separation in the graph (adjustment) accept bows; everything else refuses them.
 
 Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
@@ -25,15 +25,15 @@ class RehearsalGraph:
     """Cliques, and the directed edges between their members.
 
     Attributes:
-        cliques: Disjoint; together they hold every variable. Kept in a topological order.
+        cliques: Disjoint, covering every variable; kept in a topological order.
         edges: Pairs (from, to).
-        bows: Those of the edges beside which a hidden common cause moves both ends, from -> to and from <->
-            to at once.
+        bows: The directed edges that are accompanied by a hidden common cause: from -> to and from <-> to at
+            once.
 
     Raises:
         ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or
-            reaches only part of a clique, or the edges run in a circle; the message names every such clique
-            and edge.
+            reaches only part of a clique, or the edges form a cycle; the message names every such clique and
+            edge.
     """
 
     cliques: tuple[tuple[str, ...], ...]
@@ -54,7 +54,7 @@ class RehearsalGraph:
         names = [name for clique in self.cliques for name in clique]
         twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
-            raise ValueError(f"{twice} stand in two cliques: maximal bi-directional cliques must not overlap")
+            raise ValueError(f"{twice} are in two cliques: maximal bi-directional cliques must not overlap")
         clique_of = {name: clique for clique in self.cliques for name in clique}
         if faults := [*self._edge_faults(clique_of, names), *self._bow_faults(clique_of)]:
             raise ValueError("; ".join(faults))
@@ -85,15 +85,15 @@ class RehearsalGraph:
         for source, target in self.bows:
             if (source, target) not in edges:
                 yield (
-                    f"the bow {source} -> {target} with {source} <-> {target} lacks its arrow: add the edge "
+                    f"the bow {source} -> {target} with {source} <-> {target} lacks its directed edge: add "
                     f"{source} -> {target}"
                 )
             for name in (source, target):
                 if len(clique_of.get(name, ())) > 1:
                     yield (
-                        f"{source} -> {target} stands beside {source} <-> {target}, and {name} is in the "
-                        f"clique {clique_of[name]} as well: "
-                        "take the arrow out, or the other bi-directional edges"
+                        f"{source} -> {target} accompanies {source} <-> {target}, and {name} is in the "
+                        f"clique {clique_of[name]} as well: remove the directed edge, or the other "
+                        "bi-directional edges"
                     )
 
     def _ordered(self, clique_of: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
@@ -101,7 +101,7 @@ class RehearsalGraph:
         for source, target in self.edges:
             before[clique_of[target]].add(clique_of[source])
         try:
-            # Among cliques that could come next, the one that was named first comes first.
+            # Ties are broken by the order in which the cliques were named.
             sorter, place, order = (
                 TopologicalSorter(before),
                 {clique: index for index, clique in enumerate(self.cliques)},
@@ -115,27 +115,27 @@ class RehearsalGraph:
                 sorter.done(first)
                 ready = (ready - {first}) | set(sorter.get_ready())
         except CycleError as error:
-            circle = " -> ".join(
+            cycle = " -> ".join(
                 "{" + ", ".join(clique) + "}" if len(clique) > 1 else clique[0] for clique in error.args[1]
             )
-            raise ValueError(f"the edges run in a circle: {circle}; take one of them out") from error
+            raise ValueError(f"the edges form a cycle: {cycle}; remove one of them") from error
         return tuple(order)
 
     @classmethod
     def of(
         cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A graph of variable to parents, and cliques of bi-directional edges.
+        """A graph from each variable's parents and the bi-directional cliques.
 
-        Every variable that is only named as a parent is a root. Members of a clique share the union of what
-        is written for them. A pair that an arrow joins as well is a bow.
+        Variables that are only named as parents are roots. Members of a clique share the union of the parents
+        given for them. A pair that a directed edge joins as well is a bow.
 
         Args:
-            parents: Variable to its direct causes; a text is a single cause.
+            parents: Variable to its direct causes; a string is a single cause.
             bidirected: Sets of variables that are joined pairwise by bi-directional edges.
 
         Raises:
-            ValueError: if it is no rehearsal graph; the message names the edges and sets.
+            ValueError: if it is not a valid rehearsal graph; the message names the edges and sets.
         """
         causes_of = {
             str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes))
@@ -146,7 +146,7 @@ class RehearsalGraph:
         )
         own = [name for name, causes in causes_of.items() if name in causes]
         if own:
-            raise ValueError(f"{own} stand among their own causes: take them out of their own lists")
+            raise ValueError(f"{own} are among their own causes: remove them from their own lists")
         joined, bows = list[tuple[str, ...]](), list[tuple[str, str]]()
         for each in bidirected:
             if isinstance(each, str):
@@ -159,9 +159,9 @@ class RehearsalGraph:
             if arrows and len(clique) > 2:
                 one, other = arrows[0]
                 raise ValueError(
-                    f"{one} -> {other} stands beside {one} <-> {other} of the set {list(clique)}: a set of "
-                    "three or more that move together has no "
-                    f"arrow inside; take the arrow out, or write bidirected sets of two"
+                    f"{one} -> {other} accompanies {one} <-> {other} of the set {list(clique)}: a set of "
+                    "three or more variables that move together has no directed edge inside; remove the "
+                    "directed edge, or write bidirected sets of two"
                 )
             if arrows:
                 bows.append(arrows[0])
@@ -182,7 +182,7 @@ class RehearsalGraph:
     def mixed(
         cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A graph of single edges, as it is drawn, if it is a rehearsal graph.
+        """A rehearsal graph from single edges.
 
         Args:
             names: The variables; those that only edges name are added.
@@ -191,9 +191,9 @@ class RehearsalGraph:
                 well is a bow.
 
         Raises:
-            ValueError: if a pair is no pair, two opposite directed edges join the same variables (Def. 1),
-                maximal bi-directional cliques overlap (Def. 3, 1), an edge reaches part of a clique (Def. 3,
-                2), or the edges run in a circle (Def. 3, 3); the message names them.
+            ValueError: if an edge is not a pair, two opposite directed edges join the same variables (Def.
+                1), maximal bi-directional cliques overlap (Def. 3, 1), an edge reaches only part of a clique
+                (Def. 3, 2), or the edges form a cycle (Def. 3, 3); the message names them.
 
         Source: Qin et al. (2023), Def. 1-3.
         """
@@ -202,9 +202,8 @@ class RehearsalGraph:
         for one, other in arrows:
             if (other, one) in straight:
                 raise ValueError(
-                    f"{one} -> {other} and {other} -> {one} join the same two variables: an arrow has one "
-                    "direction; keep one of the two, "
-                    f"or write {one} <-> {other} where both move together for hidden reasons"
+                    f"{one} -> {other} and {other} -> {one} join the same two variables: keep one of the "
+                    f"two, or write {one} <-> {other} if a hidden cause moves both"
                 )
         bows = tuple(edge for pair in joined for edge in (pair, pair[::-1]) if edge in straight)
         joined = tuple(pair for pair in joined if pair not in straight and pair[::-1] not in straight)
@@ -219,10 +218,10 @@ class RehearsalGraph:
         return cls(tuple(cliques), arrows, bows)
 
     def require_cliques(self, method: str) -> None:
-        """Refuses a graph with bows, for what takes the graph apart into cliques.
+        """Refuses a graph with bows, for methods that factorise over cliques.
 
         Args:
-            method: What does so.
+            method: What requires it, for the message.
 
         Raises:
             ValueError: if there is a bow; the message names its two edges.
@@ -230,10 +229,9 @@ class RehearsalGraph:
         if self.bows:
             drawn = ", ".join(f"{one} -> {other} beside {one} <-> {other}" for one, other in self.bows)
             raise ValueError(
-                f"{method} cannot honour {drawn}: it needs a graph whose cliques have one law each, in which "
-                "at most one edge joins two variables; "
-                "keep the arrow (no hidden common cause) or the bi-directional edge (neither causes the "
-                "other), or decide by adjustment, decision=cme"
+                f"{method} cannot represent {drawn}: it needs a graph that factorises over cliques, in which "
+                "at most one edge joins two variables; keep the directed edge (no hidden common cause) or "
+                "the bi-directional edge (neither causes the other), or decide by adjustment, decision=cme"
             )
 
     @cached_property
@@ -243,10 +241,11 @@ class RehearsalGraph:
 
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-        """(clique, its parents) in topological order: the joint law is the product of P(clique | parents).
+        """(clique, its parents) in topological order: the joint distribution is the product of P(clique |
+        parents).
 
         Raises:
-            ValueError: if the graph has bows: no such product is its law.
+            ValueError: if the graph has bows, since its distribution is then no such product.
 
         Source: Qin et al. (2023), Def. 11.
         """
@@ -258,7 +257,7 @@ class RehearsalGraph:
         )
 
     def factorisation(self) -> str:
-        """The joint law as a product, such as ``P(a) P(b, c | a)``."""
+        """The joint distribution as a product, such as ``P(a) P(b, c | a)``."""
         return " ".join(
             f"P({', '.join(clique)}{' | ' if parents else ''}{', '.join(parents)})"
             for clique, parents in self.factors
@@ -280,8 +279,8 @@ class RehearsalGraph:
         return tuple(name for name in self.names if name in causes)
 
     def descendants(self, names: Iterable[str]) -> frozenset[str]:
-        """Everything reached from `names` along directed edges, themselves included; a reached member of a
-        clique brings the others with it.
+        """All variables reached from `names` along directed edges, `names` included; reaching one member of a
+        clique reaches all of them.
         """
         return _closure(names, self._effects)
 
@@ -304,7 +303,7 @@ class RehearsalGraph:
         return dict(found)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
-        """The graph in which `names` are set from outside: arrows into them are cut; in a clique they become
+        """The graph in which `names` are set from outside: edges into them are cut; in a clique they become
         parents of the other members.
 
         Source: Qin et al. (2023), Sec. 2 (alteration graphs).
@@ -325,8 +324,8 @@ class RehearsalGraph:
         )
 
     def to_plain(self) -> dict[str, list]:
-        """Plain lists for a configuration: `cliques` and `edges`, and `bows` where there are any;
-        `RehearsalGraph(**plain)` gives the graph back.
+        """Plain lists for a configuration: `cliques` and `edges`, and `bows` if there are any;
+        `RehearsalGraph(**plain)` restores the graph.
         """
         bows = {"bows": [list(edge) for edge in self.bows]} if self.bows else {}
         return {
@@ -348,7 +347,7 @@ def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> frozen
 
 
 def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
-    """Edges as pairs of names, each once, with the two ends of each apart."""
+    """Edges as pairs of different names, without duplicates."""
     found: dict[tuple[str, str], None] = {}
     for edge in edges:
         ends = [str(end) for end in edge] if not isinstance(edge, str) else []
@@ -361,8 +360,10 @@ def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
 
 
 def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """The maximal bi-directional clique of a variable, in the order of `near`; refused where bi-directional
-    edges lead beyond it.
+    """The maximal bi-directional clique of a variable, in the order of `near`.
+
+    Raises:
+        ValueError: if bi-directional edges lead out of the clique.
     """
     clique = near[name] | {name}
     for other in sorted(near[name]):
@@ -374,7 +375,6 @@ def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
             )
             raise ValueError(
                 f"the bi-directional cliques of {name} <-> {other} overlap: {between[0]} and {between[1]} "
-                "are not joined; "
-                f"add {between[0]} <-> {between[1]}, or take a bi-directional edge out"
+                f"are not joined; add {between[0]} <-> {between[1]}, or remove a bi-directional edge"
             )
     return tuple(each for each in near if each in clique)

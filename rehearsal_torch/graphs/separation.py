@@ -1,44 +1,40 @@
-"""c-separation: which variables say nothing about which, once others are known.
+"""Separation in rehearsal graphs: c-separation, and valid covariate adjustment for an alteration.
 
-In a rehearsal graph a path may run through several members of one clique, m1 <-> ... <-> ml. Given Z, it is
-blocked
+c-separation. In a rehearsal graph a path may run through several members of one clique, m1 <-> ... <-> ml.
+Given Z, such a run blocks the path
 
-    as a chain or fork   where a member with an arrow out of the run, along the path, lies in Z
-    as a collider        where neither a member of the run nor a descendant of one lies in Z
+    as a chain or fork   if a member with an arrow out of the run, along the path, lies in Z
+    as a collider        if neither a member of the run nor a descendant of one lies in Z
 
-and Z c-separates X from Y when it blocks every path between them. No path is listed. Arrows into one member
-of a clique go into all of them, so it is enough to know of each clique whether it was entered from a cause
-("below") or from within or from an effect ("above"). Entering lets the path go on to the effects of every
-member outside Z; entering from above, or from below where the clique or a descendant is in Z, lets it go on
-to the causes outside Z. Each edge is met twice at most.
+and Z c-separates X from Y when every path between them is blocked. Paths are not enumerated. Edges into one
+member of a clique go into all of them, so it suffices to record for each clique whether it was entered from a
+cause ("below") or from within or from an effect ("above"). Any entry continues to the effects of every member
+outside Z; entering from above, or from below where the clique or a descendant is in Z, continues to the
+causes outside Z. Each edge is visited at most twice.
 
-The definition differs in one place from the printed one, which blocks a chain or fork only where the *whole*
+The definition differs in one place from the printed one, which blocks a chain or fork only if the *whole*
 run lies in Z. With p -> {m, n}, m <-> n, n -> y and Z = {n}, the printed one leaves p -> m <-> n -> y open,
-though every law P(p) P(m, n | p) P(y | n) makes p and y independent given n, and every compatible directed
-graph d-separates them: Thm. 16 and 17 would not hold. (Their proof lets the path leave through m, which has
-no arrow to y.) With the definition above they do; what the printed one separates, this one does as well, so
-Thm. 15 is untouched.
+though every distribution P(p) P(m, n | p) P(y | n) makes p and y independent given n, and every compatible
+directed graph d-separates them: Thm. 16 and 17 would not hold. (Their proof lets the path leave through m,
+which has no arrow to y.) With the definition above they do; whatever the printed one separates, this one
+separates as well, so Thm. 15 is not affected.
 
-Source: Qin et al. (2023), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998), Bayes-Ball, for the search without
-paths.
-
-Adjustment: which covariates turn observations into the effect of an alteration.
-
-With context x, the law of Y after altering A is
+Adjustment. With context x, the distribution of Y after altering A is
 
     p(y | x, a altered) = int p(y | x, u, a) p(u | x) du
 
-when X and U hold no descendant of A and block every non-causal path from A to Y. A variable V that follows
-one altered variable, precedes another, and influences the outcome otherwise spoils this: it is a consequence
-of the first and a confounder of the second. Then the sequential formula holds,
+if X and U contain no descendant of A and block every non-causal path from A to Y. A variable V that is an
+effect of one altered variable, a cause of another, and influences the outcome otherwise violates this: it is
+a consequence of the first and a confounder of the second. Then the sequential formula applies,
 
     p(y | x, a altered) = int int p(y | x, u, a, v) p(v | x, u, a_first) p(u | x) dv du.
 
-Both conditions are checked by d-separation, a bi-directional edge standing for a hidden common cause; so does
-that of a bow, an arrow a -> b beside a <-> b. From an altered variable to an outcome, a bow cannot be
-adjusted for, and the reasons name it.
+Both conditions are checked by d-separation, with a hidden common cause for each bi-directional edge,
+including that of a bow, an edge a -> b together with a <-> b. A bow from an altered variable to an outcome
+cannot be adjusted for, and the reasons name it.
 
-Source: Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser, VanderWeele and Robins (2010)
+Source: Qin et al. (2023), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998) (Bayes-Ball, the search without
+paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser, VanderWeele and Robins (2010)
 (adjustment); Du et al. (2026), Def. 1 and Prop. 1, who require a sufficient decomposition and do not say how
 to find it.
 """
@@ -54,13 +50,13 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 @dataclass(frozen=True)
 class Adjustment:
-    """What to adjust for, and whether that suffices.
+    """Covariates to adjust for, and whether they suffice.
 
     Attributes:
         before: U, covariates that the alteration does not influence.
-        between: V, covariates between two alterations; empty where the single formula serves.
+        between: V, covariates between two alterations; empty where the single formula suffices.
         first: The altered variables that precede V.
-        reasons: Why the formula does not hold; empty where it holds.
+        reasons: Why the formula does not hold; empty if it holds.
     """
 
     before: tuple[str, ...]
@@ -79,17 +75,19 @@ def adjustment(
     """The covariates for altering a set of variables.
 
     Args:
-        graph: Who influences whom.
+        graph: The influence graph.
         context: X.
         altered: A.
         outcomes: Y.
-        sequential: Looks for covariates between alterations; without it, they are left out and the reasons
+        sequential: Whether to use covariates between alterations; otherwise they are left out and the reasons
             say so.
 
     Returns:
-        U: every intermediate variable that A does not influence and that leads to A or Y, actionable ones
-            that are not altered now included. V: what
-        lies between, together with what the later alterations do not influence and that leads to Y.
+        U: every intermediate variable that A does not influence and that leads to A or Y, including
+            actionable
+        variables that are not altered. V: the variables in between, and those that the later alterations do
+            not
+        influence and that lead to Y.
     """
     known, cut = set(context), graph.altered(altered)
     leading = graph.ancestors([*altered, *outcomes])
@@ -104,11 +102,11 @@ def adjustment(
         if some and len(some) < len(clique):
             rest = [name for name in clique if name not in altered]
             reasons.append(
-                f"{some} and {rest} influence each other: how {rest} follow an alteration of {some} is not "
-                "seen in observations"
+                f"{some} and {rest} influence each other: observations do not show how {rest} respond to an "
+                f"alteration of {some}"
             )
     bows = "".join(
-        f" ({one} -> {other} stands beside {one} <-> {other})"
+        f" ({one} -> {other} accompanies {one} <-> {other})"
         for one, other in graph.bows
         if {one, other} & (set(altered) | after)
     )
@@ -162,8 +160,8 @@ def adjustment(
 
 
 def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
-    """Whether a consequence of one alteration leads to another altered variable and, past all altered ones,
-    to the outcome.
+    """Whether a consequence of one alteration leads to another altered variable and, not through altered
+    ones, to the outcome.
     """
     to_later = any(later in graph.descendants([name]) for later in altered)
     past = graph.altered(altered).descendants([name])
@@ -177,8 +175,8 @@ def _separated(
     outcomes: Iterable[str],
     given: set[str],
 ) -> bool:
-    """Whether `given` blocks every path from `moved` to the outcomes that is not causal: arrows out of
-    `moved`, and into later altered variables, are cut.
+    """Whether `given` blocks every non-causal path from `moved` to the outcomes: edges out of `moved`, and
+    into later altered variables, are cut.
     """
     moved, later = set(moved), set(altered) - set(moved)
     whole = nx.DiGraph()
@@ -203,10 +201,10 @@ def c_separated(
     """Whether `given` c-separates two sets of variables.
 
     Args:
-        graph: Who influences whom.
+        graph: The influence graph.
         one: X, a variable or several.
-        other: Y, likewise.
-        given: Z, likewise; empty for independence without conditions.
+        other: Y, a variable or several.
+        given: Z, a variable or several; empty for marginal independence.
 
     Raises:
         ValueError: if the three sets are not disjoint, or name an unknown variable.
@@ -216,20 +214,19 @@ def c_separated(
     x, y, z = _named(graph, one), _named(graph, other), _named(graph, given)
     shared = sorted((x & y) | (x & z) | (y & z))
     if shared:
-        raise ValueError(f"expected three disjoint sets; {shared} stand in two of them: take them out of one")
+        raise ValueError(f"expected three disjoint sets; {shared} are in two of them: remove them from one")
     return not connected(graph, x, z) & y
 
 
 def connected(
     graph: RehearsalGraph, sources: str | Iterable[str], given: str | Iterable[str] = ()
 ) -> frozenset[str]:
-    """Every variable outside `given` that is not c-separated from `sources` by it; the sources themselves
-    included.
+    """Every variable outside `given` that `given` does not c-separate from `sources`, including the sources.
 
     Args:
-        graph: Who influences whom.
+        graph: The influence graph.
         sources: X, a variable or several, outside Z.
-        given: Z, likewise.
+        given: Z, a variable or several.
 
     Raises:
         ValueError: if the two sets overlap, or name an unknown variable.
@@ -237,7 +234,7 @@ def connected(
     start, known = _named(graph, sources), _named(graph, given)
     if start & known:
         raise ValueError(
-            f"expected sources outside `given`; got {sorted(start & known)} in both: take them out of one"
+            f"expected sources outside `given`; got {sorted(start & known)} in both: remove them from one"
         )
     clique_of = {name: index for index, clique in enumerate(graph.cliques) for name in clique}
     effects: list[set[int]] = [set() for _ in graph.cliques]
@@ -245,7 +242,7 @@ def connected(
         if source not in known:
             effects[clique_of[source]].add(clique_of[target])
     causes = [{clique_of[name] for name in parents if name not in known} for _, parents in graph.factors]
-    # A clique opens as a collider when one of its members, or a descendant of one, is known.
+    # A clique is open as a collider if one of its members, or a descendant of one, is in Z.
     opened = {clique_of[name] for name in graph.ancestors(known)}
     above, below = {clique_of[name] for name in start}, set[int]()
     waiting = [(index, True) for index in sorted(above)]
@@ -261,7 +258,7 @@ def connected(
 
 
 def _named(graph: RehearsalGraph, names: str | Iterable[str]) -> frozenset[str]:
-    """A set of variables of the graph; a text is one variable."""
+    """A set of variables of the graph; a string is one variable."""
     found = frozenset((names,) if isinstance(names, str) else names)
     unknown = sorted(found - set(graph.names))
     if unknown:

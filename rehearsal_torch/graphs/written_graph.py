@@ -1,13 +1,14 @@
-"""Graphs as people and programs write them, read strictly.
+"""Graphs in the notation of configuration files, read strictly.
 
-    {parents: {child: [causes]}, bidirected: [[one, other], ...]}                by hand
+    {parents: {child: [causes]}, bidirected: [[one, other], ...]}                written by hand
     {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}
-                                                 as `RehearsalGraph.to_plain` writes them
+                                                 written by `RehearsalGraph.to_plain`
 
-`bidirected` lists sets of variables that move together for hidden reasons. A pair that an arrow joins as well
-is a bow: an effect and a hidden common cause at once. Sizes are bounded before anything is built.
+`bidirected` lists sets of variables that move together because of hidden causes. A pair that a directed edge
+joins as well is a bow: a direct effect and a hidden common cause at once. Sizes are bounded before any graph
+is built.
 
-Source: Qin et al. (2023), Def. 1-3, for what a rehearsal graph is.
+Source: Qin et al. (2023), Def. 1-3 (rehearsal graphs).
 """
 
 from collections.abc import Mapping
@@ -28,11 +29,11 @@ PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "bows
 
 
 def check_size(variables: int, edges: int) -> None:
-    """Refuses what is too large to be built.
+    """Refuses graphs that are too large to build.
 
     Args:
-        variables: How many variables there would be.
-        edges: How many edges, a set of n variables that move together counted as n (n - 1) / 2.
+        variables: The number of variables.
+        edges: The number of edges; a bi-directional clique of n variables counts as n (n - 1) / 2.
 
     Raises:
         ValueError: if there are more than 1,000 variables or 20,000 edges.
@@ -50,7 +51,7 @@ def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
         raise PydanticCustomError(
             "fault",
             "{words}",
-            {"words": f"{', '.join(own)} cannot be a cause of itself: take it out of its own list"},
+            {"words": f"{', '.join(own)} cannot be a cause of itself: remove it from its own list"},
         )
     return parents
 
@@ -88,7 +89,7 @@ class ParentsForm(Schema):
         """The rehearsal graph.
 
         Raises:
-            ValueError: if it is none.
+            ValueError: if it is not a valid rehearsal graph.
         """
         names = {name for child, causes in self.parents.items() for name in (child, *causes)} | {
             name for each in self.bidirected for name in each
@@ -116,7 +117,7 @@ class CliquesForm(Schema):
         """The rehearsal graph.
 
         Raises:
-            ValueError: if it is none.
+            ValueError: if it is not a valid rehearsal graph.
         """
         check_size(
             sum(map(len, self.cliques)),
@@ -147,7 +148,7 @@ WrittenGraph = Annotated[
 
 
 class GraphFile(Schema):
-    """A file that holds a graph, under `graph`; what else a task file says is not looked at."""
+    """A file that holds a graph under `graph`; the other entries of a task file are ignored."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
     context: Any = None
@@ -160,13 +161,14 @@ class GraphFile(Schema):
 
 
 def graph_of(plain: Any) -> RehearsalGraph:
-    """A graph of plain data.
+    """A graph from plain data.
 
     Args:
         plain: {cliques, edges}, {parents, bidirected}, or either under `graph`.
 
     Raises:
-        ValueError: if it is neither, holds unknown keys, or is no rehearsal graph; all faults are listed.
+        ValueError: if it is neither, has unknown keys, or is not a valid rehearsal graph; all faults are
+            listed.
     """
     if isinstance(plain, RehearsalGraph):
         return plain

@@ -106,7 +106,7 @@ PLAIN = STORES.hypotheses[1].to_plain()
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        ({**PLAIN, "edges": [*PLAIN["edges"], ["rival", "price"]]}, "the edges run in a circle"),
+        ({**PLAIN, "edges": [*PLAIN["edges"], ["rival", "price"]]}, "the edges form a cycle"),
         ({**PLAIN, "edges": [*PLAIN["edges"], ["mood", "price"]]}, "mood -> price: unknown variable"),
         (
             {

@@ -67,7 +67,7 @@ def test_a_flattened_task_forgets_the_structure(task):
         ({"actions": {"a": [0, 1], "X": [0, 1]}}, r"\['X'\] have parents"),
         (
             {"graph": {"parents": {"X": ["a", "b", "Y"], "Y": ["X"]}}},
-            "circle: X -> Y -> X|circle: Y -> X -> Y",
+            "cycle: X -> Y -> X|cycle: Y -> X -> Y",
         ),
         ({"graph": {"parents": {"X": ["a"], "Y": ["X"], "W": ["b"]}}}, r"\['b'\] do not reach the reward"),
         ({"limits": {"normals": [[1.0, 1.0]], "offsets": [-5.0]}}, "no outcome satisfies"),

@@ -86,7 +86,7 @@ def test_plain_data_give_the_task_back(task):
         (changed(region={"a": [0, 1]}, box={"b": [0, 1]}), r"actionable \['b'\] follows an outcome"),
         (changed(candidates=[["a", "u"]]), "candidates: 'u' is not in the box; there are a, b"),
         (changed(candidates=[["a"], []]), "candidates: expected sets of variables.*set 1 is empty"),
-        (changed(graph={"parents": {"a": ["y"], "y": ["a"]}}), "circle"),
+        (changed(graph={"parents": {"a": ["y"], "y": ["a"]}}), "cycle"),
     ],
 )
 def test_what_is_no_task_is_refused(plain, message):

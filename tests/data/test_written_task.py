@@ -41,7 +41,7 @@ SLIPS = [
     ({"context": None, "box": None}, ["box: expected {variable: [lower, upper]}"]),
     (
         {"graph": {"parents": {"rate": ["repaid"], "repaid": ["rate"]}}},
-        ["the edges run in a circle: repaid -> rate -> repaid"],
+        ["the edges form a cycle: repaid -> rate -> repaid"],
     ),
     ({"graph": ["rate"]}, ["graph: expected {parents: {child: [causes]}"]),
     (

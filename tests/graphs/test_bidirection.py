@@ -83,7 +83,7 @@ def test_bidirectional_edges_need_both_directions():
     tiers = Background((("a",), ("b", "c")))
     assert [graph.bidirected for graph in standing_for(chain, tiers)] == [(), (("b", "c"),)]
     assert len(standing_for(chain, Background(required=(("a", "c"),)))) == 3, "not all three in one clique"
-    with pytest.raises(TooManyError, match="stands for 4 rehearsal graphs, more than 3"):
+    with pytest.raises(TooManyError, match="represents 4 rehearsal graphs, more than 3"):
         standing_for(chain, max_graphs=3)
     with pytest.raises(TooManyError, match="more than 5 rehearsal graphs"):
         all_standing_for(members(pattern_of(chain)), max_graphs=5)
@@ -120,11 +120,11 @@ def test_single_edges_are_forbidden_and_required():
     [
         (lambda: Background((("a",), 3)), "tiers: expected lists of variables; got 3"),
         (lambda: Background(required=(3,)), "required: expected pairs"),
-        (lambda: Background((("a", "b"), ("b",))), r"\['b'\] stand in two tiers"),
+        (lambda: Background((("a", "b"), ("b",))), r"\['b'\] are in two tiers"),
         (lambda: Background((("a",), ("b",)), required=(("b", "a"),)), "b -> a is against the tiers"),
         (lambda: Background(forbidden=(("a", "b"),), required=(("a", "b"),)), "a -> b is forbidden as well"),
         (lambda: Background(required=(("a", "b"), ("b", "a"))), "join the same two variables"),
-        (lambda: Background(required=(("a", "b"), ("b", "c"), ("c", "a"))), "run in a circle"),
+        (lambda: Background(required=(("a", "b"), ("b", "c"), ("c", "a"))), "form a cycle"),
         (lambda: Background(forbidden=("ab",)), r"forbidden: expected pairs \[from, to\]"),
         (lambda: Background.roles("ab", "q"), r"names \['q'\]: the variables are \['a', 'b'\]"),
         (lambda: Background(forbidden=(("a", "z"),)).check("ab"), r"names \['z'\]"),

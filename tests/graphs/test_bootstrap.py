@@ -77,7 +77,7 @@ def test_resamples_of_no_use_are_counted():
     assert math.isclose(sum(found.votes), 40 - sum(found.failures.values()))
     whole = bootstrap(torch.cat([values[:2], drawn(GRAPH, 1, 30)]), GRAPH.names, 20, max_graphs=3)
     assert set(whole.failures) == {"more than 3 graphs"}
-    with pytest.raises(ValueError, match="none of 3 resamples is of use"):
+    with pytest.raises(ValueError, match="all 3 resamples are unusable"):
         bootstrap(drawn(RehearsalGraph((tuple("abcd"),), ()), 0, 400), "abcd", 3, max_graphs=2)
 
 

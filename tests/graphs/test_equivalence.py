@@ -88,7 +88,7 @@ def test_a_pattern_without_members_is_told_and_gets_some():
     assert {frozenset(edge) for dag in members(pattern) for edge in dag.edges} == {
         frozenset(edge) for edge in ring.undirected
     }
-    with pytest.raises(NoMemberError, match="circle"):
+    with pytest.raises(NoMemberError, match="cycle"):
         relaxed(PartiallyDirected(tuple("abc"), (("a", "b"), ("b", "c"), ("c", "a")), ()))
 
 

@@ -64,7 +64,7 @@ def test_networkx_sees_kinds_and_plain_graphs_are_read():
             nx.DiGraph([("a", "b", {"kind": "wavy"})]),
             "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'",
         ),
-        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "run in a circle"),
+        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "form a cycle"),
         (
             nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]),
             "b -> c and c -> b without `kind` may be an undirected edge",
@@ -125,7 +125,7 @@ def test_dagitty_text_by_hand_is_read():
         ("a -> b", "expected `dag"),
         ("", "expected `dag"),
         ("pdag { a -- b }", "expected `dag"),
-        ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- says that the direction is not known"),
+        ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- means that the direction is unknown"),
         (
             "dag { {"
             + " ".join(f"v{place}" for place in range(400))
@@ -139,7 +139,7 @@ def test_dagitty_text_by_hand_is_read():
         ("dag { a -> ; b }", "leads nowhere"),
         ("dag { {a b }", "a brace is opened and not closed"),
         ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
-        ("dag { u [latent] u -> a }", "is latent: a rehearsal graph has seen variables only"),
+        ("dag { u [latent] u -> a }", "is latent: a rehearsal graph has observed variables only"),
         ("dag { a -> b b -> a }", "join the same two variables"),
         ("dag { a <-> b b <-> c }", "a and c are not joined"),
         ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
@@ -176,7 +176,7 @@ def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
             "graph: {parents: {a: [b]}}\ncontxt: [b]",
             "contxt: unknown key; did you mean 'context'",
         ),
-        ("graph.yaml", "parents: {a: [b], b: [a]}", "graph.yaml: the edges run in a circle"),
+        ("graph.yaml", "parents: {a: [b], b: [a]}", "graph.yaml: the edges form a cycle"),
         ("graph.yaml", "cliques: [[a, b]]\nedges: [[a]]", "graph.yaml: "),
         ("graph.graphml", "<graphml", "graph.graphml: "),
         ("graph.gml", "graph [ node", "graph.gml: "),

@@ -139,7 +139,7 @@ def test_what_is_known_overrules_tests():
     known = Background(forbidden=(("a", "c"),))
     pattern, notes = pattern_from(free, "abc", background=known)
     assert ("c", "a") in pattern.directed
-    assert notes == ("a -> c <- b is left out: it contradicts what is known",)
+    assert notes == ("a -> c <- b is left out: it contradicts background knowledge",)
     required = Background(required=(("a", "b"),))
     assert ("a", "b") in pattern_from(free, "abc", background=required)[0].directed, (
         "a required edge stays, though a and b were found independent"
@@ -168,7 +168,7 @@ def test_more_graphs_than_asked_for_and_circles_in_what_is_known_are_told():
     with pytest.raises(TooManyError, match="more than 5"):
         learn(drawn(RehearsalGraph((names,), ()), 0, 500), names, max_graphs=5)
     circle = Background(forbidden=(("a", "c"), ("b", "a"), ("c", "b")))
-    with pytest.raises(NoMemberError, match="in a circle: check tiers"):
+    with pytest.raises(NoMemberError, match="into a cycle: check tiers"):
         pattern_from(lambda one, other, between: 0.0, "abc", background=circle)
 
 
@@ -226,7 +226,7 @@ def test_too_few_different_rows_are_no_evidence_of_independence():
             "fisherz",
             r"\['b'\] have values that are missing",
         ),
-        (chain(50), "chisq", r"chisq tests codes.*\['a', 'b', 'c'\]"),
+        (chain(50), "chisq", r"chisq needs integer codes.*\['a', 'b', 'c'\]"),
         (
             torch.stack([chain(50)[:, 0], chain(50)[:, 1], 2 * chain(50)[:, 0] - chain(50)[:, 1] + 7], 1),
             "fisherz",

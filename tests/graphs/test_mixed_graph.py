@@ -93,7 +93,7 @@ def test_the_joint_law_is_the_product_over_cliques():
         (
             [("a", "b"), ("a", "c")],
             [("a", "b"), ("b", "c")],
-            r"a -> b stands beside a <-> b, and b is in the clique \('b', 'c'\) as well",
+            r"a -> b accompanies a <-> b, and b is in the clique \('b', 'c'\) as well",
         ),
         ([("a", "a")], [], "an edge between two different variables"),
         (["ab"], [], "an edge between two different variables; got 'ab'"),
@@ -101,7 +101,7 @@ def test_the_joint_law_is_the_product_over_cliques():
         ([], [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")], "overlap: a and d are not joined"),
         ([("x", "a")], [("a", "b")], "reaches only part of the clique .*: add x -> b"),
         ([("a", "x"), ("x", "b"), ("x", "a")], [], "a -> x and x -> a"),
-        ([("a", "x"), ("x", "c"), ("x", "d"), ("d", "a")], [("c", "d")], "run in a circle"),
+        ([("a", "x"), ("x", "c"), ("x", "d"), ("d", "a")], [("c", "d")], "form a cycle"),
     ],
 )
 def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed, bidirected, message):
@@ -114,13 +114,13 @@ def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed,
     [
         (
             lambda: RehearsalGraph.of({"a": ("c",), "b": ("a",), "c": ("b",)}),
-            "circle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)",
+            "cycle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)",
         ),
         (
             lambda: RehearsalGraph.of({"p": ("b",), "q": ("p",), "b": ("q",)}, [("p", "o")]),
-            r"circle: .*\{p, o\}",
+            r"cycle: .*\{p, o\}",
         ),
-        (lambda: RehearsalGraph((("a", "b"), ("b", "c")), ()), r"\['b'\] stand in two cliques"),
+        (lambda: RehearsalGraph((("a", "b"), ("b", "c")), ()), r"\['b'\] are in two cliques"),
         (
             lambda: RehearsalGraph.of({"y": ("a", "b", "c")}, [("a", "b"), ("b", "c")]),
             r"\['a', 'b'\]|\['b'\]",
@@ -131,7 +131,7 @@ def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed,
             lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)),
             "reaches only part of the clique .*: add x -> b",
         ),
-        (lambda: RehearsalGraph.of({"a": ("a",)}), r"\['a'\] stand among their own causes"),
+        (lambda: RehearsalGraph.of({"a": ("a",)}), r"\['a'\] are among their own causes"),
         (
             lambda: RehearsalGraph.of({"b": ("a",)}, ["ab"]),
             "expected a set of variables that move together; got the text 'ab'",
@@ -143,11 +143,11 @@ def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed,
         ),
         (
             lambda: RehearsalGraph((("a",), ("b",)), (), (("a", "b"),)),
-            "the bow a -> b with a <-> b lacks its arrow",
+            "the bow a -> b with a <-> b lacks its directed edge",
         ),
         (
             lambda: RehearsalGraph.of({"b": ("a",)}, [("a", "b", "c")]),
-            "a -> b stands beside a <-> b of the set .*: a set of three",
+            "a -> b accompanies a <-> b of the set .*: a set of three",
         ),
         (
             lambda: RehearsalGraph((("a",), ("b",)), (("a", "z"), ("y", "b"))),

@@ -114,8 +114,8 @@ def test_chains_forks_and_colliders_run_through_cliques():
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        (("a", "b", "a"), r"\['a'\] stand in two of them"),
-        ((("a", "b"), "b"), r"\['b'\] stand in two of them"),
+        (("a", "b", "a"), r"\['a'\] are in two of them"),
+        ((("a", "b"), "b"), r"\['b'\] are in two of them"),
         (("a", "z"), r"unknown variables \['z'\]"),
     ],
 )
@@ -276,7 +276,7 @@ def test_an_arrow_beside_a_hidden_common_cause_is_blamed_by_name_where_it_cannot
     parents = {"u": ("x",), "a": ("u",), "y": ("a", "u")}
     found = adjustment(RehearsalGraph.of(parents, [("a", "y")]), ("x",), ("a",), ("y",))
     assert found.reasons == (
-        "['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y stands beside a <-> y)",
+        "['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y accompanies a <-> y)",
     )
     assert adjustment(RehearsalGraph.of(parents), ("x",), ("a",), ("y",)).reasons == ()
     # A hidden cause of the covariate and the action opens nothing once the covariate is known.

@@ -23,13 +23,13 @@ def test_what_a_program_wrote_is_read_back():
 @pytest.mark.parametrize(
     ("plain", "said"),
     [
-        ({"parents": {"x": ["x"]}}, "x cannot be a cause of itself: take it out of its own list"),
+        ({"parents": {"x": ["x"]}}, "x cannot be a cause of itself: remove it from its own list"),
         ({"parents": {"y": ["x"]}, "bidirected": [["x"]]}, "a set of two variables or more"),
         ({"cliques": [["x"], ["y"]], "edges": [["x", "x"]]}, "an edge between two different variables"),
         ({"cliques": [[]]}, "one variable or more"),
         ({"cliques": []}, "cliques"),
         ({"parents": {"y": ["x"]}, "colour": "red"}, "colour"),
-        ({"parents": {"y": ["x"], "x": ["y"]}}, "circle"),
+        ({"parents": {"y": ["x"], "x": ["y"]}}, "cycle"),
         ([["x", "y"]], "expected"),
         (None, "expected"),
     ],

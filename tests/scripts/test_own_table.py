@@ -82,7 +82,7 @@ SLIPS = [
         "region: no outcome satisfies all faces",
     ),
     ({"context": ["X1", "X3"]}, "context: 'X3' is not in the graph; there are X1, X2"),
-    ({"graph": {"parents": {"A2": ["Y1"], "Y1": ["A2"]}}}, "the edges run in a circle"),
+    ({"graph": {"parents": {"A2": ["Y1"], "Y1": ["A2"]}}}, "the edges form a cycle"),
 ]
 
 

@@ -197,7 +197,7 @@ def test_a_circle_is_refused(tmp_path):
     )
     answer = typed(tmp_path, "decide", *typed_in, "out=own")
     assert answer.code == 2
-    assert "circle" in answer.err
+    assert "cycle" in answer.err
 
 
 def test_a_failed_fit_is_told(tmp_path):

@@ -121,7 +121,7 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
         (["data=TABLE"], "note: expected numbers; got 'text' in line 2"),
         (["data=TABLE", "columns=x,z"], "no column 'z'"),
         (["data=TABLE", "columns=x,p", "context=y"], "context: no column 'y'. There are x, p"),
-        (["data=TABLE", "columns=x,p", "context=x", "outcomes=x"], "['x'] stand in two tiers"),
+        (["data=TABLE", "columns=x,p", "context=x", "outcomes=x"], "['x'] are in two tiers"),
         (["data=TABLE", "colums=x"], "colums: learn_graph has no such option. Did you mean columns?"),
         (["data=TABLE", "test=pearson"], "expected fisherz or chisq or gsq or kci"),
         (["data=TABLE", "level=x"], "level=x: expected a number"),

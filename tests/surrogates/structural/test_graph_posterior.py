@@ -356,7 +356,7 @@ def test_a_hypothesis_with_an_arrow_beside_a_hidden_common_cause_is_refused(rout
     bowed = RehearsalGraph(
         tuple((name,) for name in graph.names), (("time", "rating"),), (("time", "rating"),)
     )
-    with pytest.raises(ValueError, match="cannot honour time -> rating beside time <-> rating"):
+    with pytest.raises(ValueError, match="cannot represent time -> rating beside time <-> rating"):
         StructuralPosterior(route.task, [bowed])
 
 
