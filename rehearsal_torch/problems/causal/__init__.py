@@ -1,1 +1,1 @@
-"""Causal systems to be optimised by trials."""
+"""Causal systems to be optimised by experiments."""

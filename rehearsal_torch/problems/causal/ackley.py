@@ -1,13 +1,13 @@
-"""Ackley: six actions, two roots that share them all, and a node of both.
+"""Ackley: six actions, two nodes that depend on all of them, and the reward as a function of both.
 
 With x_i = 4 (a_i - .5),
 
     X_0 = mean x_i^2 + U_0,    X_1 = mean cos(2 pi x_i) + U_1,
     Y = 20 exp(-.2 sqrt(X_0)) + exp(X_1) - 20 - e + U_2.
 
-The reward is Y. A negative X_0 counts as 0 under the root; the released code has no number there. Y falls
-with X_0 and rises with X_1, and a = .5 has both the smallest mean x^2 and the largest mean cosine: whatever
-the noise, it is the best action, exactly.
+The reward is Y. A negative X_0 counts as 0 under the root; the released code gives no number there. Y
+decreases in X_0 and increases in X_1, and a = .5 has both the smallest mean x^2 and the largest mean cosine:
+it is the best action for every noise distribution, exactly.
 
 Source: Sussex et al. (2023), released code; Astudillo and Frazier (2021).
 """
@@ -48,18 +48,18 @@ def height(squares: Tensor) -> Tensor:
 
 
 class Ackley(CausalWorld):
-    """Ackley.
+    """The Ackley world.
 
     Args:
         sigma: The noise level.
         scale: lambda, which multiplies the noise.
-        modes: Modes of the noise: 1, 2 or 3.
+        modes: Number of modes of the noise: 1, 2 or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
         rounds: T.
-        initial: Rows of the start design; None for 14.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 14.
+        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class Ackley(CausalWorld):
         )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """The bowl, the ripples, or what they make."""
+        """Mean square, mean cosine, or the reward that combines them."""
         if node == "Y":
             return height(inputs["X0"]) + torch.exp(inputs["X1"]) - 20 - math.e + self.scale * noise
         actions = torch.stack([inputs[name] for name in ACTIONS], -1)
         return (bowl(actions) if node == "X0" else ripples(actions)) + self.scale * noise
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[Y | a]: the mean of the root over 4096 equally likely values of U_0, that of the exponential in
-        closed form.
+        """E[Y | a]: the mean of the root term over 4096 equally likely values of U_0, that of the exponential
+        in closed form.
         """
         actions = actions.double()
         distribution = self.noise["X1"]
@@ -120,14 +120,14 @@ class Ackley(CausalWorld):
 
     @property
     def optimal_value(self) -> float:
-        """E[Y | a = .5]; without noise 0."""
+        """E[Y | a = .5]; 0 without noise."""
         return float(self.expected(self.optimal_action))
 
     @property
     def optimal_action(self) -> Tensor:
-        """a = .5, the only one."""
+        """a = .5, the unique maximiser."""
         return torch.full((len(ACTIONS),), 0.5, dtype=torch.float64)
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, and its source."""
+        """The card of `CausalWorld`, and the source."""
         return {**super().card(), "source": "Sussex et al. (2023), released code"}

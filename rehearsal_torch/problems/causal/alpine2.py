@@ -1,4 +1,4 @@
-"""Alpine2: six actions, a chain of six nodes, a product.
+"""Alpine2: six actions and a chain of six nodes, whose values multiply.
 
 With s(x) = sqrt(x) sin x and x_i = 10 a_i,
 
@@ -8,32 +8,25 @@ With s(x) = sqrt(x) sin x and x_i = 10 a_i,
              X_i = s(x_i) X_{i-1} + .1 (cos x_i + X_{i-1}^2 + 1.2) lambda U_i^4,        i = 1 ... 5,
 
 and the reward is X_5. A negative argument of s counts as 0; the paper does not say. `dgm_bounded` has X^2 /
-(1 + X^2 / 100) in place of X^2: squares of squares have moments that explode with lambda and sigma, until no
-number of draws shows the mean.
+(1 + X^2 / 100) in place of X^2: repeated squaring has moments that explode with lambda and sigma, so that no
+number of draws estimates the mean.
 
-Of the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action
-is one of 2^6 corners, each a_i either at the largest or at the smallest mean. Of the other two it is
-*defined* as the mean over 65,536 evenly spread draws. For `dgm` the exact mean, a recursion of moments, is
+For the first two mechanisms E[X_5 | a] is exact, and multilinear in the means E s(x_i + ...): the best action
+is one of 2^6 corners, each a_i either at the largest or at the smallest mean. For the other two it is
+*defined* as the mean over 65,536 Sobol draws. For `dgm` the exact mean, a recursion of moments, is
 `exact_mean`: the two agree to .1 % at lambda = .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean
-is 10^38 at actions whose reward has a median of 4, made by draws that nobody will ever see.
+is 10^38 at actions whose reward has a median of 4, dominated by draws too rare ever to be observed.
 
-Source: Ren et al. (2025), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3); Sussex et al. (2023). The
-bounded variant is ours.
-
-Moments along the chain of Alpine2 with decomposable noise.
-
-    X_0 = -s_0 + c_0 W_0,       X_i = s_i X_{i-1} + .1 (c_i + X_{i-1}^2) W_i,
-    W_i = lambda U_i^4 independent.
-
-X_i^k is a polynomial in X_{i-1} of degree 2 k with coefficients that are moments of W_i:
+The recursion, for X_0 = -s_0 + c_0 W_0, X_i = s_i X_{i-1} + .1 (c_i + X_{i-1}^2) W_i with independent
+W_i = lambda U_i^4: X_i^k is a polynomial in X_{i-1} of degree 2 k with coefficients that are moments of W_i,
 
     E X_i^k = sum_j sum_l C(k, j) C(j, l) .1^j E[W^j] s_i^{k-j} c_i^{j-l} E X_{i-1}^{k-j+2l},
     0 <= l <= j <= k,
 
-so the mean of the last of m + 1 nodes asks for 2^m moments of the first. Every moment is finite and exact;
-where lambda and sigma are large the mean is made by draws so rare that no simulation shows them.
+so the mean of the last of m + 1 nodes needs 2^m moments of the first. Every moment is finite and exact.
 
-Source: own derivation, for Ren et al. (2025), Eq. 7.
+Source: Ren et al. (2025), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3); Sussex et al. (2023). The
+bounded variant and the recursion are ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +50,7 @@ LINKS = 5
 
 
 class QuarticMoments:
-    """The recursion for one noise law.
+    """The moment recursion for one noise distribution.
 
     Args:
         distribution: Of U.
@@ -68,7 +61,7 @@ class QuarticMoments:
         self.distribution, self.scale = distribution, scale
         points, weights = distribution.nodes(80)  # exact to degree 159; U^4 to the power 2^5 has degree 128
         self._noise = [float(weights @ (scale * points**4) ** power) for power in range(2**LINKS + 1)]
-        # Of the first node, X^j with c^j; of the others, place by place from the last: what stands before
+        # For the first node, the terms of X^j with c^j; for each further node, the coefficients of
         # s^{k-j} c^{j-l} E X^{k-j+2l}.
         first = [
             (k, k - j, j, 0, comb(k, j) * self._noise[j]) for k in range(2**LINKS + 1) for j in range(k + 1)
@@ -92,7 +85,7 @@ class QuarticMoments:
         )
 
     def last(self, slopes: Tensor, levels: Tensor) -> Tensor:
-        """E of the last node: s_i and c_i, (..., 6) each -> (...)."""
+        """Mean of the last node from s_i and c_i, (..., 6) each -> (...)."""
         moments = torch.ones(*slopes.shape[:-1], 1, dtype=slopes.dtype)
         for place, terms in enumerate(self._terms):
             moments = terms.sum(slopes[..., place] if place else -slopes[..., 0], levels[..., place], moments)
@@ -100,7 +93,7 @@ class QuarticMoments:
 
 
 class _Terms:
-    """A table of terms factor s^p c^q E X^m, added up by the power k that they belong to."""
+    """A table of terms factor s^p c^q E X^m, summed for each power k."""
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int, float]], top: int) -> None:
         self.top = top
@@ -133,24 +126,25 @@ POWER, SEARCHED = 16, 11
 def hill(argument: Tensor) -> Tensor:
     """sqrt(x) sin x, any shape; 0 where x < 0."""
     inside = argument.clamp_min(0)
-    # The root has no slope at 0, where the sine is 0 as well.
+    # The square root has no finite gradient at 0, where the sine is 0 as well.
     return inside.clamp_min(torch.finfo(inside.dtype).tiny).sqrt() * torch.sin(inside)
 
 
 class Alpine2(CausalWorld):
-    """Alpine2.
+    """The Alpine2 world.
 
     Args:
         mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
         sigma: The noise level.
         scale: lambda, which multiplies the noise.
-        modes: Modes of the noise: 1, 2 or 3. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
+        modes: Number of modes of the noise: 1, 2 or 3. Table 3 of the paper: mechanism "anm", sigma 1, scale
+            1, 1 mode.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
         rounds: T.
-        initial: Rows of the start design; None for 14.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 14.
+        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
@@ -200,18 +194,16 @@ class Alpine2(CausalWorld):
         return values**2 if self.mechanism == "dgm" else values**2 / (1 + values**2 / BOUND)
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 evenly spread draws for the
-        others.
-        """
+        """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 Sobol draws for the others."""
         if self.mechanism in ("anm", "non_dgm"):
             return self.exact_mean(actions)
         return self._averaged(actions.double(), self._even)
 
     def exact_mean(self, actions: Tensor) -> Tensor:
-        """E[X_5 | a] in closed form, (..., 6) -> (...), however rare the draws that make it.
+        """E[X_5 | a] in closed form, (..., 6) -> (...), however rare the draws that dominate it.
 
         Raises:
-            ValueError: for "dgm_bounded", which has none.
+            ValueError: for "dgm_bounded", which has no closed form.
         """
         if self.mechanism == "dgm_bounded":
             raise ValueError("dgm_bounded has no closed form of the mean: use expected")
@@ -231,8 +223,8 @@ class Alpine2(CausalWorld):
         return hill(10 * actions[..., None] + self.scale * points) @ weights
 
     def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """The mean over draws of the first five noises (n, 5); the last one is integrated by itself, as X_5
-        is linear in U_5^4.
+        """The mean over draws of the first five noises (n, 5); the last one is integrated in closed form, as
+        X_5 is linear in U_5^4.
         """
         last = torch.full((len(noise), 1), self._moments.noise_moment(1) ** 0.25, dtype=torch.float64)
         draws = torch.cat([noise, last], -1)
@@ -277,25 +269,25 @@ class Alpine2(CausalWorld):
 
     @property
     def optimal_value(self) -> float:
-        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best of 4096 corners and 256 Sobol points,
-        improved.
+        """max E[X_5 | a]: exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol
+        points by local search.
         """
         return self._best[1]
 
     @property
     def optimal_action(self) -> Tensor:
-        """One of the best actions, (6,); any one of them may carry the smallest value of s."""
+        """One of the best actions, (6,); any component may be the one with the smallest value of s."""
         return self._best[0]
 
     def median(self, actions: Tensor) -> Tensor:
-        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: what is usually seen where
-        the mean is made by rare draws.
+        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: the typical reward where
+        rare draws dominate the mean.
         """
         draws = sobol_draws([self.distribution] * 6, POWER)
         return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, the mechanism, the best action, and the median reward under it."""
+        """The card of `CausalWorld`, the mechanism, the best action, and the median reward under it."""
         facts = {
             "mechanism": self.mechanism,
             "best_action": [round(each, 5) for each in self.optimal_action.tolist()],

@@ -1,13 +1,13 @@
-"""Plankton in a chemostat: fewer dead animals tomorrow.
+"""Plankton in a chemostat: reducing tomorrow's dead animals.
 
-Set are the nitrogen of the inflow and the juvenile and adult predators of today; the reward is minus
-tomorrow's dead, -D. Prey, predators and dead of today are context: roots, drawn together from the rows of the
-data. Eggs reach nothing that counts and are pruned.
+The actions are the nitrogen of the inflow and the juvenile and adult predators of today; the reward is minus
+tomorrow's dead, -D. Prey, predators and dead of today are context: roots, sampled jointly as rows of the
+data. Eggs do not affect the reward and are pruned.
 
-Two laws: `gp`, fitted to the measurements, and `ode`. Both are smoke tests, not rankings. In the measurements
-J is A / 5 exactly, the inflow is the same in C1 ... C4, and the three actions move E[-D] by less than .05
-where the noise has a deviation of .76. In the differential equations the dead grow with J and A, so that J =
-A = 0 is the best action, exactly, whatever the inflow.
+There are two dynamics: `gp`, fitted to the measurements, and `ode`. Both are smoke tests, not rankings. In
+the measurements J is A / 5 exactly, the inflow is the same in C1 ... C4, and the three actions move E[-D] by
+less than .05 where the noise has a standard deviation of .76. In the differential equations the dead increase
+with J and A, so that J = A = 0 is the best action, exactly, for any inflow.
 
 Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020); Aglietti et al. (2021).
 """
@@ -43,22 +43,22 @@ ROOTS = ("N0", "P0", "D0")
 
 
 class Chemostat(CausalWorld):
-    """The chemostat.
+    """The chemostat world.
 
     Args:
         scm: "gp", fitted to the measurements, or "ode".
         path: The folder with C1.csv ... C10.csv, for "gp".
-        series: Which of them, for "gp".
+        series: Names of the experiments used, for "gp".
         hatching: theta of the differential equations, in days; below 1 some animals hatch within the day.
         sigma: Multiplies the noise of all nodes but the roots.
-        rows: How many pairs of days the Gaussian processes learn from.
+        rows: Number of pairs of days that the Gaussian processes are fitted to.
         rounds: T.
-        initial: Rows of the start design; None for 8.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 8.
+        seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
-        ValueError: for another `scm`, or a delay outside [0, 1].
-        TableError: for "gp", if a file is missing; the message says where the files are.
+        ValueError: for another `scm`, a delay outside [0, 1], or a negative `sigma`.
+        TableError: for "gp", if a file is missing; the message says where to get the files.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Chemostat(CausalWorld):
             Box.of(BOUNDS),
             WeightedSum({"D": -1.0}),
         )
-        # Of the roots, mean and deviation: what is drawn are whole rows.
+        # For the roots, mean and standard deviation only describe them: whole rows are drawn.
         distributions = {
             name: MixtureNoise((1.0,), (float(column.mean()),), (float(column.std()),))
             for name, column in zip(ROOTS, self.contexts.T, strict=True)
@@ -109,7 +109,7 @@ class Chemostat(CausalWorld):
         )
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
-        """Roots: rows of the contexts, drawn together. The other nodes: standard normal draws."""
+        """Roots: rows of the contexts, sampled jointly. The other nodes: standard normal draws."""
         return self._with_contexts(
             torch.from_numpy(stream.standard_normal((count, len(self.task.nodes)))),
             stream.integers(len(self.contexts), size=count),
@@ -120,9 +120,7 @@ class Chemostat(CausalWorld):
         return noise
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[-D | a]: the mean over all contexts, each with evenly spread noise of its own; D's own noise has
-        mean 0.
-        """
+        """E[-D | a]: the mean over all contexts, each with its own Sobol noise; D's own noise has mean 0."""
         return self._averaged(actions, self._even)
 
     def _averaged(self, actions: Tensor, noise: Tensor) -> Tensor:
@@ -150,7 +148,7 @@ class Chemostat(CausalWorld):
 
     @property
     def optimal_value(self) -> float:
-        """max E[-D | a]: exact for "ode", the best that the search found for "gp"."""
+        """max E[-D | a]: exact for "ode", the best value found by the search for "gp"."""
         return self._best[1]
 
     @property
@@ -159,14 +157,15 @@ class Chemostat(CausalWorld):
         return self._best[0]
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, which law it has, where its roots come from, and what it must not be used for."""
+        """The card of `CausalWorld`, the dynamics, where the roots come from, and the caution."""
         facts = {
             "scm": self.scm,
             "contexts": len(self.contexts),
-            "roots": "rows, drawn together; their laws above are mean and deviation alone",
+            "roots": "rows, sampled jointly; their noise above gives mean and standard deviation only",
         }
         caution = (
-            "a smoke test: the fitted law is nearly flat in the actions, the equations have a trivial optimum"
+            "a smoke test: the fitted model is nearly flat in the actions, the equations have a trivial "
+            "optimum"
         )
         return {
             **super().card(),

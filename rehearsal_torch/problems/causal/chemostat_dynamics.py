@@ -1,13 +1,13 @@
-"""Two laws of a chemostat over one day: fitted Gaussian processes, and differential equations.
+"""Daily dynamics of a chemostat: fitted Gaussian processes or differential equations, and the measurements.
 
-Both follow the graph
+Algae, rotifers and their dead follow the graph
 
     N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'
     (' is the day before).
 
-Fitted: the posterior mean of a Gaussian process with a normal error, x = m(z) + s U, learnt from pairs of
-days. Differential equations, with each one integrated over the day while what else it reads keeps the value
-that the graph gives it:
+Fitted (`FittedProcesses`): the posterior mean of a Gaussian process with a normal error, x = m(z) + s U,
+fitted to pairs of days. Differential equations (`DailyEquations`), each integrated over the day while its
+other inputs keep the values given by the graph:
 
     N' = delta (N_in - N) - r_P N P / (K_P + N),      P' = r_P N P / (K_P + N) - delta P,
     J' = -(m + delta) J,
@@ -15,27 +15,11 @@ that the graph gives it:
     R = F_B(P) A' e^{-delta theta} from the hour theta on,
     F_B(P) = r_B P^k / (K_B^k + P^k).
 
-What hatches is adult at once (tau = 0), so juveniles only die and leave. With theta = 1 nothing hatches
-within the day, and nitrogen and algae do not reach the dead. Grazing is left out of P, as the graph has no
-animals there. D is exact where nothing hatches.
+Hatched animals are adult at once (tau = 0), so juveniles only die and are washed out. With theta = 1 nothing
+hatches within the day, and nitrogen and algae do not affect the dead. Grazing is left out of P, as the graph
+has no animals there. D is exact where nothing hatches.
 
-Source: Ren et al. (2025), Eq. 9-14; Blasius et al. (2020) in the form of Aglietti et al. (2021), released
-code; the nodewise integration is ours.
-
-A chemostat of algae, rotifers and their dead: the rows of ten long-term experiments.
-
-From the measured columns, with gaps filled by cubic interpolation and negative values set to 0,
-
-    N = 28 algae,   P = .57 rotifers,   D = .57 dead,   E = .57 eggs,   B = 5 eggs / egg ratio,   A = .285 B,
-    J = .057 B,
-
-so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential
-equations that the letters come from.
-
-Source: Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0; preparation as in Aglietti et al.
-(2021).
-
-Days of a chemostat, from its differential equations: the context in which one day is played.
+Contexts (`equation_states`) are days of the coupled system
 
     N' = delta (N_in - N) - F_P P,   P' = F_P P - F_B (beta J + A) / eps - delta P,
     E' = R_E - R_J - delta E,   J' = -(m + delta) J,
@@ -43,10 +27,19 @@ Days of a chemostat, from its differential equations: the context in which one d
     R_J(t) = R_E(t - theta) e^{-delta theta},      theta = 1 day,
 
 from N = 41.3, P = 2.716, J = 1.23, A = 6.15, D = 0, by Euler steps of a hundredth of a day. Predator and prey
-circle around each other.
+oscillate.
 
-Source: Blasius et al. (2020) in the form of Aglietti et al. (2021), released code (tau = 0: what hatches is
-adult at once).
+Measurements (`chemostat_pairs`) of ten long-term experiments, with gaps filled by cubic interpolation and
+negative values set to 0, give
+
+    N = 28 algae,   P = .57 rotifers,   D = .57 dead,   E = .57 eggs,   B = 5 eggs / egg ratio,   A = .285 B,
+    J = .057 B,
+
+so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential
+equations that the letters come from.
+
+Source: Ren et al. (2025), Eq. 9-14; Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0, in
+the form of Aglietti et al. (2021), released code; the nodewise integration is ours.
 """
 
 import math
@@ -84,11 +77,11 @@ HOW = (
 
 
 def chemostat_pairs(path: str | Path | None, series: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Each row and the one after it, (n, 7) each: columns as in `VARIABLES`.
+    """Pairs of consecutive days, (n, 7) each: columns as in `VARIABLES`.
 
     Args:
         path: The folder with the files.
-        series: Which experiments, such as C1; pairs do not reach from one into the next.
+        series: Names of the experiments, such as C1; no pair spans two experiments.
 
     Raises:
         TableError: if a file is missing, or lacks a column.
@@ -141,15 +134,15 @@ STEPS = 24
 
 
 class ChemostatDynamics(ABC):
-    """What a node is on the next day, but for its noise."""
+    """The noise-free value of each node on the next day, and the scale of its noise."""
 
     @abstractmethod
     def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Parents, name to (...), in the data's units -> (...)."""
+        """A node's mean from its parents, name to (...), in the data's units -> (...)."""
 
     @abstractmethod
     def std(self, node: str) -> float:
-        """The standard deviation of a node's noise for a unit of it."""
+        """The standard deviation of a node's noise."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +179,7 @@ class DailyEquations(ChemostatDynamics):
         """N after a day, by implicit midpoint-like steps that keep it positive."""
         step = 1 / STEPS
         for _ in range(STEPS):
-            # Uptake is N times something: taken implicitly, N stays positive whatever the step.
+            # Uptake is proportional to N: an implicit step keeps N positive for any step size.
             taken = PREY_RATE * prey / (PREY_HALF + nitrogen)
             nitrogen = (nitrogen + step * DILUTION * inflow) / (1 + step * (DILUTION + taken))
         return nitrogen
@@ -198,7 +191,7 @@ class FittedProcesses(ChemostatDynamics):
     Args:
         before: Rows (n, 7), in the order of `VARIABLES`.
         after: The rows that follow them.
-        rows: How many pairs are learnt from, evenly spread over them.
+        rows: Number of pairs used for fitting, evenly spaced.
     """
 
     def __init__(self, before: Tensor, after: Tensor, rows: int = 300) -> None:
@@ -223,8 +216,8 @@ class FittedProcesses(ChemostatDynamics):
 
 
 class _Process:
-    """One Gaussian process: squared-exponential kernel with a length for each input, on standardised values;
-    a constant input is left out.
+    """One Gaussian process: squared-exponential kernel with a length scale for each input, on standardised
+    values; constant inputs are dropped.
     """
 
     def __init__(self, inputs: Tensor, values: Tensor) -> None:
@@ -238,7 +231,7 @@ class _Process:
         )
         process = GaussianProcessRegressor(kernel, random_state=0)
         with warnings.catch_warnings():
-            # A length at its upper bound means that the input does not matter; that is an answer.
+            # A length scale at its upper bound means that the input does not matter, a valid result.
             warnings.simplefilter("ignore", ConvergenceWarning)
             process.fit(scaled, ((values - self.level) / self.unit).numpy())
         found = process.kernel_

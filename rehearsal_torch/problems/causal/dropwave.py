@@ -1,18 +1,18 @@
-"""Dropwave: two actions, two nodes, rings around a centre.
+"""Dropwave: two actions and two nodes; the reward forms rings around a centre.
 
     r = |(10.24 a_0 - 5.12, 10.24 a_1 - 5.12)|,    X = r + lambda U_X,
     Y = (1 + cos 12 X) / (2 + X^2 / 2) + lambda U_Y.
 
 The reward is Y. E[Y | a] depends on r alone: an integral over U_X. With the paper's two modes and lambda = 1,
-sigma = .1, the best action is not the centre but a ring around it, at r = .156: noise with two modes is lucky
-on one of them there.
+sigma = .1, the best action is not the centre but a ring around it, at r = .156, where one of the two noise
+modes moves X towards the centre.
 
 In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X (`fed_on: false`): X is
 then r measured with an error, and the maximum is 1 + lambda E[U_Y], at the centre.
 
-The maximum is certified on a grid of r of step h: the wave's second derivative is nowhere larger than 80,
-hence nor is that of its mean, and no r is better than the best grid point by more than 80 (h / 2)^2 / 2 =
-1e-5.
+The maximum is certified on a grid of r with step h: the wave's second derivative is at most 80 in absolute
+value, and so is that of its mean; hence no r is better than the best grid point by more than
+80 (h / 2)^2 / 2 = 1e-5.
 
 Source: Ren et al. (2025), Sec. 7.2, 11.2 and 11.10 (Table 2); Sussex et al. (2023). Three modes are ours.
 """
@@ -49,18 +49,18 @@ def wave(radius: Tensor) -> Tensor:
 
 
 class Dropwave(CausalWorld):
-    """Dropwave.
+    """The Dropwave world.
 
     Args:
         sigma: The noise level.
         scale: lambda, which multiplies the noise of both nodes.
-        modes: Modes of the noise: 1 (a normal law), 2 (the paper's) or 3.
+        modes: Number of modes of the noise: 1 (normal), 2 (the paper's) or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         fed_on: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released
             code of MCBO).
         rounds: T.
-        initial: Rows of the start design; None for 6.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 6.
+        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Dropwave(CausalWorld):
         super().__init__(task, distributions, rounds, initial, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """The radius, and the wave over it."""
+        """The radius, or the wave as a function of it."""
         if node == "X":
             return self._radius(torch.stack([inputs["a0"], inputs["a1"]], -1)) + self.scale * noise
         return wave(inputs["X"]) + self.scale * noise
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values; where X is a measurement that is not fed on, its error does not reach Y."""
+        """Node values; if `fed_on` is false, the measurement error of X does not propagate to Y."""
         if self.fed_on:
             return super().simulate(actions, noise)
         radius = self._radius(actions)
@@ -121,7 +121,7 @@ class Dropwave(CausalWorld):
 
     @cached_property
     def best_radius(self) -> float:
-        """r of the best actions: the best point of a grid, improved."""
+        """r of the best actions: the best point of a grid, refined by a bounded scalar search."""
         ends = 5.12 * 2**0.5
         grid = torch.arange(0, ends, GRID, dtype=torch.float64)
         top = float(grid[torch.cat([self._at(part) for part in grid.split(1000)]).argmax()])
@@ -140,23 +140,23 @@ class Dropwave(CausalWorld):
     def optimal_action(self) -> Tensor:
         """A point of the best ring, along the first action."""
         shift = self.best_radius / 10.24
-        # A ring wider than the square's half is met on the diagonal.
+        # A ring wider than half the square is met on the diagonal.
         point = (0.5 + shift, 0.5) if shift <= 0.5 else (0.5 + shift / 2**0.5, 0.5 + shift / 2**0.5)
         return torch.tensor(point, dtype=torch.float64)
 
     @cached_property
     def optimal_value(self) -> float:
-        """max E[Y | a]; at most `gap` is missing."""
+        """max E[Y | a], too small by at most `gap`."""
         return float(self.expected(self.optimal_action))
 
     @property
     def gap(self) -> float:
-        """An upper bound on how much better an action may be than the best one on the grid."""
+        """An upper bound on how much better an action can be than the best one on the grid."""
         return CURVATURE * (GRID / 2) ** 2 / 2
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, the radius of the best ring, the value at the centre, and the bound on what the
-        optimum lacks.
+        """The card of `CausalWorld`, the radius of the best ring, the value at the centre, and the bound on
+        the optimality gap.
         """
         centre = float(self.expected(torch.full((2,), 0.5, dtype=torch.float64)))
         facts = {

@@ -1,19 +1,18 @@
-"""Calibrating an epidemic: two groups, three periods, and rates of contact that should explain what was
-measured.
+"""Calibrating an epidemic model: two groups, three periods, and contact rates that should reproduce targets.
 
-Of group i, I_{i,t} percent are infectious. With rates b_{ij,t} and a share g that recovers in a period,
+I_{i,t} percent of group i are infectious. With contact rates b_{ij,t} and a share g that recovers per period,
 
     I_{i,t} = I_{i,t-1} (1 - g) + (1 - I_{i,t-1} / 100) sum_j b_{ij,t} I_{j,t-1} + U_{i,t},      I_{i,0} = 1,
     t = 1, 2, 3,
 
 and the reward is -mean_{i,t} (I_{i,t} - target_{i,t})^2 (Ren et al.) or the negative sum (Astudillo and
-Frazier). Targets are what the true rates give without noise. Noise is in percent, is fed on, and nothing is
-cut off at 0.
+Frazier). Targets are the noise-free values under the true rates. Noise is in percent and propagates; values
+are not clipped at 0.
 
 The reward is a polynomial: of degree 8 in the noise of t = 1, 4 in that of t = 2, 2 in that of t = 3. A Gauss
-rule with 5 x 5 x 3 x 3 points gives E[r | a] exactly. Its maximum is not at the true rates: spread costs as
-well, and lower rates carry less of it on. No a reaches more than -Var U (the mean; 6 times that, the sum), as
-every node has noise of its own. The largest value is searched for from many starts.
+rule with 5 x 5 x 3 x 3 points gives E[r | a] exactly. Its maximum is not at the true rates: the variance is
+penalised as well, and lower rates propagate less noise. No a reaches more than -Var U (the mean; 6 times
+that, the sum), as every node has noise of its own. The maximum is searched for from many starts.
 
 Source: Ren et al. (2025), Sec. 7.4 and 11.5; the true rates: released code of Astudillo and Frazier (2021).
 """
@@ -48,21 +47,21 @@ def rate(group: int, source: int, period: int) -> str:
 
 
 class Epidemic(CausalWorld):
-    """Calibration of an epidemic.
+    """Calibration of an epidemic model.
 
     Args:
         sigma: The noise level, in percent.
         actions: 12, the rates, or 13, the recovery as well.
-        inputs: What a node is said to follow from, beside its parents: the "block" of the four rates of its
-            period (as in the released code), or the two of its own "row", which alone matter.
+        inputs: The parents that the graph gives a node besides the other nodes: the "block" of the four rates
+            of its period (as in the released code), or the two of its own "row", the only ones that matter.
         total: Whether errors are summed (Astudillo and Frazier) or averaged (Ren et al.).
-        modes: Modes of the noise: 1, 2 or 3.
+        modes: Number of modes of the noise: 1, 2 or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode, in percent; None for (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
         rounds: T.
-        initial: Rows of the start design; None for 26 or 28.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 26 or 28.
+        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Epidemic(CausalWorld):
         )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """One group, one period on."""
+        """The next state of one group."""
         group, period = int(node[1]), int(node[2])
         before = {
             other: inputs[f"I{other}{period - 1}"] if period > 1 else torch.tensor(START, dtype=torch.float64)
@@ -124,9 +123,7 @@ class Epidemic(CausalWorld):
         )
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], exact: a Gauss rule of the noise of t = 1 and t = 2, and the variance of that of t =
-        3.
-        """
+        """E[r | a], exact: a Gauss rule for the noise of t = 1 and 2, and the variance of that of t = 3."""
         points, weights = self._rule
         flat = actions.double().reshape(-1, actions.shape[-1])
         mean = torch.cat(
@@ -154,16 +151,16 @@ class Epidemic(CausalWorld):
 
     @property
     def optimal_action(self) -> Tensor:
-        """An action that reaches it; few rates are determined by six targets."""
+        """An action with this value; six targets do not determine all rates."""
         return self._best[0]
 
     @property
     def ceiling(self) -> float:
-        """What no action can exceed: every node's own noise is lost."""
+        """An upper bound of E[r | a]: the variance of every node's own noise is always lost."""
         return -self.noise[NODES[0]].variance * (len(NODES) if self.total else 1)
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, the reward at the true rates, and what no action can exceed."""
+        """The card of `CausalWorld`, the reward at the true rates, and its upper bound."""
         facts = {"at the true rates": float(self.expected(self.true_action)), "ceiling": self.ceiling}
         return {
             **super().card(),

@@ -1,40 +1,26 @@
-"""Mixtures of normal laws: the exogenous noise of synthetic systems.
+"""Gaussian mixtures: the exogenous noise of the synthetic causal worlds, with quadrature and Sobol draws.
 
     p(u) = sum_c w_c N(u; mu_c, v_c),      v_c = c_c sigma^2.
 
-Source: Ren et al. (2025), Eq. 6 (two modes) and Eq. 15 (three).
+The synthetic worlds use one, two or three equally likely modes. The paper gives ranges of mu and c, but
+values for Dropwave alone. Where it gives ranges, means are symmetric here, so that the noise has mean zero
+and an additive model has the same best action with and without noise.
 
-The exogenous noise of the synthetic problems: one, two or three modes.
-
-    one    N(0, sigma^2)
-    two    .5 N(mu_1, c_1 sigma^2) + .5 N(mu_2, c_2 sigma^2)
-    three  (N(mu_1, c_1 sigma^2) + N(mu_2, c_2 sigma^2) + N(mu_3, c_3 sigma^2)) / 3
-
-The paper gives ranges of mu and c, but values for Dropwave alone. Where it gives ranges, means are symmetric
-here, so that the noise has mean zero and an additive model keeps the best action that it has without noise.
-
-Source: Ren et al. (2025), Eq. 6, Eq. 15, Sec. 11.2 and 11.3; the values of mu and c are ours.
-
-Evenly spread draws of independent noises.
-
-    u_i = F_i^{-1}(v_i),        v a scrambled Sobol sequence in the unit cube.
-
-Means over them are off by about 1/n for smooth functions, where independent draws are off by 1/sqrt(n); being
+Sobol draws of independent noises are u_i = F_i^{-1}(v_i), v a scrambled Sobol sequence in the unit cube.
+Means over them have an error of about 1/n for smooth functions, where independent draws have 1/sqrt(n); being
 the same for every action, they make the mean a smooth function of the action.
 
-Source: Owen (1998).
-
-Gauss quadrature for a mixture of normal laws.
-
-Points u_j and weights w_j, j = 1 ... q, with
+Gauss quadrature gives points u_j and weights w_j, j = 1 ... q, with
 
     sum_j w_j f(u_j) = E f(U)      for every polynomial f of degree at most 2 q - 1:
 
-the eigenvalues of the Jacobi matrix of the polynomials that are orthogonal under the law, and the squared
-first components of its eigenvectors. A few points of the mixture do what many of its components would need.
-Rules of several independent noises multiply.
+the eigenvalues of the Jacobi matrix of the polynomials that are orthogonal under the distribution, and the
+squared first components of its eigenvectors. A few points for the whole mixture replace a rule for each of
+its components. Rules of several independent noises multiply.
 
-Source: Golub and Welsch (1969); the Lanczos process on a fine discrete law (Gautschi, 2004, Sec. 2.2.3).
+Source: Ren et al. (2025), Eq. 6 (two modes), Eq. 15 (three), Sec. 11.2 and 11.3, the values of mu and c being
+ours; Owen (1998) (scrambling); Golub and Welsch (1969) and the Lanczos process on a fine discrete
+distribution (Gautschi, 2004, Sec. 2.2.3) (quadrature).
 """
 
 from collections.abc import Sequence
@@ -62,7 +48,7 @@ class MixtureNoise:
         stds: (m,), standard deviations, not negative.
 
     Raises:
-        ValueError: if lengths differ, weights are no distribution, or a deviation is negative.
+        ValueError: if lengths differ, weights are not a distribution, or a standard deviation is negative.
     """
 
     weights: tuple[float, ...]
@@ -72,13 +58,13 @@ class MixtureNoise:
     def __post_init__(self) -> None:
         if not len(self.weights) == len(self.means) == len(self.stds) > 0:
             raise ValueError(
-                f"expected as many weights as means and deviations; got {self.weights}, {self.means}, "
-                f"{self.stds}"
+                f"expected as many weights as means and standard deviations; got {self.weights}, "
+                f"{self.means}, {self.stds}"
             )
         if min(self.weights) <= 0 or abs(sum(self.weights) - 1) > 1e-9 or min(self.stds) < 0:
             raise ValueError(
-                f"expected positive weights that sum to 1 and deviations of at least 0; got {self.weights}, "
-                f"{self.stds}"
+                "expected positive weights that sum to 1 and standard deviations of at least 0; got "
+                f"{self.weights}, {self.stds}"
             )
 
     @classmethod
@@ -90,8 +76,8 @@ class MixtureNoise:
         weights: Sequence[float] | None = None,
         reading: NoiseReading = "variance",
     ) -> "MixtureNoise":
-        """The paper's parameters: component c is N(mu_c, c_c sigma^2); where `reading` is "std", its standard
-        deviation is c_c sigma.
+        """A mixture from the paper's parameters: component c is N(mu_c, c_c sigma^2), or has the standard
+        deviation c_c sigma if `reading` is "std".
 
         Args:
             sigma: The noise level.
@@ -163,14 +149,15 @@ def modal_noise(
 
     Args:
         sigma: The noise level.
-        modes: How many modes; decides means and factors that are not given.
+        modes: Number of modes.
         reading: Whether c sigma^2 is a variance, or c sigma a standard deviation.
-        means: mu of each mode; None for the choice.
-        factors: c of each mode; None for the choice.
-        choices: Number of modes to means and factors.
+        means: mu of each mode; None for the default of `choices`.
+        factors: c of each mode; None for the default of `choices`.
+        choices: Number of modes to default means and factors.
 
     Raises:
-        ValueError: if there is no choice for so many modes, or not one mean and factor each.
+        ValueError: if `choices` has no such number of modes, or the numbers of means and factors differ from
+            it.
     """
     if modes not in choices:
         raise ValueError(f"modes: expected one of {sorted(choices)}; got {modes!r}")
@@ -190,7 +177,9 @@ FINE = 20_001
 
 
 def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
-    """F^{-1} of a mixture, (...) in (0, 1) -> (...): linear between 20,001 points within nine deviations."""
+    """F^{-1} of a mixture, (...) in (0, 1) -> (...): linear between 20,001 points within nine standard
+    deviations.
+    """
     means, stds = np.asarray(distribution.means), np.asarray(distribution.stds)
     if stds.max() == 0:
         order = np.argsort(means)
@@ -201,7 +190,7 @@ def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
 
 
 def sobol_draws(distributions: Sequence[MixtureNoise], power: int, seed: int = 0) -> Tensor:
-    """2^power draws of each law, (2^power, m)."""
+    """2^power Sobol draws of independent noises, (2^power, m)."""
     levels = sobol(len(distributions), seed).draw_base2(power, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
     return torch.stack(
         [
@@ -213,10 +202,10 @@ def sobol_draws(distributions: Sequence[MixtureNoise], power: int, seed: int = 0
 
 
 def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Points and weights, (q,) each; q = `order`, or fewer where the law has fewer values.
+    """Points and weights, (q,) each; q = `order`, or fewer if the distribution has fewer values.
 
     Args:
-        distribution: The law.
+        distribution: The distribution.
         order: q.
     """
     points, weights = distribution.nodes(max(order + 1, 16))

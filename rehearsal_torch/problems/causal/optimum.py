@@ -1,22 +1,19 @@
-"""The largest value of a cheap function on a box: a dense grid, then finer ones around its best points.
+"""Global maximisation of cheap functions on a box: the oracles of simulated worlds.
 
-Every context has its own function of k <= 3 altered variables, and all of them are evaluated together. The
-grid finds the hills, the points that none of their neighbours exceeds; the `hills` best of them are followed
-by grids of a width that shrinks by `shrink`. Nothing is assumed of the function but that its hills are wider
-than the first grid's spacing.
+`best_action` maximises a world's expected reward,
 
-Source: exhaustive search; ours.
+    a* = argmax_a E[r | a],        a in a box,
 
-The best action of a world whose expected reward can be computed.
+where the maximiser has no closed form: it evaluates given starts and Sobol points, then runs L-BFGS-B with
+exact gradients from the best of them. The search uses no seed, so the result is the same in every process. It
+is a lower bound of the maximum; worlds document what else is known of it.
 
-    a* = argmax_a E[r | a],        a in a box.
+`highest` maximises B functions of k <= 3 variables in one batch, one function per context, by a dense grid
+and then finer grids around its best points. The grid's local maxima are found as the points that none of
+their neighbours exceeds; the `hills` best of them are refined by grids whose width shrinks by `shrink`. The
+only assumption is that local maxima are wider than the spacing of the first grid.
 
-Where the maximiser is not known in closed form it is searched for: the value at given starts and at points
-spread over the box, then L-BFGS-B with exact gradients from the best of them. The search has no random
-numbers of its own, so the answer is the same in every process. It is a lower bound of the maximum; worlds say
-what else is known of it.
-
-Source: Byrd et al. (1995) for L-BFGS-B.
+Source: Byrd et al. (1995) (L-BFGS-B); the grid search is exhaustive search, ours.
 """
 
 from collections.abc import Callable
@@ -46,9 +43,9 @@ def best_action(
         value: (n, k) -> (n,), differentiable.
         box: The actions.
         starts: (m, k), where a maximum is expected; None for none.
-        spread: Sobol points that are tried as well.
-        refined: How many of all these are improved, the best ones.
-        steps: At most so many L-BFGS-B steps each.
+        spread: Number of Sobol points that are evaluated in addition.
+        refined: Number of the best of all these from which a local search starts.
+        steps: Largest number of L-BFGS-B iterations each.
     """
     tried = box.sobol(spread, seed=1)
     tried = tried if starts is None else torch.cat([starts, tried])
@@ -57,11 +54,14 @@ def best_action(
     found: list[tuple[Tensor, float]] = []
     for place in values.topk(min(refined, len(tried))).indices:
         found.append((tried[place], float(values[place])))
-        found.append(_climbed(value, box, tried[place], steps))
+        found.append(_local_maximum(value, box, tried[place], steps))
     return max(found, key=lambda pair: pair[1])
 
 
-def _climbed(value: Callable[[Tensor], Tensor], box: Box, start: Tensor, steps: int) -> tuple[Tensor, float]:
+def _local_maximum(
+    value: Callable[[Tensor], Tensor], box: Box, start: Tensor, steps: int
+) -> tuple[Tensor, float]:
+    """The end of an L-BFGS-B ascent from `start` (k,), and its value."""
     width, scale = box.width, 1.0
 
     def loss(unit: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -109,9 +109,9 @@ def highest(
         value: (n, B, k) -> (n, B).
         box: Of k variables.
         batch: B.
-        hills: How many of the grid's hills are followed.
-        rounds: How many finer grids.
-        shrink: By how much each is narrower than the one before.
+        hills: Number of local maxima of the first grid that are refined.
+        rounds: Number of finer grids.
+        shrink: Width of each grid relative to the one before.
 
     Returns:
         Points (B, k) and values (B,).

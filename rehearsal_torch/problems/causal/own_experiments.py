@@ -1,19 +1,16 @@
-"""Experiments of one's own: what was tried so far, and the question what to try next.
+"""User-supplied experiments: the trials so far, and the question which experiment to run next.
 
-Each row of a comma-separated file is an experiment: the actions that were set, and every node as it came out.
-The task is a few lines of YAML:
+Each row of a comma-separated file is an experiment: the actions that were set, and the resulting value of
+every node. The task is a few lines of YAML:
 
-    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}
-    # who follows from whom; actions are named like any cause
-    actions: {valve: [0, 1], dose: [0, 5]}                                # what may be set, and how far
-    reward: yield                                                         # or {weights: {yield: 1, cost:
-                                                                          -0.1}}, or {targets: {yield: 3}}
-    limits: {normals: [[1, 1]], offsets: [5]}
-    # optional: linear constraints M a <= d on the actions
+    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}  # actions are named like any cause
+    actions: {valve: [0, 1], dose: [0, 5]}                                # what may be set, and its bounds
+    reward: yield            # or {weights: {yield: 1, cost: -0.1}}, or {targets: {yield: 3}}
+    limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
 
 A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
-row; the row then says nothing of how the node comes about. Nobody scores a suggestion: its worth is seen when
-it is tried.
+row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
+until they are tried.
 
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
 """
@@ -40,26 +37,27 @@ SET = "set:"
 
 
 def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
-    """A task of a YAML file, or of its content.
+    """A task from a YAML file, or from its content.
 
     Raises:
-        TaskError: if there is none, it cannot be read, or a part is missing or wrong; all faults are listed.
+        TaskError: if there is no task, it cannot be read, or an entry is missing or invalid; all faults are
+            listed.
     """
     source, content = task_content(task, CAUSAL_PARTS)
     return CausalTask.of(content, source)
 
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
-    """The experiments of a data frame, actions first, in the task's order: any number of rows, none included.
+    """The experiments of a data frame, actions first, in the task's order; there may be no rows.
 
     Args:
-        frame: A row an experiment; columns that the task does not name are not read.
-        task: Whose actions and nodes.
-        source: What the table is called in messages.
+        frame: One row per experiment; columns that the task does not name are ignored.
+        task: Names the actions and nodes.
+        source: Name of the table in messages.
 
     Raises:
-        TableError: if a column is missing, is no number, or has missing values, or a ``set:`` column names no
-            node or holds other marks than 0 and 1.
+        TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no
+            node or has values other than 0 and 1.
     """
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
@@ -91,17 +89,17 @@ def _is_mark(column: Tensor) -> bool:
 class ExperimentTable(CausalProblem):
     """A comma-separated file of experiments and a task.
 
-    Fewer than 5 rows are no error: there is nothing to fit yet, and `to_begin` says what to run first.
+    Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
 
     Args:
-        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or limits are history to
-            learn from.
-        task: Who follows from whom, what may be set, what is wanted: a YAML file, or its content.
+        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or constraints are kept
+            as data to learn from.
+        task: Causal graph, actions and reward: a YAML file, or its content.
 
     Raises:
-        TableError: if the file cannot be read, or a column is missing, no number or incomplete; all faults
+        TableError: if the file cannot be read, or a column is missing, not numeric or incomplete; all faults
             are listed.
-        ValueError: if the task cannot be used, or a node is constant.
+        ValueError: if the task is invalid, or a node is constant.
     """
 
     def __init__(self, path: str | Path | None, task: str | Path | Mapping[str, Any] | None) -> None:
@@ -131,11 +129,11 @@ class ExperimentTable(CausalProblem):
         return self.past
 
     def held_out(self) -> Table:
-        """The same: experiments are too dear to keep some aside."""
+        """The same experiments: they are too costly to hold some out."""
         return self.past
 
     def count(self) -> int:
-        """One question: what to try next."""
+        """1: the question which experiment to run next."""
         return 1
 
     def case(self, index: int) -> RehearsalCase:
@@ -145,7 +143,7 @@ class ExperimentTable(CausalProblem):
         return RehearsalCase(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """Nothing: nobody knows what an experiment would have brought."""
+        """Empty: the outcome of an experiment that was not run is unknown."""
         return {}
 
     def card(self) -> Mapping[str, Any]:

@@ -1,33 +1,30 @@
-"""Pooled testing of households: how often it errs, in closed form.
+"""Error rates of pooled household testing: in closed form, and by simulation as a check.
 
-Households of s = 1 ... 7 people (share h_s) are laid out in a matrix of G x G; each row and each column is
-one pool. A person counts as positive where both of the household's pools are. With a primary infection rate r
-of people and a secondary one q in a household with a primary case,
+Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of G x G; each row and each column is
+one pool. A person counts as positive if both of the household's pools are positive. With a primary infection
+rate r of people and a secondary rate q in a household with a primary case,
 
     prevalence = sum_s s h_s (r + q (1 - r) - q (1 - r)^s) / sum_s s h_s,
     P_s(M = m) = Bin(s, m; r + (1 - r) q) - (1 - r)^s Bin(s, m; q) + (1 - r)^s [m = 0]
 
-is the law of the number M of infected members. Each one's swab works with probability .7, so that K | M ~
-Bin(M, .7) swabs are good. A pool with k >= 1 good swabs is missed with probability D^k, D = .05^(1 / G^.076),
-one without is positive with probability .1. With f(x) = E x^K of one household, a pool that holds K = k of
-the own household is positive with probability
+is the distribution of the number M of infected members. Each swab of an infected person is valid with
+probability .7, so that K | M ~ Bin(M, .7) swabs are valid. A pool with k >= 1 valid swabs is missed with
+probability D^k, D = .05^(1 / G^.076), one without is positive with probability .1. With f(x) = E x^K of one
+household, a pool that holds K = k of the own household is positive with probability
 
     p(k) = 1 - D^k f(D)^(G - 1)   (k >= 1),       p(0) = 1 - f(D)^(G - 1) + .1 f(0)^(G - 1),
 
 and given k rows and columns are independent:
 
     false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
-    tests = 2 / (G sum_s s h_s) a person.
+    tests = 2 / (G sum_s s h_s) per person.
 
-Source: own derivation, for the simulation in the released code of Astudillo and Frazier (2021); Ren et al.
-(2025), Sec. 11.7.
+The simulation draws households, with primary cases and those whom they infect at home; swabs are valid or
+not; households fill matrices of G x G in the order in which they were drawn, whose rows and columns are
+pools.
 
-Pooled testing of households, simulated: what the closed form is checked against.
-
-Households are drawn, with primary cases and those whom they infect at home; swabs work or fail; households
-fill matrices of G x G in the order in which they were drawn, whose rows and columns are pools.
-
-Source: Astudillo and Frazier (2021), the model of their released code; written anew.
+Source: own derivation, for the simulation in the released code of Astudillo and Frazier (2021), whose model
+is reimplemented here; Ren et al. (2025), Sec. 11.7.
 """
 
 from dataclasses import dataclass
@@ -47,12 +44,12 @@ AVERAGE = sum(size * share for size, share in enumerate(SIZES, 1)) / sum(SIZES)
 
 @dataclass(frozen=True)
 class Errors:
-    """What a protocol gets wrong and costs.
+    """Error rates and cost of a protocol.
 
     Attributes:
-        negative: Share of infected people who are not found, (...).
-        positive: Share of healthy people who count as positive, (...).
-        tests: Tests a person, (...).
+        negative: Share of infected people who test negative, (...).
+        positive: Share of healthy people who test positive, (...).
+        tests: Tests per person, (...).
     """
 
     negative: Tensor
@@ -61,14 +58,16 @@ class Errors:
 
 
 def side(pool: Tensor, whole: bool = True) -> Tensor:
-    """G, the households in a pool that shall hold so many people, any shape: whole households, or their
-    average number, which is at least 1.
+    """G, the number of households in a pool of `pool` people, any shape: whole households, or the average
+    number, which is at least 1.
     """
     return torch.ceil(pool / AVERAGE) if whole else (pool / AVERAGE).clamp_min(1.0)
 
 
 def primary_rate(prevalence: Tensor) -> Tensor:
-    """r, any shape: Newton's method from 0, which rises to the root as the prevalence is concave in r."""
+    """r, any shape, by Newton's method from 0, which increases monotonically to the root as the prevalence is
+    concave in r.
+    """
     shares = [size * share / (AVERAGE * sum(SIZES)) for size, share in enumerate(SIZES, 1)]
     rate = torch.zeros_like(prevalence)
     for _ in range(12):
@@ -120,7 +119,7 @@ GOOD = torch.tensor(
 
 
 def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
-    """Error rates and tests.
+    """Error rates and tests per person.
 
     Args:
         prevalence: Share of people who are infected, in (0, 1), (...).
@@ -149,13 +148,13 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
 def simulated_errors(
     rate: float, groups: int, matrices: int, stream: np.random.Generator
 ) -> tuple[float, float]:
-    """Shares of false negatives and of false positives.
+    """Simulated shares of false negatives and of false positives.
 
     Args:
         rate: r, the primary infection rate.
         groups: G.
-        matrices: How many matrices of G x G households.
-        stream: Random numbers.
+        matrices: Number of matrices of G x G households.
+        stream: Random number generator.
     """
     shape = (matrices, groups, groups)
     size = stream.choice(LARGEST, p=np.asarray(SIZES) / sum(SIZES), size=shape) + 1

@@ -1,8 +1,8 @@
-"""Testing a population in pools: three periods, a pool size for each.
+"""Pooled testing of a population: three periods, with a pool size for each.
 
-Of the population I_t percent are infectious after period t, R_t recovered, S_t = 100 - I_t - R_t susceptible;
-I_0 = 1, R_0 = 0. In period t everybody is tested in pools of 199 a_t + 1 people. Those who count as positive
-are isolated; the others meet:
+I_t percent of the population are infectious after period t, R_t recovered, S_t = 100 - I_t - R_t susceptible;
+I_0 = 1, R_0 = 0. In period t everybody is tested in pools of 199 a_t + 1 people. Those who test positive are
+isolated; the others meet:
 
     F_I = I_{t-1} fnr,    F_S = S_{t-1} (1 - fpr),    F_R = R_{t-1} (1 - fpr),
     new = min(F_I (e^{beta f} - 1), S_{t-1}),   f = F_S / (F_S + F_I + F_R),
@@ -10,15 +10,15 @@ are isolated; the others meet:
     beta = (14 / 3) ln 2,
 
 each plus noise, and the reward is -(L_1 + L_2 + L_3), in percent. The graph is that of the equations: I_t and
-L_t follow from I_{t-1}, R_{t-1} and a_t, R_t from I_{t-1} and R_{t-1}; I_3 and R_3 reach nothing. Before a
-period I is held in [0, 100] and R in [0, 100 - I]; the released code holds nothing, and has negative
+L_t follow from I_{t-1}, R_{t-1} and a_t, R_t from I_{t-1} and R_{t-1}; I_3 and R_3 have no effects. Before a
+period I is clipped to [0, 100] and R to [0, 100 - I]; the released code does not clip, and has negative
 susceptibles under poor actions.
 
 A pool of n people holds G = n / 2.4485 households, at least one: then the reward is smooth in a, and the
-noise-free maximum -8.591. Real pools hold whole households (`whole`: G is rounded up, as in the released
-code): then the reward has 82 steps in every action, all 82^3 protocols are tried, and the noise-free maximum
--8.561 is certified. With noise, E[r | a] is a product of Gauss rules; its maximum is searched for from the
-best of the 82^3 noise-free protocols.
+noise-free maximum is -8.591. Real pools hold whole households (`whole`: G is rounded up, as in the released
+code): then the reward has 82 steps in every action, all 82^3 protocols are evaluated, and the noise-free
+maximum -8.561 is certified. With noise, E[r | a] is computed by a product of Gauss rules; its maximum is
+searched for from the best of the 82^3 noise-free protocols.
 
 Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021). The scale of the noise, the bounds on
 states and the closed form are ours.
@@ -51,13 +51,11 @@ STARTS = 100
 
 
 def period(infectious: Tensor, recovered: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
-    """The newly infected and the loss of one period, in percent; I and R before it (...), G (...),
-    broadcast.
-    """
+    """Newly infected and loss of one period, in percent; I and R before it (...), G (...), broadcast."""
     ill = infectious.clamp(0, 100)
     past = torch.minimum(recovered.clamp_min(0), 100 - ill)
     free = 100 - ill - past
-    # Where nobody is infectious there are no false negatives to take a share of.
+    # With nobody infectious the false negative rate is undefined.
     errors = pooled_errors((ill / 100).clamp_min(1e-9), groups)
     out_ill, out_free, out_past = (
         ill * errors.negative,
@@ -71,20 +69,20 @@ def period(infectious: Tensor, recovered: Tensor, groups: Tensor) -> tuple[Tenso
 
 
 class PooledTesting(CausalWorld):
-    """Pooled testing.
+    """The pooled testing world.
 
     Args:
         sigma: The noise level.
         whole: Whether a pool holds whole households.
-        noise_scale: What a unit of noise is, in percent of the population (and in percent of the loss); 0 for
-            no noise.
-        modes: Modes of the noise: 1, 2 or 3.
+        noise_scale: The size of one unit of noise, in percent of the population (and in percent of the loss);
+            0 for no noise.
+        modes: Number of modes of the noise: 1, 2 or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
         rounds: T.
-        initial: Rows of the start design; None for 8.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 8.
+        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
@@ -105,7 +103,7 @@ class PooledTesting(CausalWorld):
                 f"noise_scale: expected percent of the population, at least 0; got {noise_scale}"
             )
         self.noise_scale, self.whole = float(noise_scale), whole
-        # Without noise R_1 is a constant, which is no node.
+        # Without noise R_1 is a constant and not a node.
         first = () if noise_scale == 0 else ("R1",)
         before = {1: (), 2: ("I1", *first), 3: ("I2", "R2")}
         parents: dict[str, tuple[str, ...]] = dict.fromkeys(first, ())
@@ -122,7 +120,7 @@ class PooledTesting(CausalWorld):
         self.distribution = distribution
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """One of infectious, recovered and loss after a period."""
+        """Infectious, recovered or loss after a period."""
         kind, place = node[0], int(node[1])
         infectious, recovered = (
             inputs.get(f"{name}{place - 1}", torch.tensor(START.get(f"{name}0", 0.0), dtype=torch.float64))
@@ -136,11 +134,13 @@ class PooledTesting(CausalWorld):
         return (new if kind == "I" else loss) + self.noise_scale * noise
 
     def groups(self, actions: Tensor) -> Tensor:
-        """G, the households in a pool, any shape."""
+        """G, the number of households in a pool, any shape."""
         return side((LARGEST_POOL - 1) * actions.double() + 1, self.whole)
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2 and R_2; that of the losses is added."""
+        """E[r | a]: Gauss rules for the noise of I_1, R_1, I_2 and R_2; that of the losses enters by its
+        mean.
+        """
         groups = self.groups(actions)
         (first, past, second, later), weights = self._rule
         flat = groups.reshape(-1, 3)
@@ -170,7 +170,7 @@ class PooledTesting(CausalWorld):
         return (self.noise_scale * points).unbind(-1), weights
 
     def sides(self) -> Tensor:
-        """The 82 numbers of households that are tried in every period."""
+        """The 82 numbers of households per pool that are evaluated in every period."""
         groups = torch.arange(1, SIDES + 1, dtype=torch.float64)
         return groups if self.whole else groups.clamp_max(LARGEST_POOL / AVERAGE)
 
@@ -194,7 +194,7 @@ class PooledTesting(CausalWorld):
         rewards = self.protocols()
         places = torch.stack(torch.unravel_index(rewards.flatten().topk(STARTS).indices, rewards.shape), -1)
         groups = self.sides()[places]
-        # The pool size in the middle of those that hold so many whole households.
+        # The middle of the pool sizes that hold this number of whole households.
         pools = ((groups - 0.5 * self.whole) * AVERAGE).clamp(1, LARGEST_POOL)
         actions = (pools - 1) / (LARGEST_POOL - 1)
         if self.whole:
@@ -203,7 +203,9 @@ class PooledTesting(CausalWorld):
 
     @property
     def optimal_value(self) -> float:
-        """max E[r | a]: certified for whole households without noise, else the best that the search found."""
+        """max E[r | a]: certified for whole households without noise, else the best value found by the
+        search.
+        """
         return self._best[1]
 
     @property
@@ -212,7 +214,7 @@ class PooledTesting(CausalWorld):
         return self._best[0]
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, and the households in each of the best pools."""
+        """The card of `CausalWorld`, and the numbers of households in the best pools."""
         facts = {"best_groups": self.groups(self.optimal_action).tolist(), "beta": BETA}
         return {
             **super().card(),
@@ -222,8 +224,8 @@ class PooledTesting(CausalWorld):
 
 
 def best_of_steps(world: PooledTesting, actions: Tensor) -> tuple[Tensor, float]:
-    """The best action, (3,), where the reward has steps: the best of `actions` (n, 3), then one coordinate
-    after the other over all 82 steps.
+    """The best action, (3,), for a reward with steps: the best of `actions` (n, 3), refined by coordinate
+    search over all 82 steps.
     """
     values = world.expected(actions)
     best, value = actions[values.argmax()], float(values.max())

@@ -1,14 +1,15 @@
-"""Rosenbrock: five actions, a chain of four nodes, a narrow valley.
+"""Rosenbrock: five actions and a chain of four nodes, with a narrow curved ridge.
 
 With x_i = 4 (a_i - .5),
 
     X_i = -100 (x_{i+1} - x_i^2)^2 - (1 - x_i)^2 + X_{i-1} + U_i,        i = 0 ... 3,   X_{-1} = 0,
 
-and the reward is X_3. Actions 1, 2, 3 enter two nodes each. Noise adds up and is left as it is, so
+and the reward is X_3. Actions 1, 2, 3 enter two nodes each. Noise is additive and accumulates along the
+chain, so
 
     E[X_3 | a] = -sum_i (100 (x_{i+1} - x_i^2)^2 + (1 - x_i)^2) + sum_i E U_i,
 
-whose largest value is sum_i E U_i, at x = 1, a = .75: exact.
+whose maximum is sum_i E U_i, at x = 1, a = .75: exact.
 
 Source: Ren et al. (2025), earlier version, Sec. C.2; Sussex et al. (2023).
 """
@@ -37,18 +38,18 @@ def valley(first: Tensor, second: Tensor) -> Tensor:
 
 
 class Rosenbrock(CausalWorld):
-    """Rosenbrock.
+    """The Rosenbrock world.
 
     Args:
         sigma: The noise level.
         scale: lambda, which multiplies the noise.
-        modes: Modes of the noise: 1, 2 or 3.
+        modes: Number of modes of the noise: 1, 2 or 3.
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
         rounds: T.
-        initial: Rows of the start design; None for 12.
-        seed: Decides the start design and the noise of the answers.
+        initial: Number of experiments in the start design; None for 12.
+        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Rosenbrock(CausalWorld):
         )
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """One stretch of the valley on top of those before."""
+        """One Rosenbrock term, added to the node before."""
         place = NODES.index(node)
         here = valley(inputs[ACTIONS[place]], inputs[ACTIONS[place + 1]]) + self.scale * noise
         return here + inputs[NODES[place - 1]] if place else here
@@ -102,9 +103,9 @@ class Rosenbrock(CausalWorld):
 
     @property
     def optimal_action(self) -> Tensor:
-        """a = .75, the only one."""
+        """a = .75, the unique maximiser."""
         return torch.full((len(ACTIONS),), 0.75, dtype=torch.float64)
 
     def card(self) -> Mapping[str, Any]:
-        """The world's, and its source."""
+        """The card of `CausalWorld`, and the source."""
         return {**super().card(), "source": "Ren et al. (2025), earlier version, Sec. C.2"}

@@ -1,6 +1,7 @@
-"""The start design: experiments before there is a model, spread evenly over what may be set.
+"""The start design: space-filling experiments before there is a model.
 
-Point n depends on the task, the seed and n alone, so that any session can go on with it, as far as it takes.
+Point n depends on the task, the seed and n alone, so that an interrupted design can be continued, and
+extended to any length.
 
 Source: Sobol (1967) and Owen (1998), as in `candidate_region`.
 """
@@ -16,9 +17,9 @@ def start_point(task: CausalTask, number: int, initial: int, seed: int) -> Tenso
     """Point `number` (from 0) of the start design, (k,), in the actions' units.
 
     Args:
-        task: Bounds and limits.
-        number: Which point; beyond `initial` the sequence goes on.
-        initial: How many were planned.
+        task: Bounds and constraints.
+        number: Index of the point; the sequence continues beyond `initial`.
+        initial: Number of planned experiments.
         seed: Scrambles the sequence.
     """
     region = CandidateRegion.within(task.box.lower, task.box.upper, task.limits)
@@ -29,11 +30,11 @@ def open_points(task: CausalTask, done: Tensor, initial: int, seed: int, near: f
     """The points of the start design that have not been run, (m, k), in the actions' units.
 
     Args:
-        task: Bounds and limits.
-        done: Settings that were run, (n, k); as many points as are still wanted are returned, initial - n.
-        initial: How many experiments are wanted in all.
+        task: Bounds and constraints.
+        done: Settings that were run, (n, k); at most initial - n points are returned.
+        initial: Number of experiments required in all.
         seed: Scrambles the sequence.
-        near: Closer than this share of each action's range, a point has been run.
+        near: A point counts as run if a setting is within this share of each action's range.
     """
     found: list[Tensor] = []
     for number in range(initial):

@@ -1,12 +1,12 @@
-"""Causal worlds: systems to try actions on, whose best action is known.
+"""Causal worlds: simulated systems with known equations, whose best action is known.
 
     x_i = f_i(z_i, a_i, u_i),   u_i ~ p(U_i),   reward = r(x),        a* = argmax E[r | a].
 
-Rounds ask one after the other; the answer of round t has noise of its own, equal for every method of the same
-seed. What is scored is the *expected* reward of what was tried, E[r | a_t], and of the action that the method
-would recommend at that time; neither is seen by the method.
+Each round tries one action; the noise in round t is the same for every method with the same seed. Methods are
+scored by the *expected* reward of the action that was tried, E[r | a_t], and of the action that the method
+would recommend at that time; neither is observed by the method.
 
-A world is a test function, too: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the
+A world is also a test function: `evaluate_true` is E[r | a], `bounds` and `optimal_value` are those of the
 actions.
 
 Source: Ren et al. (2025), Sec. 3 and 11.1; the start design of 2 (k + 1) uniform actions: Sussex et al.
@@ -36,15 +36,16 @@ class CausalWorld(World, CausalProblem):
     """A system with known equations.
 
     Args:
-        task: Who follows from whom; `nodes` of the task are simulated.
-        noise: Node to the law of its noise.
-        rounds: T, how many situations there are.
-        initial: Rows of the start design; None for 2 (k + 1).
-        seed: Decides the start design and the noise of the answers.
-        draws: Noise draws behind `expected`, where it has no closed form.
+        task: Causal graph, actions and reward; the task's `nodes` are simulated.
+        noise: Node to the distribution of its noise.
+        rounds: T, the number of rounds.
+        initial: Number of experiments in the start design; None for 2 (k + 1).
+        seed: Seed of the start design and of the noise in the rounds.
+        draws: Noise draws that `expected` averages over where it has no closed form.
 
     Raises:
-        ValueError: if a node has no noise law, there are too few rows or rounds.
+        ValueError: if a node has no noise distribution, or there are too few initial experiments, rounds or
+            draws.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class CausalWorld(World, CausalProblem):
             )
         missing = [node for node in task.nodes if node not in noise]
         if missing:
-            raise ValueError(f"no noise law for {missing}: give each node one")
+            raise ValueError(f"no noise distribution for {missing}: give each node one")
         self.task, self.noise, self.rounds, self.initial, self.seed, self.draws = (
             task,
             dict(noise),
@@ -78,14 +79,14 @@ class CausalWorld(World, CausalProblem):
 
     @abstractmethod
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """f_i: the inputs of a node, name to (...), and its noise (...) -> (...), in torch operations."""
+        """f_i: a node's value from its inputs, name to (...), and its noise (...) -> (...), in torch
+        operations.
+        """
 
     @property
     @abstractmethod
     def optimal_value(self) -> float:
-        """max_a E[r | a]; exact, or the best known value that the docstring of the world says how to
-        certify.
-        """
+        """max_a E[r | a]: exact, or the best known value; each world documents how it is certified."""
 
     @property
     @abstractmethod
@@ -93,8 +94,8 @@ class CausalWorld(World, CausalProblem):
         """An action (k,) that reaches it."""
 
     def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """f_c(u), the part of a node's noise that data can tell, (...) -> (...); u itself where a world does
-        not say otherwise.
+        """f_c(u), the part of a node's noise that is identifiable from data, (...) -> (...); u itself by
+        default.
 
         Source: Ren et al. (2025), Thm. 4.1.
         """
@@ -104,7 +105,7 @@ class CausalWorld(World, CausalProblem):
         """Node values under actions and noise, (..., k), (..., N) -> (..., N), in the order of the task's
         nodes; dimensions are broadcast.
 
-        A world where a node is measured with an error that is not fed on replaces it.
+        Override it where a node is measured with an error that does not propagate.
         """
         known = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
@@ -112,9 +113,7 @@ class CausalWorld(World, CausalProblem):
         return torch.stack(torch.broadcast_tensors(*(known[node] for node in self.task.nodes)), -1)
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
-        """Independent noise, (count, N). A world whose roots are drawn together, from rows of data, replaces
-        it.
-        """
+        """Independent noise, (count, N). Override it where roots are resampled jointly from data."""
         return torch.from_numpy(
             np.stack([self.noise[node].draw(count, stream) for node in self.task.nodes], -1)
         )
@@ -124,8 +123,8 @@ class CausalWorld(World, CausalProblem):
         return self.task.reward(nodes[..., [self.task.nodes.index(name) for name in self.task.reward.names]])
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], (..., k) -> (...): the mean over the same draws for every action and seed. Worlds with a
-        closed form replace it.
+        """E[r | a], (..., k) -> (...), by Monte Carlo with common random numbers: the same draws for every
+        action and seed. Override it where there is a closed form.
         """
         if self._common is None:
             self._common = self.noise_rows(self.draws, common_noise_generator())
@@ -137,15 +136,15 @@ class CausalWorld(World, CausalProblem):
 
     @property
     def bounds(self) -> Tensor:
-        """(2, k), lower and upper bounds of the actions: the form that BoTorch's test functions have."""
+        """(2, k), lower and upper bounds of the actions, as in BoTorch's test functions."""
         return torch.stack([self.task.box.lower, self.task.box.upper])
 
     def evaluate_true(self, actions: Tensor) -> Tensor:
-        """E[r | a], (..., k) -> (...): the form that BoTorch's test functions have."""
+        """E[r | a], (..., k) -> (...), as in BoTorch's test functions."""
         return self.expected(actions)
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
-        """Random numbers that depend on the world's seed, what they are for, and an index."""
+        """A random number generator determined by the world's seed, a purpose and an index."""
         return world_generator(self.seed, purpose, index)
 
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
@@ -156,7 +155,7 @@ class CausalWorld(World, CausalProblem):
         return Table((*self.task.actions, *self.task.nodes), values, altered)
 
     def random_actions(self, count: int, stream: np.random.Generator) -> Tensor:
-        """Actions drawn uniformly within bounds and limits, (count, k)."""
+        """Actions drawn uniformly within bounds and constraints, (count, k)."""
         found: list[Tensor] = []
         while sum(map(len, found)) < count:
             unit = torch.from_numpy(stream.uniform(size=(count, len(self.task.actions))))
@@ -165,7 +164,7 @@ class CausalWorld(World, CausalProblem):
         return torch.cat(found)[:count]
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
-        """Rows under random actions with the noise (n, N) behind them: the start design, or other rows."""
+        """Experiments with random actions, and their noise (n, N): the start design, or held-out ones."""
         stream, count = (
             (self.stream(1), max(50, self.initial // 4)) if held_out else (self.stream(0), self.initial)
         )
@@ -178,21 +177,21 @@ class CausalWorld(World, CausalProblem):
         return self.explained()[0]
 
     def held_out(self) -> Table:
-        """Other rows under random actions."""
+        """Further experiments with random actions."""
         return self.explained(held_out=True)[0]
 
     def count(self) -> int:
-        """How many rounds."""
+        """The number of rounds."""
         return self.rounds
 
     def case(self, index: int) -> RehearsalCase:
-        """What to try in a round; nothing is seen beforehand."""
+        """The question which action to try in a round; there is no context."""
         if not 0 <= index < self.rounds:
             raise IndexError(f"expected a round in 0 ... {self.rounds - 1}; got {index}")
         return RehearsalCase(str(index), {}, self.task.box.bounds())
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
-        """What follows from the action of a decision, one row; several where it holds a batch of actions.
+        """The outcome of the action of a decision, one row; several rows for a batch of actions.
 
         Raises:
             ValueError: if the decision sets no action, or one outside its bounds.
@@ -209,10 +208,11 @@ class CausalWorld(World, CausalProblem):
         return self.optimal_value
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """``expected`` reward of what is tried and of what would be ``recommended``, the ``optimum``, the
-        recommendation's ``regret``.
+        """Expected rewards of a decision and its regret.
 
-        ``start`` is the best expected reward of the start design.
+        Returns:
+            ``expected`` reward of the action tried, that of the action ``recommended``, the ``optimum``, the
+            ``regret`` of the recommendation, and ``start``, the best expected reward of the start design.
         """
         if self._start is None:
             self._start = float(self.expected(self.observations().columns(self.task.actions)).max())
@@ -246,7 +246,7 @@ class CausalWorld(World, CausalProblem):
         return alteration.values.double().reshape(-1, len(order))[:, order]
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, equations' noise, ranges, the optimum, and the fingerprint of the start design."""
+        """Sizes, roles, noise distributions, ranges, the optimum, and the fingerprint of the start design."""
         table = self.observations()
         distributions = {
             node: {

@@ -1,4 +1,4 @@
-"""The chemostat: equations, the fitted law on simulated files, and the measurements where they lie beside the
+"""The chemostat: equations, the fitted model on simulated files, and the measurements where they lie beside the
 project."""
 
 import math
