@@ -1,16 +1,13 @@
-"""Problems and worlds: where situations come from, and what becomes of decisions.
+"""Problems: the contracts of data sets and simulators; their observations, cases and scores.
 
-A problem has observations to learn from, situations to decide in, and a score for a decision. A world also
-answers: it says what follows a decision, and knows the best achievable value. A data set is a problem (nobody
-answers an episode of the past); a simulator is a world.
+A problem has observations to learn from, cases to decide on, and a score for a decision. A world is a
+simulator: it also returns what follows a decision, and knows the best achievable value. A data set is a
+problem, since the outcome of another action is unknown.
 
-Rehearsal problems: observations, contexts, and a task that says who plays which part.
+The kinds are `RehearsalProblem` (contexts, and a task with the roles of the variables), `CausalProblem`
+(experiments, round by round) and episodes (`Problem` itself).
 
-A simulator is one (`RehearsalWorld`), a user's own table another: methods ask for the task alone.
-
-Source: Du et al. (2026), Sec. 2.1 and 3.1.
-
-Problems of causal Bayesian optimisation: where experiments come from.
+Source: Du et al. (2026), Sec. 2.1 and 3.1 (rehearsal).
 """
 
 from abc import ABC, abstractmethod
@@ -32,38 +29,36 @@ SIMULATED = (
 
 
 class Problem(ABC):
-    """Observations, situations and scores.
+    """Observations, cases and scores.
 
     Attributes:
-        kind: What is asked: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next,
-            round by round) or ``look_back`` (what should have been done in an episode).
+        kind: ``rehearse`` (what to alter now, case by case), ``optimise`` (what to try next, round by round)
+            or ``look_back`` (what should have been done in an episode).
     """
 
     kind: Kind = "look_back"
 
     @abstractmethod
     def observations(self) -> Table:
-        """What a surrogate is fitted to."""
+        """The observations that a surrogate is fitted to."""
 
     @abstractmethod
     def held_out(self) -> Table:
-        """Observations for early stopping and held-out likelihoods; not used to fit."""
+        """Observations for early stopping and held-out likelihoods; not used for fitting."""
 
     def question(self) -> Question:
-        """What a surrogate must have been fitted for, to decide here; by default the columns of the
+        """What a surrogate must have been fitted for to decide here; by default the columns of the
         observations.
         """
         return Columns(self.observations().names)
 
     def surrogate_settings(self) -> Mapping[str, Any]:
-        """What a surrogate is to be built with where its configuration leaves it open, name to plain data; by
-        default nothing.
-        """
+        """Surrogate settings that its configuration leaves open, name to plain data; empty by default."""
         return {}
 
     def to_begin(self, seed: int = 0) -> Table | None:  # noqa: ARG002
-        """The experiments to run before there is anything to fit, actions to set (m, k); None where there are
-        observations enough, as there are by default.
+        """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
+        enough observations, the default.
 
         Args:
             seed: Scrambles the design.
@@ -71,7 +66,7 @@ class Problem(ABC):
         return None
 
     def episodes(self, split: str = "train") -> Sequence[Episode] | None:  # noqa: ARG002
-        """The episodes of a split; None where the observations are no episodes, or not kept as such.
+        """The episodes of a split; None if the observations are not episodes.
 
         Args:
             split: One of "train", "validation" and "test".
@@ -80,29 +75,29 @@ class Problem(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many situations there are; a problem without end says how many it is asked for."""
+        """The number of cases; an unbounded problem returns the number that was requested."""
 
     @abstractmethod
     def case(self, index: int) -> DecisionContext:
-        """Situation number `index`, 0 ... count - 1: the same at every call and in every process.
+        """Case number `index`, 0 ... count - 1: the same at every call and in every process.
 
         Raises:
-            IndexError: if there is no such situation.
+            IndexError: if there is no such case.
         """
 
     @abstractmethod
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """What the problem's own yardstick says of a decision, name to number."""
+        """The problem's own metrics for a decision, name to number."""
 
     @abstractmethod
     def card(self) -> Mapping[str, Any]:
-        """A plain description for people and for `card.yaml`: sizes, ranges, missingness, source,
+        """A plain description for people and for `card.yaml`: sizes, ranges, missing values, source,
         fingerprint.
         """
 
 
 class World(Problem, ABC):
-    """A problem that answers."""
+    """A problem that simulates what follows a decision."""
 
     @abstractmethod
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
@@ -110,28 +105,25 @@ class World(Problem, ABC):
 
     @abstractmethod
     def optimum(self, case: DecisionContext) -> float:
-        """The best achievable score in a situation."""
+        """The best achievable score in a case."""
 
     def success(self, answer: Table) -> bool | None:  # noqa: ARG002
-        """Whether the row(s) that followed a decision are what was wanted; None where the world has no word
-        on it.
-        """
+        """Whether the row(s) that followed a decision are desired; None if the world defines no success."""
         return None
 
     def reward(self, answer: Table) -> float | None:  # noqa: ARG002
-        """What the row(s) that followed a decision are worth, the mean where there are several; None where
-        the world has no reward.
+        """The reward of the row(s) that followed a decision, the mean if there are several; None if the world
+        has no reward.
         """
         return None
 
 
 class RehearsalProblem(Problem, ABC):
-    """A problem in foresight.
+    """A problem of kind ``rehearse``: what to alter before the outcome is known.
 
     Attributes:
-        task: Who plays which part.
-        hypotheses: Graphs that a method is told of where it is not told the true one; empty where nothing is
-            left open.
+        task: The roles of the variables.
+        hypotheses: Candidate graphs for methods that are not given the true one; empty if there are none.
     """
 
     kind: Kind = "rehearse"
@@ -143,7 +135,7 @@ class RehearsalProblem(Problem, ABC):
         return self.task
 
     def surrogate_settings(self) -> Mapping[str, Any]:
-        """The task, and the graphs that may be true."""
+        """The task, and the candidate graphs."""
         return {
             "task": self.task.to_plain(),
             "hypotheses": [graph.to_plain() for graph in self.hypotheses],
@@ -151,10 +143,10 @@ class RehearsalProblem(Problem, ABC):
 
 
 class CausalProblem(Problem):
-    """A problem with a causal task; situation t is the question what to try in round t.
+    """A problem with a causal task; case t is the question what to try in round t.
 
     Attributes:
-        task: Who follows from whom, what may be set, what is wanted.
+        task: Causal graph, actions and reward.
     """
 
     kind: Kind = "optimise"

@@ -72,7 +72,7 @@ def test_a_box_without_support_is_refused_with_the_reason(folder):
     answer = lines(folder / "run")[0]
     assert answer["alteration"] is None
     assert answer["reason"].startswith("no support")
-    assert "no row lies" in (folder / "run/data.yaml").read_text()
+    assert "outside the observed" in (folder / "run/data.yaml").read_text()
 
 
 SLIPS = [

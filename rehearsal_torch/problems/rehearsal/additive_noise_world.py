@@ -1,34 +1,26 @@
-"""Worlds with curved structural equations and additive noise.
+"""Nonlinear structural equations with additive noise, and the distributions of roots and noise.
 
     v_i = f_i(parents) + e_i,
 
-e_i independent of each other, normal with standard deviation s_i for outcomes. Given everything before the
-outcomes these are independent normal, hence for an upright region
+e_i independent of each other, normal with standard deviation s_i for outcomes. Given all variables before
+them the outcomes are independent normal, hence for an axis-aligned region
 
     P(Y in S | x, z) = E prod_i { Phi[(u_i - f_i) / s_i] - Phi[(l_i - f_i) / s_i] },
 
-the expectation over the exogenous numbers of what is neither seen nor altered and reaches an outcome. One or
-two of them are integrated by product rules; more by 2^14 scrambled Sobol points, the same for every action,
-so that differences between actions are not noise. Oracles are found on grids with coarser rules and valued
-with the full ones.
+the expectation over the exogenous variables that are neither observed nor altered and influence an outcome.
+One or two of them are integrated by product rules; more by 2^14 scrambled Sobol points, common random numbers
+for all actions. Oracles are found on grids with coarser rules and evaluated with the full ones.
 
-Source: Du et al. (2026), App. E.2 (equations of this kind); the integration is ours.
+A distribution maps standard normal numbers to its own by quantiles, so that one set of normal numbers serves
+every distribution, and has nodes for integrals: Gauss-Legendre for distributions on an interval, the
+trapezoidal rule for the normal (which converges faster than any power of the spacing there).
 
-Laws of what comes from outside: roots and noise.
+Papers print N(0, 0.1) without saying whether 0.1 is the variance or the standard deviation, and the
+achievable probabilities depend on it. Each world documents its reading.
 
-A law turns standard normal numbers into its own through quantiles, so that one set of normal numbers serves
-every law, and has nodes for integrals over it: Gauss-Legendre for laws on an interval, the trapezium rule for
-the normal (which converges faster than any power of the spacing there).
-
-Source: textbook; the Beta(2, 2) quantile inverts 3 q^2 - 2 q^3 by a trisection of the angle.
-
-Two readings of N(0, s): is s the variance or the standard deviation?
-
-Papers print N(0, 0.1) and leave it open, and the probabilities that can be reached depend on it. A world says
-which it takes.
-
-Source: Du et al. (2026), App. E: its tables fit the variance in linear worlds, the standard deviation in the
-others.
+Source: Du et al. (2026), App. E.2 (equations of this kind) and App. E (its tables fit the variance in linear
+worlds, the standard deviation in the others); the Beta(2, 2) quantile inverts 3 q^2 - 2 q^3 by a trisection
+of the angle (textbook); the integration is ours.
 """
 
 import math
@@ -48,24 +40,24 @@ from rehearsal_torch.problems.rehearsal.gaussian_region import between, legendre
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.seeding import sobol
 
-FARTHEST = 6.5  # Standard deviations between which the trapezium rule runs.
+FARTHEST = 6.5  # Limits of the trapezoidal rule, in standard deviations.
 
 
 class NoiseDistribution(ABC):
-    """The law of one number."""
+    """The distribution of one exogenous variable."""
 
     @abstractmethod
     def of_normal(self, normals: Tensor) -> Tensor:
-        """Numbers of this law from standard normal ones, elementwise (...) -> (...)."""
+        """Samples of this distribution from standard normal ones, elementwise (...) -> (...)."""
 
     @abstractmethod
     def nodes(self, count: int) -> tuple[Tensor, Tensor]:
-        """Points and weights of integrals over this law, (count,) each; weights add up to one."""
+        """Points and weights of integrals over this distribution, (count,) each; weights sum to one."""
 
 
 @dataclass(frozen=True)
 class Normal(NoiseDistribution):
-    """N(0, deviation^2)."""
+    """N(0, std^2)."""
 
     std: float
 
@@ -87,7 +79,7 @@ class Uniform(NoiseDistribution):
     upper: float
 
     def of_normal(self, normals: Tensor) -> Tensor:
-        """By the quantile."""
+        """By the quantile function."""
         return self.lower + (self.upper - self.lower) * torch.special.ndtr(normals)
 
     def nodes(self, count: int) -> tuple[Tensor, Tensor]:
@@ -101,11 +93,11 @@ class Exponential(NoiseDistribution):
     """Exp(1)."""
 
     def of_normal(self, normals: Tensor) -> Tensor:
-        """By the quantile of the upper tail."""
+        """By the quantile function of the upper tail."""
         return -torch.special.log_ndtr(-normals)
 
     def nodes(self, count: int) -> tuple[Tensor, Tensor]:
-        """Gauss-Legendre in v = ln(1 + u) up to u = 36, beyond which a share of 1e-16 lies."""
+        """Gauss-Legendre in v = ln(1 + u) up to u = 36; the mass beyond is about 1e-16."""
         points, weights = legendre(count)
         v = math.log(37.0) * points
         u = torch.expm1(v)
@@ -118,7 +110,7 @@ class SymmetricBeta(NoiseDistribution):
     """Beta(2, 2)."""
 
     def of_normal(self, normals: Tensor) -> Tensor:
-        """By the quantile."""
+        """By the quantile function."""
         return 0.5 - torch.sin(torch.asin((1 - 2 * torch.special.ndtr(normals)).clamp(-1.0, 1.0)) / 3)
 
     def nodes(self, count: int) -> tuple[Tensor, Tensor]:
@@ -143,7 +135,7 @@ def std(printed: float, reading: str) -> float:
     return printed if reading == "std" else math.sqrt(printed)
 
 
-CELLS = 2**17  # So many numbers at once stay in a processor's cache.
+CELLS = 2**17  # Batch size in numbers that fits in a processor's cache.
 FINE = {0: 1, 1: 192, 2: 64}
 COARSE = {0: 1, 1: 64, 2: 20}
 SOBOL = (2**14, 2**10)
@@ -151,19 +143,19 @@ FAR = torch.tensor([float("inf")], dtype=torch.float64)
 
 
 class CurvedWorld(RehearsalWorld):
-    """A world of curved equations.
+    """A world with nonlinear structural equations.
 
     Args:
-        task: Who plays which part; the region must be upright, a product of intervals.
-        distributions: The exogenous law of every variable of the graph.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        task: The roles of the variables; the region must be axis-aligned, a product of intervals.
+        distributions: The distribution of the noise of every variable of the graph.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
 
     Raises:
-        ValueError: if a variable has no law, an outcome's is not normal, an outcome influences another, or
-            the region is not upright.
+        ValueError: if a variable has no distribution, an outcome's is not normal, an outcome influences
+            another variable, or the region is not axis-aligned.
     """
 
     def __init__(
@@ -178,7 +170,7 @@ class CurvedWorld(RehearsalWorld):
         super().__init__(task, rows, contexts, seed, validation)
         if set(distributions) != set(task.graph.names):
             raise ValueError(
-                f"expected a law for each of {sorted(task.graph.names)}; got {sorted(distributions)}"
+                f"expected a distribution for each of {sorted(task.graph.names)}; got {sorted(distributions)}"
             )
         if not all(
             isinstance(distributions[name], Normal) and task.graph.descendants([name]) == {name}
@@ -199,10 +191,10 @@ class CurvedWorld(RehearsalWorld):
 
     @abstractmethod
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """f of a variable: its parents' values, which broadcast, to its value without noise; 0 for a root."""
+        """f of a variable: its noise-free value from its parents' values, which broadcast; 0 for a root."""
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """Independent rows."""
+        """Independent observations."""
         return Table.observed(self.task.graph.names, self._rows({}, count, stream))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
@@ -279,7 +271,7 @@ class CurvedWorld(RehearsalWorld):
 
     @lru_cache(maxsize=64)  # noqa: B019  a few rules, as long-lived as the world
     def _nodes(self, names: tuple[str, ...], fine: bool) -> tuple[dict[str, Tensor], Tensor]:
-        """The exogenous numbers that matter, name to (m,), and the weights (m,)."""
+        """The exogenous variables that influence an outcome, name to (m,), and the weights (m,)."""
         task = self.task
         matter = task.graph.altered(names).ancestors(task.outcomes) - {*task.outcomes, *task.context, *names}
         free = [name for name in task.graph.names if name in matter]

@@ -1,16 +1,15 @@
-"""The reef of Bermuda: calcification under altered water chemistry.
+"""The Bermuda reef: calcification under altered water chemistry.
 
-Light, temperature and salinity are seen; dissolved inorganic carbon (DIC), total alkalinity (TA), aragonite
-saturation (Omega), chlorophyll (Chla) and nutrients (Nut) may be set within [-1, 1]; net ecosystem
-calcification (NEC) is to come out in [0.5, 2], all in standardised units. The equations are regressions on
-measurements (see `bermuda_regression`), shipped as figures. Authors have simulated different Bermudas with
-them, whose best achievable probabilities differ widely:
+Light, temperature and salinity are observed; dissolved inorganic carbon (DIC), total alkalinity (TA),
+aragonite saturation (Omega), chlorophyll (Chla) and nutrients (Nut) may be set within [-1, 1]; net ecosystem
+calcification (NEC) should lie in [0.5, 2], all in standardised units. Published simulations of this world
+differ, and so do their best achievable probabilities:
 
     preset      noise                    intercept              context and roots              best of one
                 variable
     qwz23       sd .1                    kept                   Light, Nut uniform; equations  .838
     aaai        variance .05             dropped                as qwz23                       .526
-    icml        a variance a variable    dropped                independent normal             .838
+    icml        a variance per variable  dropped                independent normal             .838
     neurips24   as icml                  region shifted by it   independent normal             .838
     icml_code   variance .02             region shifted by it   independent normal             .684
     cme         variance .02             dropped                independent normal             .684
@@ -19,19 +18,16 @@ them, whose best achievable probabilities differ widely:
 "Independent" means that Temp is not computed from Light, nor Sal from Temp, in observations and contexts
 alike; their edges stay in the graph, as in those papers.
 
-Source: Qin et al. (2023) and released code (qwz23); Qin et al. (2025) (aaai); Qin et al. (2025b) (icml;
-icml_code is its released script); Du et al. (2024), released code (neurips24); Du et al. (2026), App. E.1
-(cme: its noise is inferred from its no-action value).
+The equations are regressions on measurements, shipped as figures (`refit`): every column is standardised over
+its own complete rows; each variable is then regressed by least squares on its parents, over the rows in which
+all of them are measured. NEC is measured in 46 of the 95 rows, so that its equation, and only its, has an
+intercept. Released codes divide by the standard deviation with n - 1 (Qin et al., 2023 and 2025) or n (Du et
+al., 2024; Qin et al., 2025b).
 
-The Bermuda reef's equations, fitted to its measurements.
-
-Every column is standardised over its own complete rows; each variable is then regressed by least squares on
-the variables that influence it, over the rows in which all of them are measured. Net ecosystem calcification
-(NEC) is measured in 46 of the 95 rows, so that its equation, and only its, has an intercept.
-
-Source: Courtney et al. (2017) (measurements, Bermuda); Aglietti et al. (2020) and Qin et al. (2023) (graph).
-Released codes divide by the standard deviation with n - 1 (Qin et al., 2023 and 2025) or n (Du et al., 2024;
-Qin et al., 2025b).
+Source: Courtney et al. (2017) (measurements, Bermuda); Aglietti et al. (2020) and Qin et al. (2023) (graph);
+Qin et al. (2023) and released code (qwz23); Qin et al. (2025) (aaai); Qin et al. (2025b) (icml; icml_code is
+its released script); Du et al. (2024), released code (neurips24); Du et al. (2026), App. E.1 (cme: its noise
+is inferred from its no-action value).
 """
 
 import json
@@ -67,7 +63,7 @@ COLUMNS = {"Nut": "Nutrients_PC1"}
 
 
 def refit(path: str | Path) -> dict[str, Any]:
-    """The equations of a table of measurements, for both standardisations.
+    """The equations fitted to a table of measurements, for both standardisations.
 
     Args:
         path: A CSV with a column for each variable; empty cells are missing.
@@ -102,7 +98,7 @@ def _fitted(table: Any) -> dict[str, Any]:
         design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
         solution = np.linalg.lstsq(design, rows[:, 0], rcond=None)[0]
         found["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
-        # Over complete columns the intercept is zero but for rounding.
+        # Over complete columns the intercept is zero up to rounding.
         found["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
         found["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
         found["rows"][child] = len(rows)
@@ -121,12 +117,12 @@ ELEVEN = dict(
 )
 
 
-# The edges that data alone cannot turn; they form a tree.
+# The edges whose direction observations do not determine; they form a tree.
 TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
 
 
 def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
-    """The true graph and the four others that imply the same independences: the tree's edges all point away
+    """The true graph and the four others of its Markov equivalence class: the tree's edges all point away
     from one of its five variables.
 
     Source: Qin et al. (2023), Sec. 6 and released code (graphs are drawn from this class, with no background
@@ -157,12 +153,12 @@ def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
 
 @dataclass(frozen=True)
 class Preset:
-    """One author's Bermuda.
+    """One published version of the Bermuda world.
 
     Attributes:
         fit: Which standardisation the equations come from: "n - 1" or "n".
         variances: Of each variable's noise; None for the residuals' (and 1 for roots).
-        intercept: "kept", "dropped", or "shifted": taken from the region instead.
+        intercept: "kept", "dropped", or "shifted": subtracted from the region instead.
         uniform: Whether Light and Nut are uniform over their range in the measurements.
         independent: Whether the context variables are drawn independently.
     """
@@ -186,15 +182,15 @@ PRESETS = {
 
 
 class Bermuda(LinearWorld):
-    """The reef.
+    """The Bermuda world.
 
     Args:
-        preset: Whose Bermuda: one of `PRESETS`.
-        candidates: Sets of variables that may be set together; None for each of the five by itself.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        preset: One of `PRESETS`.
+        candidates: Sets of variables that may be set jointly; None for each of the five by itself.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
 
     Attributes:
         hypotheses: The five graphs that observations cannot tell apart.
@@ -213,7 +209,7 @@ class Bermuda(LinearWorld):
         validation: float = 0.0,
     ) -> None:
         if preset not in PRESETS:
-            raise ValueError(f"unknown Bermuda {preset!r}: choose one of {', '.join(PRESETS)}")
+            raise ValueError(f"unknown preset {preset!r}: choose one of {', '.join(PRESETS)}")
         chosen, fit = PRESETS[preset], figures()[PRESETS[preset].fit]
         intercept = fit["intercepts"]["NEC"]
         shift = -intercept if chosen.intercept == "shifted" else 0.0
@@ -243,7 +239,7 @@ class Bermuda(LinearWorld):
 
 
 def figures() -> dict[str, Any]:
-    """The shipped equations: ``source``, ``n - 1`` and ``n`` (see `bermuda_regression.refit`)."""
+    """The shipped equations: ``source``, ``n - 1`` and ``n`` (see `refit`)."""
     return dict(
         json.loads(
             files("rehearsal_torch.problems.rehearsal").joinpath("bermuda.json").read_text(encoding="utf-8")

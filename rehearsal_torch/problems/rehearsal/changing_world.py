@@ -1,30 +1,28 @@
-"""Worlds that change: at round t another law holds than at round t - 1.
+"""Worlds that change over time, and the two stores: one follows the other's price, until it stops.
 
     observations ~ the world of round 0;
-    situation t, what follows a decision in it, and its oracle: the world of round t.
+    case t, what follows a decision in it, and its oracle: the world of round t.
 
-A decision that was right may become wrong without a sign of it in what is merely observed. Rounds come in
-order; the index of a situation is its round.
+A correct decision may become wrong without any sign of it in passive observations. Rounds come in order; the
+index of a case is its round.
 
-Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d).
-
-Two stores: one follows the other's price, until it does not.
+Two stores:
 
     price     = .3 season + e_1                                       may be set within [-4, 4]
     rival     = .3 season + f_t price + e_2                           the second store's price
     advert    = .2 season + e_3                                       may be set within [-2, 2]
-    customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    are to come out in [.8, 1.6]
+    customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    desired in [.8, 1.6]
 
-At first f = 1: whoever raises the price is followed, and wins .6 customers a step. From round `change` on f
-falls to 0, at once or over `fading` rounds: whoever raises the price loses .6. The noises e_1 and e_2 are
-jointly normal such that price and rival have the same joint law *whatever f is*: prices move together as
-before, and only what is set tells the difference.
+At first f = 1: the rival follows a price increase, which gains .6 customers per unit. From round `change` on
+f falls to 0, at once or over `fading` rounds: a price increase loses .6. The noises e_1 and e_2 are jointly
+normal such that price and rival have the same joint distribution *for every f*: the prices remain correlated
+as before, and only interventions reveal the difference.
 
-Three graphs are told: price <-> rival (true throughout, with changing parameters of its altered part), price
--> rival (true at first) and rival -> price (in effect after the change: the same observations, and nothing
-follows from setting the price).
+Methods are given three candidate graphs: price <-> rival (true throughout, with changing parameters of its
+altered part), price -> rival (true at first) and rival -> price (in effect after the change: the same
+observations, and setting the price has no effect on the rival).
 
-Source: Qin et al. (2023), Sec. 2 (the two stores of Fig. 2d); the figures are ours.
+Source: Qin et al. (2023), Sec. 2 (time-dependent models, the two stores of Fig. 2d); the figures are ours.
 """
 
 from abc import abstractmethod
@@ -48,16 +46,16 @@ from rehearsal_torch.spaces.polytope import Polytope
 
 
 class ChangingWorld(World, RehearsalProblem):
-    """A world for every round; all have the same task.
+    """One world per round; all have the same task.
 
     Args:
-        contexts: How many rounds there are.
+        contexts: Number of rounds.
 
     Attributes:
-        seed: Decides observations and contexts; `at` makes its worlds with it.
+        seed: Seed of observations and contexts; `at` passes it to its worlds.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if there is no round.
     """
 
     seed: int = 0
@@ -73,8 +71,8 @@ class ChangingWorld(World, RehearsalProblem):
         """The world of a round, 0 ... contexts - 1; the same object where nothing has changed."""
 
     def reseeded(self, seed: int) -> Self:
-        """The same world with another seed, hence with other observations, contexts and noise; it changes in
-        the same rounds.
+        """The same world with another seed, hence with different observations, contexts and noise; it changes
+        in the same rounds.
         """
         made = copy(self)
         made.seed = seed
@@ -89,15 +87,15 @@ class ChangingWorld(World, RehearsalProblem):
         return bool(self.desired(answer.columns(self.task.outcomes)).all())
 
     def observations(self) -> Table:
-        """Rows of the first round's world."""
+        """Observations of the first round's world."""
         return self.at(0).observations()
 
     def held_out(self) -> Table:
-        """Other rows of the first round's world."""
+        """Held-out rows of the first round's world."""
         return self.at(0).held_out()
 
     def count(self) -> int:
-        """How many rounds."""
+        """The number of rounds."""
         return self.contexts
 
     def case(self, index: int) -> RehearsalCase:
@@ -115,11 +113,11 @@ class ChangingWorld(World, RehearsalProblem):
         return self._of(case).optimum(case)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """The scores of `RehearsalWorld.score`, in the round."""
+        """The scores of `RehearsalWorld.score`, in the case's round."""
         return self._of(case).score(case, decision)
 
     def card(self) -> Mapping[str, Any]:
-        """The card of the first round's world, under this world's name."""
+        """The card of the first round's world, with this world's name."""
         return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.contexts}
 
     def _of(self, case: DecisionContext) -> RehearsalWorld:
@@ -141,7 +139,7 @@ SEASON, PRICE, LEFT, ADVERT, CUSTOMERS = (
     0.01,
     0.04,
     0.0225,
-)  # Variances; `LEFT` is the rival's given the price.
+)  # Variances; `LEFT` is that of the rival given the price.
 
 
 def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
@@ -153,17 +151,17 @@ def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]
 
 
 class FollowedStore(LinearWorld):
-    """The stores while f stays as it is.
+    """The stores with a constant f.
 
     Args:
         follows: f, between 0 and 1.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
 
     Raises:
-        ValueError: if f is out of its range.
+        ValueError: if f is out of range.
     """
 
     def __init__(
@@ -179,7 +177,7 @@ class FollowedStore(LinearWorld):
         self.follows, self.hypotheses = follows, two_stores_graphs()
         weights = {
             "price": {"season": 0.3},
-            # The rival's own share of the season makes up for what reaches it through the price.
+            # The rival's direct effect of the season compensates for the missing effect through the price.
             "rival": {"season": 0.3 + 0.3 * (1.0 - follows), "price": follows},
             "advert": {"season": 0.2},
             "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
@@ -206,11 +204,11 @@ class TwoStores(ChangingWorld):
 
     Args:
         change: The first round in which the second store follows less; None for never.
-        fading: Over how many rounds it stops following; 0 for at once.
-        rows: N, observations in all.
-        contexts: How many rounds there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        fading: Number of rounds over which it stops following; 0 for at once.
+        rows: N, number of observations.
+        contexts: Number of rounds.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
 
     Raises:
         ValueError: if a round is negative.

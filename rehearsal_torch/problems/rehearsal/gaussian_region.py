@@ -1,17 +1,17 @@
-"""The probability that a normal outcome falls into a region, by Gauss-Legendre quadrature.
+"""The probability that a normal outcome lies in a region, by Gauss-Legendre quadrature.
 
 For one outcome it is a difference of two normal distribution functions. For two, (Y_1, Y_2) ~ N(mu, Sigma), a
-region is cut into slices: at y_1 it reaches from lo(y_1) to hi(y_1), and Y_2 given y_1 is normal again, so
+region is cut into slices: at y_1 it extends from lo(y_1) to hi(y_1), and Y_2 given y_1 is normal again, so
 that
 
     P = int phi(t) { Phi[(hi(y_1) - m(t)) / s] - Phi[(lo(y_1) - m(t)) / s] } dt,    y_1 = mu_1 + s_1 t,
 
 with m(t) = mu_2 + (Sigma_12 / s_1) t and s^2 = Sigma_22 - Sigma_12^2 / Sigma_11. The integrand is smooth
-between corners of a polygon, and panels end there and around steep faces; on a disc y_1 = o_1 + r sin(theta)
-takes the roots at both ends away.
+between corners of a polygon, and panels end there and around steep faces; on a disc the substitution
+y_1 = o_1 + r sin(theta) removes the square-root singularities at both ends.
 
-Source: textbook conditioning. It shares no code with the laws that methods maximise, so that one checks the
-other.
+Source: textbook conditioning. It shares no code with the probabilities that methods maximise, so that it is
+an independent check of them.
 """
 
 import math
@@ -24,12 +24,12 @@ from torch import Tensor
 
 from rehearsal_torch.spaces.polytope import Polytope
 
-REACH = 7.0  # Standard deviations that count: what lies beyond is below 1e-11.
+REACH = 7.0  # Standard deviations integrated over: the mass beyond is below 1e-11.
 NODES = 40
-# Standard deviations of Y_2 given y_1 that a face moves with one of Y_1, above which the plain rule loses
-# digits.
+# Standard deviations of Y_2 given y_1 that a face moves per standard deviation of Y_1, above which a single
+# panel loses digits.
 MAX_STEEPNESS = 1.5
-ROWS = 1024  # So many means at once stay in a processor's cache.
+ROWS = 1024  # Batch size of means that fits in a processor's cache.
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Disc:
             raise ValueError(f"expected a positive radius; got {self.radius}")
 
     def contains(self, outcomes: Tensor) -> Tensor:
-        """Whether outcomes lie inside, (..., 2) -> (...) bool."""
+        """Whether outcomes lie in the disc, (..., 2) -> (...) bool."""
         return (outcomes - outcomes.new_tensor(self.centre)).norm(dim=-1) <= self.radius
 
     def polygon(self, faces: int) -> Polytope:
-        """The regular polygon with corners on the circle: what lies in it lies in the disc."""
+        """The inscribed regular polygon, with corners on the circle."""
         angle = torch.arange(faces, dtype=torch.float64) * (2 * math.pi / faces)
         normals = torch.stack([angle.cos(), angle.sin()], -1)
         return Polytope(
@@ -76,14 +76,14 @@ def legendre(count: int) -> tuple[Tensor, Tensor]:
 
 
 def between(lower: Tensor, upper: Tensor) -> Tensor:
-    """Phi(upper) - Phi(lower), zero where lower > upper; keeps its digits in both tails, (...) -> (...)."""
+    """Phi(upper) - Phi(lower), zero where lower > upper, accurate in both tails, (...) -> (...)."""
     right = lower + upper > 0
     low, high = torch.where(right, -upper, lower), torch.where(right, -lower, upper)
     return (torch.special.ndtr(high) - torch.special.ndtr(low)).clamp_min(0.0)
 
 
 def interval(region: Polytope) -> tuple[float, float]:
-    """The interval that a region of one outcome is; an infinity for an open side."""
+    """The interval of a region of one outcome; infinite for an open side."""
     coefficients = region.normals[:, 0]
     ends = region.offsets / coefficients
     infinity = ends.new_tensor([math.inf])
@@ -159,9 +159,7 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
 
 
 def _slice(region: Polytope, place: Tensor) -> tuple[Tensor, Tensor]:
-    """From where to where the region reaches in y_2 at y_1 = place, (...) each; empty where the first exceeds
-    the second.
-    """
+    """The range of y_2 in the region at y_1 = place, (...) each; empty where the first exceeds the second."""
     low, high = torch.full_like(place, -1e300), torch.full_like(place, 1e300)
     for a, b, limit in zip(*(each.tolist() for each in _faces(region)), strict=True):
         if b > 0:
@@ -172,8 +170,8 @@ def _slice(region: Polytope, place: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
-    """a, b and d of a y_1 + b y_2 <= d with normals of length one, (l,) each; b is zero where a face is as
-    good as upright.
+    """a, b and d of a y_1 + b y_2 <= d with normals of length one, (l,) each; b is zero for nearly vertical
+    faces.
     """
     length = region.normals.norm(dim=-1)
     a, b = (region.normals / length.unsqueeze(-1)).unbind(-1)
@@ -181,10 +179,10 @@ def _faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _breaks(region: Polytope) -> Tensor:
-    """The y_1 of a polygon's corners in order, with its ends: (panels + 1,)."""
+    """The y_1 of a polygon's corners in order, and its ends: (panels + 1,)."""
     a, b, d = _faces(region)
-    upright = b == 0
-    ends, outward = d[upright] / a[upright], a[upright] > 0
+    vertical = b == 0
+    ends, outward = d[vertical] / a[vertical], a[vertical] > 0
     infinity = d.new_tensor([math.inf])
     left, right = torch.cat([ends[~outward], -infinity]).amax(), torch.cat([ends[outward], infinity]).amin()
     one, other = torch.triu_indices(len(d), len(d), 1)
@@ -196,6 +194,6 @@ def _breaks(region: Polytope) -> Tensor:
         (a[one] * d[other] - d[one] * a[other]) / turn,
     )
     corners = torch.stack([across, along], -1)
-    room = d - corners @ torch.stack([a, b])
-    kept = across[(room >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]
+    slack = d - corners @ torch.stack([a, b])
+    kept = across[(slack >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]
     return torch.cat([left.reshape(1), right.reshape(1), kept.clamp(float(left), float(right))]).unique()

@@ -1,12 +1,12 @@
-"""Linear synthetic data, Lin-Syn1.
+"""Lin-Syn1: linear synthetic data.
 
     X1, X2 ~ N(0, s);   U2 = 10 X2 + N(0, s);   A1 = 10 X1 + N(0, s);
     U1 = 0.5 A1 + 1.3 U2 + N(0, s);   A2 = 2 A1 + 0.4 U2 + N(0, s);
     Y1 = -A1 + 0.9 A2 + N(0, s);      Y2 = 1.6 A1 - 0.9 A2 + N(0, s),       s = 0.1,
 
-A1, A2 in [-3, 3]; wanted are Y1 and Y2 in [0, 2]. Read as a variance, s = 0.1 gives the no-action and the
-best probability of the paper's table; as a standard deviation the best would be 1. A1 moves with X1 so
-closely that most contexts have seen few other actions.
+A1, A2 in [-3, 3]; the desired region is Y1 and Y2 in [0, 2]. Read as a variance, s = 0.1 gives the no-action
+and the best probability of the paper's table; as a standard deviation the best would be 1. A1 is correlated
+with X1 so closely that for most contexts few other actions were observed.
 
 Source: Du et al. (2026), App. E.1.
 """
@@ -39,11 +39,11 @@ class LinSyn1(LinearWorld):
 
     Args:
         noise: How N(0, 0.1) is read: "variance" or "std".
-        candidates: Sets of variables that may be set together; None for A1 and A2 together.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        candidates: Sets of variables that may be set jointly; None for {A1, A2}.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LinSyn1(LinearWorld):
         super().__init__(task, system, rows, contexts, seed, validation)
 
     def source(self) -> str:
-        """The paper and the reading of its noise."""
+        """The paper and how its noise is read."""
         return (
             "Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a "
             f"{'variance' if self.noise == 'variance' else 'standard deviation'}"

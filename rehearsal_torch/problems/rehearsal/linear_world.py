@@ -1,16 +1,4 @@
-"""Worlds with linear structural equations: exact probabilities and exact oracles.
-
-Given context and alteration the outcomes are normal (see `LinearEquations`), so that P(Y in S | x, z) is a
-difference of normal distribution functions or a quadrature over slices of S; uniform roots that are not seen
-are integrated out by Gauss-Legendre nodes. P is log-concave in z (Prekopa): with one outcome it grows as the
-mean comes nearer to the middle of the interval, hence the oracle is the corner-to-corner line of the box
-stopped where the mean is nearest; with two it is found on grids.
-
-With drift, row i of N comes about at round i + 1 and every situation at round N + 1.
-
-Source: Qin et al. (2025b), Alg. 2 (one outcome); Prekopa (1971); Du et al. (2024), Sec. 5 (drift).
-
-Linear structural equations with normal noise.
+"""Linear structural equations with normal noise: exact probabilities and exact oracles.
 
 Each variable is
 
@@ -21,10 +9,19 @@ equations,
 
     Y = A x + B z + c_0 + C e,
 
-e the noise of what is neither context nor altered. The context stands before everything else and its noise is
-independent of the rest, so that seeing it says nothing more. Coefficients may drift from round to round.
+e the noise of the variables that are neither context nor altered. The context precedes all other variables
+and its noise is independent of the rest, so that conditioning on it does not change the other noises.
+Coefficients may drift from round to round: row i of N belongs to round i + 1 and every case to round N + 1.
 
-Source: Qin et al. (2023), Eq. 5-6 (without c_0); Du et al. (2024), Sec. 2 (drift).
+Given context and alteration the outcomes are normal, so that P(Y in S | x, z) is a difference of normal
+distribution functions or a quadrature over slices of S; unobserved uniform roots are integrated out by
+Gauss-Legendre nodes. P is log-concave in z (Prekopa): with one outcome it increases as the mean approaches
+the middle of the interval, hence the oracle is the point on the diagonal of the box, from the corner of the
+smallest mean to that of the largest, whose mean is nearest to that middle; with two outcomes it is found on
+grids.
+
+Source: Qin et al. (2023), Eq. 5-6 (without c_0); Qin et al. (2025b), Alg. 2 (one outcome); Prekopa (1971); Du
+et al. (2024), Sec. 2 and 5 (drift).
 """
 
 import math
@@ -45,8 +42,8 @@ from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 
 @dataclass(frozen=True)
 class Drift:
-    """What is added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi
-    (t + phase) / period).
+    """A term added to the coefficient of `parent` in the equation of `child` at round t: height * sin(2 pi (t
+    + phase) / period).
     """
 
     parent: str
@@ -56,7 +53,7 @@ class Drift:
     phase: float = 0.0
 
     def at(self, rounds: Tensor) -> Tensor:
-        """The addition at rounds t, (...) -> (...)."""
+        """The added term at rounds t, (...) -> (...)."""
         return self.height * torch.sin(2 * math.pi * (rounds + self.phase) / self.period)
 
 
@@ -79,19 +76,19 @@ class Response:
 
 @dataclass(frozen=True)
 class LinearEquations:
-    """The equations of d variables in a causal order.
+    """The structural equations of d variables in a causal order.
 
     Attributes:
         names: The d variables, causes first.
         weights: Child to parent to coefficient.
         covariance: Sigma, (d, d); the row and column of a uniform root are not used.
-        intercepts: b, variable to number; 0 where none is named.
+        intercepts: b, variable to number; 0 for variables that are not named.
         uniform: Uniform root to (lower, upper).
-        drift: How coefficients move.
+        drift: How coefficients vary over time.
 
     Raises:
-        ValueError: if a coefficient runs against the order, a variance is not positive, or a uniform variable
-            has parents.
+        ValueError: if a coefficient contradicts the order, the covariance is not positive definite, or a
+            uniform variable has parents.
     """
 
     names: tuple[str, ...]
@@ -106,7 +103,7 @@ class LinearEquations:
         for child, parents in self.weights.items():
             late = [parent for parent in parents if place[parent] >= place[child]]
             if late:
-                raise ValueError(f"{child}: its causes {late} must stand before it in {list(self.names)}")
+                raise ValueError(f"{child}: its causes {late} must come before it in {list(self.names)}")
         rooted = [name for name in self.uniform if self.weights.get(name)]
         if rooted:
             raise ValueError(f"{rooted} are uniform and may have no causes")
@@ -130,7 +127,7 @@ class LinearEquations:
         return found
 
     def noises(self, normals: Tensor) -> Tensor:
-        """Noise from standard normal numbers, (n, d) -> (n, d); uniform roots through their quantiles."""
+        """Noise from standard normal numbers, (n, d) -> (n, d); uniform roots by their quantile function."""
         noise = normals @ torch.linalg.cholesky(self.covariance).mT
         for name, (low, high) in self.uniform.items():
             column = self.names.index(name)
@@ -138,7 +135,7 @@ class LinearEquations:
         return noise
 
     def solve(self, noise: Tensor, fixed: Mapping[str, Tensor], rounds: Tensor) -> Tensor:
-        """The variables, one after the other: noise (n, d), fixed name to (), rounds (n,) -> (n, d)."""
+        """The variables, in causal order: noise (n, d), fixed name to (), rounds (n,) -> (n, d)."""
         columns: dict[str, Tensor] = {}
         moving = {(each.child, each.parent): each.at(rounds) for each in self.drift}
         for name, own in zip(self.names, noise.T, strict=True):
@@ -156,35 +153,36 @@ class LinearEquations:
     ) -> Response:
         """Y = A x + B z + c_0 + C e at a round."""
         place = {name: index for index, name in enumerate(self.names)}
-        seen, cut, wanted = ([place[name] for name in names] for names in (context, altered, outcomes))
+        observed, cut, wanted = ([place[name] for name in names] for names in (context, altered, outcomes))
         weights = self.coefficients(round_)
-        weights[[*seen, *cut]] = 0.0
+        weights[[*observed, *cut]] = 0.0
         reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[wanted]
-        free = torch.tensor([index not in {*seen, *cut} for index in range(len(self.names))])
+        free = torch.tensor([index not in {*observed, *cut} for index in range(len(self.names))])
         intercepts = torch.tensor(
             [self.intercepts.get(name, 0.0) for name in self.names], dtype=torch.float64
         )
         noise = reach * free
-        return Response(reach[:, seen], reach[:, cut], noise @ intercepts, noise)
+        return Response(reach[:, observed], reach[:, cut], noise @ intercepts, noise)
 
 
 UNIFORM_NODES = 24
 
 
 class LinearWorld(RehearsalWorld):
-    """A world of linear equations.
+    """A world with linear structural equations.
 
     Args:
-        task: Who plays which part.
+        task: The roles of the variables.
         system: The equations; their variables are those of the task's graph.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
-        disc: What is wanted, where it is a disc and the task's region a polygon inside it.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
+        disc: The desired region if it is a disc, the task's region being a polygon inside it.
 
     Raises:
-        ValueError: if the law's variables are not the graph's, or contexts share noise with other variables.
+        ValueError: if the equations' variables are not the graph's, or contexts share noise with other
+            variables.
     """
 
     def __init__(
@@ -200,12 +198,11 @@ class LinearWorld(RehearsalWorld):
         super().__init__(task, rows, contexts, seed, validation, disc)
         if set(system.names) != set(task.graph.names):
             raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(system.names)}")
-        seen = positions(system.names, task.context)
-        rest = [place for place in range(len(system.names)) if place not in seen]
-        if bool((system.covariance[seen][:, rest] != 0).any()):
+        observed = positions(system.names, task.context)
+        rest = [place for place in range(len(system.names)) if place not in observed]
+        if bool((system.covariance[observed][:, rest] != 0).any()):
             raise ValueError(
-                "the noise of context variables must be independent of the rest: seeing it would say "
-                "something of the rest's noise"
+                "the noise of context variables must be independent of the noise of the other variables"
             )
         self.system = system
         weights = {child: dict(parents) for child, parents in system.weights.items()}
@@ -235,7 +232,7 @@ class LinearWorld(RehearsalWorld):
         """Where the equations and figures come from."""
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """The `count` rows that end at round N."""
+        """The `count` rows of the last rounds up to N."""
         normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
         rounds = torch.arange(self.rows - count + 1, self.rows + 1, dtype=torch.float64)
         return Table.observed(self.system.names, self.system.solve(self.system.noises(normals), {}, rounds))
@@ -284,7 +281,7 @@ class LinearWorld(RehearsalWorld):
         return values, self.probability(contexts, names, values)
 
     def response(self, names: Sequence[str]) -> Response:
-        """How the outcomes of a situation depend on its context and the altered variables."""
+        """How the outcomes of a case depend on its context and the altered variables."""
         return self.system.response(self.task.context, names, self.task.outcomes, self.rows + 1.0)
 
     def _normal_noise(self, response: Response) -> Tensor:
@@ -293,7 +290,7 @@ class LinearWorld(RehearsalWorld):
         return reach @ self.system.covariance @ reach.mT
 
     def _shifts(self, response: Response) -> tuple[Tensor, Tensor]:
-        """What uniform roots that are not seen add to the outcomes: nodes (n, |Y|) and weights (n,)."""
+        """Contributions of unobserved uniform roots to the outcomes: nodes (n, |Y|) and weights (n,)."""
         shifts, shares = (
             torch.zeros(1, len(response.noise), dtype=torch.float64),
             torch.ones(1, dtype=torch.float64),

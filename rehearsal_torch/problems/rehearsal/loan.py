@@ -1,15 +1,14 @@
-"""A bank's interest rate, BankExp.
+"""BankExp: a bank's interest rate.
 
-    X1, X2 ~ U(0, 1) (credit score, debt-to-income ratio; seen),
+    X1, X2 ~ U(0, 1) (credit score, debt-to-income ratio; observed),
     U1 ~ Beta(2, 2) (stability of the borrower's sector),
     A2 = U1 + .5 X1 + .5 X2 - .5 + N(0, .2) (interest rate),
     Y1 = sigmoid(2 U1^1.1 - 1.5 A2 + .2 X2 + .4) + N(0, .05) (repayment),
     Y2 = .8 A2 + .5 U1 + N(0, .05) (return).
 
-The rate may be set within [0, 1]; wanted are Y1 >= .6 and Y2 >= .3. The sector's stability raises both the
-usual rate and the repayment: rates that go with repayment in the past are not the rates that bring it about.
-Read as standard deviations, the noise gives the paper's no-action and best values; as variances the best
-would be .57. Rates of the past leave [0, 1] at times.
+The rate may be set within [0, 1]; the desired region is Y1 >= .6 and Y2 >= .3. The sector's stability raises
+both the observed rate and the repayment: it confounds them. Read as standard deviations, the noise gives the
+paper's no-action and best values; as variances the best would be .57. Observed rates leave [0, 1] at times.
 
 Source: Du et al. (2026), Fig. 1 and App. E.2 (the loan amount A1 is left out there too).
 """
@@ -46,10 +45,10 @@ class Loan(CurvedWorld):
 
     Args:
         noise: How N(0, s) is read: "std" or "variance".
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -78,11 +77,11 @@ class Loan(CurvedWorld):
         super().__init__(task, distributions, rows, contexts, seed, validation)
 
     def source(self) -> str:
-        """The paper and the reading of its noise."""
+        """The paper and how its noise is read."""
         return f"Du et al. (2026), App. E.2, Bank data, with noise read as {self.noise}"
 
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """The equations above."""
+        """The structural equations above."""
         if name == "A2":
             return values["U1"] + 0.5 * values["X1"] + 0.5 * values["X2"] - 0.5
         if name == "Y1":

@@ -1,39 +1,30 @@
-"""Market: profit and customers that must not fall, under drift or not.
-
-Raw cost and own price may be set within [-3, 3], each by itself or both. Wanted are profit >= -.3, customers
->= -.3, and a sum of at least .05. With drift, three coefficients move by sines of the round.
-
-Source: Du et al. (2024), Sec. 5 and released code; the equations: see `linear_market`.
-
-A company's prices: the equations that Manage and Market share.
+"""A company's prices: the worlds Market and Manage, which share their structural equations.
 
     competitors' raw cost = 10 cost factor,   raw cost = 10 economic index,
     competitors' price = .5 raw cost + 1.3 competitors' raw cost,
     own price = 2 raw cost + .4 competitors' raw cost,
     profit = -raw cost + .9 own price,        customers = 1.6 raw cost - .9 own price,
 
-each with normal noise; the cost factor and the economic index are seen, raw cost and own price may be set.
-Both prices move together (a bi-directional edge). The released codes list the variables in two orders but
-give variances by position, so that the same figures fall on different variables:
+each with normal noise; the cost factor and the economic index are observed, raw cost and own price may be
+set. The two prices are joined by a bi-directional edge. The released codes list the variables in two orders
+but give variances by position, so that the same figures apply to different variables:
 
     order       raw cost   own price   competitors' price   covariance .016 between
     icml        .03        .06         .06                  raw cost and own price
     neurips24   .06        .06         .03                  competitors' and own price
 
-In the first, the covariance stands where the graph has no bi-directional edge: a little confounding that no
-method is told of.
+In the first, the covariance is where the graph has no bi-directional edge: slight confounding that no method
+is given.
 
-Source: Du et al. (2024), Sec. 5 and released code (neurips24); Qin et al. (2025b), Sec. 5 and released code
-(icml).
+Market: raw cost and own price may be set within [-3, 3], each by itself or both. Desired are profit >= -.3,
+customers >= -.3, and a sum of at least .05. With drift, three coefficients vary as sines of the round.
 
-Manage: profit and customers inside a circle.
+Manage: raw cost and own price may be set within [-6, 6], both jointly by default; profit and customers should
+lie within 1 of (1.2, 1.5). Since methods take convex polytopes, they are given a polygon inscribed in that
+circle; they are scored on the circle itself. Its centre would need an own price of 6.33, beyond the box.
 
-Raw cost and own price may be set within [-6, 6], both together unless said otherwise; profit and customers
-are to come to lie within 1 of (1.2, 1.5). Methods are told a polygon with corners on that circle, since they
-take convex polytopes; what they reach is scored on the circle itself. Its centre would need an own price of
-6.33, beyond the box.
-
-Source: Qin et al. (2025b), Sec. 5; the equations: see `linear_market`.
+Source: Du et al. (2024), Sec. 5 and released code (Market, neurips24); Qin et al. (2025b), Sec. 5 and
+released code (Manage, icml).
 """
 
 from collections.abc import Sequence
@@ -81,19 +72,19 @@ SHARED = 0.016  # The covariance of positions 3 and 4, counted from 0.
 
 
 def market_graph() -> RehearsalGraph:
-    """Who influences whom; both prices form a clique."""
+    """The influence graph; both prices form a clique."""
     return RehearsalGraph.of(WEIGHTS, [("competitor_pricing", "self_pricing")])
 
 
 def market_equations(
     order: str, outcomes: tuple[float, float], drift: tuple[Drift, ...] = ()
 ) -> LinearEquations:
-    """The equations.
+    """The structural equations.
 
     Args:
         order: "icml" or "neurips24".
         outcomes: Variances of profit and customers.
-        drift: How coefficients move.
+        drift: How coefficients vary over time.
 
     Raises:
         ValueError: for another order.
@@ -112,16 +103,16 @@ WANTED = Disc(("total_profit", "custom_number"), (1.2, 1.5), 1.0)
 
 
 class Manage(LinearWorld):
-    """The company that wants to stay inside a circle.
+    """The world in which profit and customers should lie in a circle.
 
     Args:
         order: Which released code's order of the variances: "icml" or "neurips24".
-        faces: Of the polygon that methods are told.
-        candidates: Sets of variables that may be set together; None for both together.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        faces: Number of faces of the polygon that methods are given.
+        candidates: Sets of variables that may be set jointly; None for both.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -158,16 +149,16 @@ DRIFT = (
 
 
 class Market(LinearWorld):
-    """The company in a market.
+    """The world in which profit and customers must not fall, with or without drift.
 
     Args:
         order: Which released code's order of the variances: "neurips24" or "icml".
-        drift: Whether coefficients move from round to round.
-        candidates: Sets of variables that may be set together; None for each by itself and both.
-        rows: N, observations in all; with drift, the rounds 1 ... N.
-        contexts: How many situations there are; with drift, all at round N + 1.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        drift: Whether coefficients vary from round to round.
+        candidates: Sets of variables that may be set jointly; None for each by itself and both.
+        rows: N, number of observations; with drift, the rounds 1 ... N.
+        contexts: Number of cases; with drift, all at round N + 1.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -198,7 +189,7 @@ class Market(LinearWorld):
         )
 
     def source(self) -> str:
-        """The paper, the order and whether it drifts."""
+        """The paper, the order and whether there is drift."""
         return (
             f"Du et al. (2024), Market, variances in the order of the {self.order} code, "
             f"{'with' if self.drift else 'without'} drift"

@@ -1,11 +1,11 @@
-"""Curved synthetic data, Non-Syn1.
+"""Non-Syn1: nonlinear synthetic data.
 
     X ~ U(-1, 1),   U ~ Exp(1),   A1 = .8 X + .2 U + N(0, .5),   A2 = .5 sin U + N(0, .5),
     Y = 1.5 - (A1 - X)^2 - (A2 - ln(U + 1))^2 + .2 sin(A1 A2) + N(0, .1).
 
-A1 and A2 may be set within [-1, 1]; Y is to fall into [1.5, 2]. Since U is not seen, no action reaches more
-than about .26 on average under these equations, less than the paper's table has (.43); an oracle that saw U
-would reach .45.
+A1 and A2 may be set within [-1, 1]; the desired region is Y in [1.5, 2]. Since U is not observed before
+acting, no action reaches more than about .26 on average under these equations, less than the paper's table
+has (.43); an oracle that observed U would reach .45.
 
 Source: Du et al. (2026), App. E.2.
 """
@@ -35,11 +35,11 @@ class NonSyn1(CurvedWorld):
 
     Args:
         noise: How N(0, s) is read: "std" or "variance".
-        candidates: Sets of variables that may be set together; None for A1 and A2 together.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        candidates: Sets of variables that may be set jointly; None for {A1, A2}.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class NonSyn1(CurvedWorld):
         super().__init__(task, distributions, rows, contexts, seed, validation)
 
     def source(self) -> str:
-        """The paper and the reading of its noise."""
+        """The paper and how its noise is read."""
         return f"Du et al. (2026), App. E.2, nonlinear synthetic data 1, with noise read as {self.noise}"
 
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """The equations above."""
+        """The structural equations above."""
         if name == "A1":
             return 0.8 * values["X"] + 0.2 * values["U"]
         if name == "A2":

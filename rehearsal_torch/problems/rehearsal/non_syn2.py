@@ -1,4 +1,4 @@
-"""Curved synthetic data, Non-Syn2.
+"""Non-Syn2: nonlinear synthetic data in which the sequential adjustment formula is needed.
 
     X1, X2 ~ U(0, 1),
     A1 = X1 - X2 + .2 X1^2 - .2 X2^2 + .1 X1 X2 + N(0, .1),
@@ -9,8 +9,8 @@
     N(0, .1),
 
 the sum over pairs of Y1's parents X1, U1, U2, A2, outside the bracket as printed. A1 and A2 may be set within
-[-1, 1]; Y1 is to fall into [.9, 1.5]. U1 lies between the actions: it carries A1's influence and confounds
-A2's, so that no single adjustment is valid for both and the sequential formula is needed.
+[-1, 1]; the desired region is Y1 in [.9, 1.5]. U1 lies between the actions: it transmits A1's influence and
+confounds A2's, so that no single adjustment is valid for both and the sequential formula is needed.
 
 Source: Du et al. (2026), App. E.2 and Fig. 8.
 """
@@ -41,11 +41,11 @@ class NonSyn2(CurvedWorld):
 
     Args:
         noise: How N(0, 0.1) is read: "std" or "variance".
-        candidates: Sets of variables that may be set together; None for A1 and A2 together.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        candidates: Sets of variables that may be set jointly; None for {A1, A2}.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class NonSyn2(CurvedWorld):
         super().__init__(task, distributions, rows, contexts, seed, validation)
 
     def source(self) -> str:
-        """The paper and the reading of its noise."""
+        """The paper and how its noise is read."""
         return f"Du et al. (2026), App. E.2, nonlinear synthetic data 2, with noise read as {self.noise}"
 
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
-        """The equations above."""
+        """The structural equations above."""
         if name in self.task.context:
             return 0.0
         x, z = values["X1"], values["X2"]

@@ -1,10 +1,9 @@
-"""A table of one's own: rows of the past, and cases to decide for.
+"""A user-supplied table: observations of the past, and cases to decide on.
 
-The rows show what came about when nobody rehearsed. They are the observations; the cases are rows of a second
-file, of which only the context is needed, or rows of the table that were kept aside. Nobody knows what
-another action would have brought, so a decision cannot be scored. Where the case is a row that was kept
-aside, one thing can be: whether the probability of a desired outcome with nothing altered, which methods
-state as well, agrees with the outcome on record.
+The observations show what happened without rehearsal. The cases are rows of a second file, of which only the
+context is needed, or held-out rows of the table. What another action would have brought is unknown, so a
+decision cannot be scored. For a held-out row one comparison is possible: whether the predicted probability of
+a desired outcome under no action, which methods report as well, agrees with the recorded outcome.
 
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
@@ -28,37 +27,36 @@ from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.seeding import world_generator
 
 CAUTION = (
-    "observations alone: recommendations rest on the graph that was drawn, and on nothing else being hidden"
+    "observational data: recommendations rest on the given graph, and on no hidden confounding beyond it"
 )
 SHARE = 0.2
 RULES = ("random", "last")
-# Rows from a file, or from memory.
+# Rows from a file, or in memory.
 Rows = str | Path | pd.DataFrame | Table
 
 
 class RehearsalTable(RehearsalProblem):
     """A table and a task.
 
-    Messages count the rows of a table in memory as the lines of a file: the header is line 1.
+    Messages number the rows of a table in memory like the lines of a file: the header is line 1.
 
     Args:
-        path: The rows of the past: a file (.csv or .csv.gz), a data frame, or a table in which nothing was
-            altered; columns that the task does not name are not read.
-        task: Who plays which part: a YAML file, or its content.
-        contexts: The cases, likewise, one per row, with the context's columns; None decides for the rows that
-            are kept aside.
-        identity: A column of the file with the cases that says what each is called; None takes the row's line
-            in the file.
-        validation: Share of the rows that are kept aside, 0 ... 1; None keeps a fifth, ten rows at least, or
-            none where `contexts` has the cases.
-        kept: Which rows those are: "random", or the "last" of the file.
-        seed: Decides which rows those are.
+        path: The observations: a file (.csv or .csv.gz), a data frame, or a table in which nothing was
+            altered; columns that the task does not name are ignored.
+        task: The roles of the variables: a YAML file, or its content.
+        contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
+            held-out rows.
+        identity: A column of the cases' file with their names; None takes the row's line in the file.
+        validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
+            or none if `contexts` has the cases.
+        kept: Which rows are held out: "random", or the "last" of the file.
+        seed: Seed of the random choice.
 
     Raises:
-        TableError: if a file cannot be read, or a column is missing, no number, incomplete or constant; all
+        TableError: if a file cannot be read, or a column is missing, not numeric, incomplete or constant; all
             faults are listed.
-        TaskError: if the task cannot be used; all faults are listed.
-        ValueError: if another argument is out of range, or there is nothing to decide for.
+        TaskError: if the task is invalid; all faults are listed.
+        ValueError: if another argument is out of range, or there are no cases.
     """
 
     def __init__(
@@ -80,7 +78,7 @@ class RehearsalTable(RehearsalProblem):
         try:
             self.task = written_task(task)
         except TaskError as error:
-            # What is wrong with the columns that the task does name is told in the same breath.
+            # Faults in the columns that the task does name are reported together with the task's.
             faults += number_faults(frame, error.named, MIN_ROWS, varying=True) if error.named else []
             if not faults or not error.faults:
                 raise
@@ -98,7 +96,7 @@ class RehearsalTable(RehearsalProblem):
         if aside:
             self.aside = Table.observed(
                 names,
-                number_columns(frame, names, f"{where}, rows kept aside", MIN_ROWS, varying=True, keep=aside),
+                number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, varying=True, keep=aside),
             )
         cases, origin = (
             (frame.iloc[aside], where)
@@ -107,8 +105,8 @@ class RehearsalTable(RehearsalProblem):
         )
         if not len(cases):
             raise ValueError(
-                f"{origin}: no case to decide for: name a file with dataset.contexts=FILE, or keep rows "
-                "aside with dataset.validation=0.2"
+                f"{origin}: no cases to decide on: name a file with dataset.contexts=FILE, or hold rows out "
+                "with dataset.validation=0.2"
             )
         self.recorded = contexts is None
         self.given = number_columns(cases, self.task.context, origin)
@@ -122,7 +120,7 @@ class RehearsalTable(RehearsalProblem):
         if len(set(self.identities)) < len(self.identities):
             twice = next(each for each in self.identities if self.identities.count(each) > 1)
             raise ValueError(
-                f"identity: {twice!r} stands in column {identity!r} of {origin} more than once: number the "
+                f"identity: {twice!r} is in column {identity!r} of {origin} more than once: number the "
                 "cases, or leave identity out"
             )
 
@@ -131,19 +129,19 @@ class RehearsalTable(RehearsalProblem):
         return self.past
 
     def held_out(self) -> Table:
-        """The rows that are kept aside. Where none are, the rows to learn from, since there are no others:
-        trained parts then have no honest early stopping.
+        """The held-out rows; if there are none, the rows to learn from, so that trained parts then have no
+        valid early stopping.
         """
         return self.past if self.aside is None else self.aside
 
     def count(self) -> int:
-        """How many cases are decided for."""
+        """The number of cases."""
         return len(self.given)
 
     def case(self, index: int) -> RehearsalCase:
         """Case number `index`."""
         if not 0 <= index < self.count():
-            raise IndexError(f"expected a situation in 0 ... {self.count() - 1}; got {index}")
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
         return RehearsalCase(
             self.identities[index],
             dict(zip(self.task.context, self.given[index], strict=True)),
@@ -151,21 +149,20 @@ class RehearsalTable(RehearsalProblem):
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """For a row that was kept aside: whether its outcome was ``desired_untouched``, what was
-        ``foretold_untouched``, and the squared difference.
+        """For a held-out row under no action: whether its outcome was desired (``desired_untouched``), the
+        predicted probability (``foretold_untouched``), and the squared difference (``brier_untouched``).
 
-        Nothing for a case of a second file, and nothing of the alteration: nobody knows what it would have
-            brought.
+        Empty for a case of a second file. The alteration itself is never scored: its outcome is unknown.
         """
         if not self.recorded or self.aside is None or decision.baseline is None:
             return {}
-        before = decision.baseline.point
+        predicted = decision.baseline.point
         row = self.aside.columns(self.task.outcomes)[self.identities.index(case.identity)]
         desired = float(self.task.region.contains(row))
         return {
             "desired_untouched": desired,
-            "foretold_untouched": before,
-            "brier_untouched": (before - desired) ** 2,
+            "foretold_untouched": predicted,
+            "brier_untouched": (predicted - desired) ** 2,
         }
 
     def card(self) -> Mapping[str, Any]:
@@ -179,8 +176,8 @@ class RehearsalTable(RehearsalProblem):
         cautions = {"caution": CAUTION}
         if desired in (0.0, 1.0):
             cautions["caution: outcomes"] = (
-                f"{'no' if desired == 0 else 'every'} row has a desired outcome: what makes the difference "
-                "is not seen"
+                f"{'no' if desired == 0 else 'every'} row has a desired outcome: the rows do not show what "
+                "makes the difference"
             )
         for number, sentence in enumerate(untrue_graph(table, self.task), 1):
             cautions[f"caution: graph {number}"] = sentence
@@ -188,7 +185,8 @@ class RehearsalTable(RehearsalProblem):
             low, high = ranges[name]
             if lower > high or upper < low:
                 cautions[f"caution: {name}"] = (
-                    f"may be set to {lower:g} ... {upper:g}, where no row lies ({low:g} ... {high:g})"
+                    f"may be set to {lower:g} ... {upper:g}, outside the observed range "
+                    f"({low:g} ... {high:g})"
                 )
         return {
             "source": self.source,
@@ -206,13 +204,13 @@ class RehearsalTable(RehearsalProblem):
 def _frame(
     given: Rows | None, role: str, called: str, faults: list[str] | None = None
 ) -> tuple[pd.DataFrame, str]:
-    """Rows as a data frame numbered from 0, and what they are called in messages.
+    """Rows as a data frame numbered from 0, and their name in messages.
 
     Args:
         given: A file, a data frame or a table.
         role: The argument that names the file.
-        called: What rows in memory are called.
-        faults: Collects several columns of one name instead of raising for them.
+        called: Name of rows in memory.
+        faults: Collects duplicate column names instead of raising for them.
     """
     if given is None or isinstance(given, str | Path):
         return table_file(given, role, faults), str(given)
@@ -231,15 +229,15 @@ def _frame(
 
 
 def _aside(rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool) -> list[int]:
-    """Positions of the rows that are kept aside, in the file's order."""
+    """Positions of the held-out rows, in the file's order."""
     count = int((validation or 0.0) * rows)
     if validation is None and not elsewhere:
         count = max(int(SHARE * rows), MIN_ROWS)
     if count and (count < MIN_ROWS or rows - count < MIN_ROWS):
         raise ValueError(
-            f"{rows} rows: {count} kept aside and {rows - count} to learn from; expected at least "
-            f"{MIN_ROWS} of each: "
-            "name the cases in a second file with dataset.contexts=FILE and dataset.validation=0, or add rows"
+            f"{rows} rows: {count} held out and {rows - count} to learn from; expected at least {MIN_ROWS} "
+            "of each: name the cases in a second file with dataset.contexts=FILE and dataset.validation=0, "
+            "or add rows"
         )
     order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)
     return sorted(int(place) for place in order[rows - count :])

@@ -1,21 +1,21 @@
-"""Ride-hailing: a route that an app recommends, and the traffic on it.
+"""Ride-hailing: a route recommended by an app, and the traffic on it.
 
     recommend  = weather - users + e_1                          may be set within [-2, 2]
     congestion = -weather + 2 users + 3 recommend + e_2
-    both follow each other: e_1 and e_2 share noise
+                 (bi-directional: e_1 and e_2 share noise)
     time       = -weather + 4 congestion + e_3
     discount   = -weather - .5 users + .3 congestion + e_4      may be set within [-2, 2]
     rating     = .5 + (.2 weather - 3 congestion - time + .2 discount) / 60 + e_5
 
-Weather and the number of users are seen, uniform on [-1, 1]; the rating is to come out in [.8, 1]. Every e
-has the standard deviation .08. Recommendation and congestion form a clique: both have a further noise of
-variance .008 in common. Without altering anything one sees a slope of 3.56 from recommendation to congestion;
+Weather and the number of users are observed, uniform on [-1, 1]; the desired region is a rating in [.8, 1].
+Every e has the standard deviation .08. Recommendation and congestion form a clique: they share an additional
+noise of variance .008. In observations the regression coefficient of congestion on recommendation is 3.56;
 setting the recommendation moves congestion by 3.
 
-Three graphs are told: recommend -> congestion, congestion -> recommend, and the clique.
+Methods are given three candidate graphs: recommend -> congestion, congestion -> recommend, and the clique.
 
 `released` puts the common noise where the released code has it: it is added to both columns after everything
-else was computed, and to the one that is not altered, so that it reaches nothing that follows.
+else was computed, and to the one that is not altered, so that it does not propagate.
 
 Source: Qin et al. (2023), Sec. 6, App. E.1 and released code.
 """
@@ -48,7 +48,7 @@ OWN, SHARED = 0.08**2, 0.008
 
 
 def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
-    """recommend -> congestion; congestion -> recommend; and the clique, which is the truth."""
+    """recommend -> congestion; congestion -> recommend; and the clique, which is the true graph."""
     rest = {child: tuple(parents) for child, parents in WEIGHTS.items() if child not in CLIQUE}
     above = CONTEXT
     first = RehearsalGraph.of({**rest, "recommend": above, "congestion": (*above, "recommend")})
@@ -57,18 +57,18 @@ def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGrap
 
 
 class RideHailing(LinearWorld):
-    """The route.
+    """The ride-hailing world.
 
     Args:
         released: Puts the clique's common noise where the released code has it.
-        candidates: Sets of variables that may be set together; None for each of the two by itself.
-        rows: N, observations in all; the paper begins with 10.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the N rows that is kept from `observations`.
+        candidates: Sets of variables that may be set jointly; None for each of the two by itself.
+        rows: N, number of observations; the paper begins with 10.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
 
     Attributes:
-        hypotheses: The three graphs that are told.
+        hypotheses: The three candidate graphs.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class RideHailing(LinearWorld):
         super().__init__(task, system, rows, contexts, seed, validation)
 
     def source(self) -> str:
-        """The paper, and whose noise."""
+        """The paper, and where the common noise enters."""
         return (
             "Qin et al. (2023), App. E.1; the clique's noise "
             f"{'added afterwards, as in the released code' if self.released else 'is structural'}"

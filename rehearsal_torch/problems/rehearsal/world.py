@@ -1,9 +1,9 @@
-"""Rehearsal worlds: simulators whose true probability of a desired future is known.
+"""Rehearsal worlds: simulators with a known probability of the desired future.
 
-A world draws observations from its own law, shows contexts, and knows P(Y in S | x, alteration): exactly or
-by quadrature where it can, else by simulation with common random numbers (the same noise for every action, so
-that differences between actions are not noise). Hence it knows the oracle, the largest such probability over
-the candidate sets, and what happens when nothing is done.
+A world draws observations from its own distribution, provides contexts, and knows P(Y in S | x, alteration):
+exactly or by quadrature where possible, else by simulation with common random numbers (the same noise for
+every action, so that differences between actions are not noise). It therefore knows the oracle, the largest
+such probability over the candidate sets, and the probability under no action.
 
 Source: Du et al. (2026), Sec. 4.1 (protocol); the oracles are ours.
 """
@@ -28,23 +28,23 @@ from rehearsal_torch.spaces.polytope import Polytope
 
 
 class RehearsalWorld(World, RehearsalProblem):
-    """A world in foresight.
+    """A simulated rehearsal problem.
 
     Args:
-        task: Who plays which part.
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts; different seeds have different contexts.
-        validation: Share of the N rows that is kept from `observations` for early stopping, 0 ... 1; with 0,
-            `held_out` draws other rows.
-        wanted: What counts as desired where the task's polytope stands in for it; None for the polytope
+        task: The roles of the variables.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts; different seeds have different contexts.
+        validation: Share of the N rows that is held out from `observations` for early stopping, in [0, 1);
+            with 0, `held_out` draws further rows.
+        wanted: The desired region where the task's polytope only approximates it; None for the polytope
             itself.
 
     Attributes:
-        facts: What the card says beside sizes, roles and ranges.
+        facts: Entries of the card besides sizes, roles and ranges.
 
     Raises:
-        ValueError: if there are too few rows or contexts, or the share is none.
+        ValueError: if there are too few rows or contexts, or the share is out of range.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RehearsalWorld(World, RehearsalProblem):
         self._known: dict[tuple[float, ...], tuple[float, float]] = {}
 
     def desired(self, outcomes: Tensor) -> Tensor:
-        """Whether outcomes (..., |Y|) are desired, (...) bool: what `probability` is the probability of."""
+        """Whether outcomes (..., |Y|) are desired, (...) bool; `probability` is that of this event."""
         return self.wanted.contains(outcomes)
 
     def success(self, answer: Table) -> bool:
@@ -81,50 +81,50 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """Rows as they come about when nothing is altered; every variable of the task's graph is a column."""
+        """Observations under no action; every variable of the task's graph is a column."""
 
     @abstractmethod
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """What follows an alteration in one context: `count` rows with fixed noise (the same at every call),
-        altered cells marked.
+        """What follows an alteration in one context: `count` rows with common random numbers (the same at
+        every call), altered cells marked.
 
         Args:
             context: (|X|,), in the task's order.
             names: The k altered variables; may be empty.
             values: (k,).
-            count: How many rows.
+            count: Number of rows.
         """
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
-        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); names may be
-        empty, k = 0.
+        """The true P(Y in S | x, alteration): contexts (B, |X|), values (..., B, k) -> (..., B); `names` may
+        be empty, k = 0.
         """
 
     @abstractmethod
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), to within
+        """The best values of one candidate set and their probability, (B, |X|) -> (B, k), (B,), accurate to
         .003.
         """
 
     def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
-        """Random numbers that depend on the world's seed, what they are for, and an index."""
+        """A random number generator determined by the world's seed, a purpose and an index."""
         return world_generator(self.seed, purpose, index)
 
     def reseeded(self, seed: int) -> Self:
-        """The same world with another seed, hence with other observations, contexts and noise."""
+        """The same world with another seed, hence with different observations, contexts and noise."""
         made = copy(self)
         made.seed, made._known = seed, {}
         return made
 
     def observations(self) -> Table:
-        """N rows, without those kept for validation."""
+        """N rows, without the validation rows."""
         whole = self._drawn()
         keep = len(whole) - int(self.validation * len(whole))
         return Table(whole.names, whole.values[:keep], whole.altered[:keep])
 
     def held_out(self) -> Table:
-        """The rows kept for validation; other rows of the same law where none were kept."""
+        """The validation rows, or further rows of the same distribution if there are none."""
         if not self.validation:
             return self.draw(max(self.rows // 4, 50), self.stream(1))
         whole = self._drawn()
@@ -136,34 +136,34 @@ class RehearsalWorld(World, RehearsalProblem):
         return self.draw(self.rows, self.stream(0))
 
     def count(self) -> int:
-        """How many situations."""
+        """The number of cases."""
         return self.contexts
 
     def case(self, index: int) -> RehearsalCase:
-        """A context from the observational law."""
+        """A context from the observational distribution."""
         if not 0 <= index < self.contexts:
-            raise IndexError(f"expected a situation in 0 ... {self.contexts - 1}; got {index}")
+            raise IndexError(f"expected a case in 0 ... {self.contexts - 1}; got {index}")
         row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
         return RehearsalCase(
             str(index), dict(zip(self.task.context, row, strict=True)), self.task.box.bounds()
         )
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
-        """The contexts of situations, (B, |X|)."""
+        """The contexts of cases, (B, |X|)."""
         return self.task.given(cases)
 
     def optimum(self, case: DecisionContext) -> float:
-        """The largest probability over the candidate sets and doing nothing."""
+        """The largest probability over the candidate sets and no action."""
         return self._references(_rehearsal_case(case))[1]
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """``probability`` after the decision, ``no_action``, ``oracle``, and ``share``: how much of the
-        oracle's gain was reached.
+        oracle's gain over no action was achieved.
 
-        The oracle may do nothing. The share is not a number where there is next to nothing to gain.
+        The oracle may choose no action. ``share`` is NaN where the gain is at most 1e-3.
 
         Raises:
-            ValueError: if the decision sets what may not be set, or sets it outside its bounds.
+            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds.
         """
         _rehearsal_case(case).check(decision.alteration)
         context = self.given([_rehearsal_case(case)])
@@ -184,8 +184,8 @@ class RehearsalWorld(World, RehearsalProblem):
         }
 
     def _references(self, case: RehearsalCase) -> tuple[float, float]:
-        """What nothing and the oracle reach; computed once a context, since every method is asked about the
-        same ones.
+        """The probabilities under no action and of the oracle; cached per context, since every method is
+        scored on the same ones.
         """
         context = self.given([case])
         key = tuple(context[0].tolist())
@@ -201,7 +201,7 @@ class RehearsalWorld(World, RehearsalProblem):
         """One row that follows a decision.
 
         Raises:
-            ValueError: if the decision sets what may not be set, or sets it outside its bounds.
+            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds.
         """
         names = () if decision.alteration is None else decision.alteration.names
         values = (

@@ -82,7 +82,7 @@ def test_worlds_that_cannot_be_integrated_are_refused():
     assert float(
         Plain(task(upright), distributions).probability(column(0.0), ["z"], column(0.0))
     ) == pytest.approx(0.3413**2, abs=1e-4)
-    with pytest.raises(ValueError, match="expected a law for each"):
+    with pytest.raises(ValueError, match="expected a distribution for each"):
         Plain(task(upright), {"x": Normal(1.0)})
     with pytest.raises(ValueError, match="normal noise"):
         Plain(task(upright), {**distributions, "y": Exponential()})

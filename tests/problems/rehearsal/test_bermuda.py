@@ -135,7 +135,7 @@ def test_least_squares_finds_the_coefficients_of_a_made_up_reef(tmp_path):
 
 
 def test_what_is_wrong_is_said(tmp_path):
-    with pytest.raises(ValueError, match="unknown Bermuda 'cmee'"):
+    with pytest.raises(ValueError, match="unknown preset 'cmee'"):
         Bermuda("cmee")
     with pytest.raises(ValueError, match="candidate set"):
         Bermuda(candidates=[["pHsw"]])

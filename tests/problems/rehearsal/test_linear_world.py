@@ -65,7 +65,7 @@ def test_uniform_roots_keep_to_their_range():
 
 
 def test_wrong_equations_are_refused():
-    with pytest.raises(ValueError, match="must stand before"):
+    with pytest.raises(ValueError, match="must come before"):
         system(names=("z", "x", "w", "y"))
     with pytest.raises(ValueError, match="positive definite"):
         system(covariance=torch.zeros(4, 4, dtype=torch.float64))
@@ -98,7 +98,7 @@ def test_context_noise_must_be_its_own():
     covariance = torch.eye(3, dtype=torch.float64)
     covariance[0, 2] = covariance[2, 0] = 0.5
     weights = {"y": {"x": 1.0, "z": 1.0}}
-    with pytest.raises(ValueError, match="independent of the rest"):
+    with pytest.raises(ValueError, match="independent of the noise of the other"):
         Leaky(task, LinearEquations(("x", "z", "y"), weights, covariance))
     with pytest.raises(ValueError, match="expected equations for"):
         Leaky(task, LinearEquations(("x", "v", "y"), {}, torch.eye(3, dtype=torch.float64)))

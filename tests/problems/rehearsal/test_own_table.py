@@ -98,7 +98,7 @@ def test_the_card_warns_of_what_no_row_shows(file):
     card = RehearsalTable(file, far).card()
     assert card["desired"] == 0
     assert "no row has a desired outcome" in card["caution: outcomes"]
-    assert "may be set to 5 ... 6, where no row lies" in card["caution: A2"]
+    assert "may be set to 5 ... 6, outside the observed range" in card["caution: A2"]
 
 
 def test_a_task_may_be_a_file(tmp_path, file):
@@ -155,7 +155,7 @@ def test_files_that_are_none_are_told(tmp_path, file):
 def test_too_few_rows_are_told(tmp_path, frame):
     with pytest.raises(TableError, match="expected at least 10 rows; got 9"):
         RehearsalTable(written(tmp_path, frame.head(9)), TASK)
-    with pytest.raises(ValueError, match="15 rows: 10 kept aside and 5 to learn from"):
+    with pytest.raises(ValueError, match="15 rows: 10 held out and 5 to learn from"):
         RehearsalTable(written(tmp_path, frame.head(15)), TASK)
     cases = written(tmp_path, frame.head(1), "cases.csv")
     assert len(RehearsalTable(written(tmp_path, frame.head(15)), TASK, cases).observations()) == 15
@@ -166,7 +166,7 @@ def test_other_slips_are_told(tmp_path, file, frame):
         RehearsalTable(file, TASK, kept="first")
     with pytest.raises(ValueError, match="validation: expected a share"):
         RehearsalTable(file, TASK, validation=20)
-    with pytest.raises(ValueError, match="no case to decide for"):
+    with pytest.raises(ValueError, match="no cases to decide on"):
         RehearsalTable(file, TASK, validation=0)
     with pytest.raises(TableError, match="no column 'X2'"):
         RehearsalTable(file, TASK, written(tmp_path, frame[["X1"]]))
