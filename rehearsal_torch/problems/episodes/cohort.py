@@ -1,10 +1,11 @@
-"""The embedded sepsis cohort: a problem that knows its truth.
+"""The simulated sepsis cohort as a world: true counterfactual outcomes are known.
 
-Simulated patients pass through the same checks and the same episode builder as a real table. What real data
-cannot say is said here: what a recommended sequence would really have led to, and what the best sequence
-would have.
+Simulated patients go through the same validation and the same episode builder as a real table. In contrast to
+real data, the true outcome of a recommended sequence of actions is known, and so is that of the best
+sequence.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task); the cohort is `problems.episodes.simulator`'s.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the task); the cohort is that of
+`problems.episodes.simulator`.
 """
 
 import math
@@ -44,21 +45,21 @@ class SepsisSimulated(World):
     """Simulated sepsis patients, split by patient.
 
     Args:
-        patients: How many.
-        seed: Decides the cohort and the splits.
-        confounding: How much of the patients' severity the table does not show, 0 ... 1
-            (`sepsis_simulator.simulate`).
+        patients: Number of patients.
+        seed: Seed of the cohort and the splits.
+        confounding: Share of the patients' severity that the table does not show, in [0, 1]
+            (`simulator.simulate`).
         min_length: Shortest horizon.
-        horizon: If set, situations are the first so many steps of those patients who have as many.
-        split: Which patients the situations are: "train", "validation" or "test".
-        limit: At most how many situations; None for all.
-        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or
-            are recorded, late. No remedy for SOFA's scoring the dose of its own step: in the simulated cohort
-            it makes more patients worse off (docs/sharp_bits.md).
+        horizon: If given, cases are the first `horizon` steps of those patients who have as many.
+        split: The split that the cases come from: "train", "validation" or "test".
+        limit: Largest number of cases; None for all.
+        action_lag: Uses the dose of `action_lag` steps earlier as a step's action, for tables whose doses
+            act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
+            simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         changes: k of `optimum`.
 
     Raises:
-        ValueError: if there is no such split, or no situation is left.
+        ValueError: if there is no such split, or no case is left.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class SepsisSimulated(World):
         self.chosen: list[Episode] = wanted[:limit]
         if not self.chosen:
             raise ValueError(
-                f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): loosen these, or "
+                f"no patient of split {split!r} is left (horizon={horizon}, limit={limit}): relax these, or "
                 "simulate more patients"
             )
 
@@ -107,15 +108,15 @@ class SepsisSimulated(World):
         return self._transitions("test")
 
     def episodes(self, split: str = "train") -> list[Episode]:
-        """The patients' episodes of a split."""
+        """The episodes of a split."""
         return [self.stays.episodes[place] for place in self.splits[split]]
 
     def count(self) -> int:
-        """How many patients are decided for."""
+        """The number of patients to decide on."""
         return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
-        """Patient number `index` of the split, in hindsight."""
+        """Patient number `index` of the split, in retrospect."""
         return EpisodeCase(self.chosen[index])
 
     @cached_property
@@ -126,10 +127,10 @@ class SepsisSimulated(World):
         return levels
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """What would really have come of the decision.
+        """The true outcome of the decision.
 
         Returns:
-            ``true_observed`` and ``true_value``: minus the true SOFA scores summed, as treated and as
+            ``true_observed`` and ``true_value``: minus the sum of the true SOFA scores, as treated and as
             recommended; ``true_improvement``: the relative difference.
         """
         episode = _episode(case)
@@ -182,7 +183,7 @@ class SepsisSimulated(World):
         )
         choices = [torch.cat([selectable, action[None]]).unique() for action in observed]
         best = -math.inf
-        # The last action moves no state and is kept, as in the learnt problem.
+        # The last action affects no state and is kept, as in the learnt problem.
         if not self.changes:
             return -float(true_scores(self.cohort, int(episode.identity), given.unsqueeze(0)).sum())
         for steps in combinations(range(episode.horizon - 1), min(self.changes, episode.horizon - 1)):
@@ -193,7 +194,7 @@ class SepsisSimulated(World):
         return best
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
-        """The true course under a decision, (T, 9): the eight states and SOFA, in clinical units."""
+        """The true trajectory under a decision, (T, 9): the eight states and SOFA, in clinical units."""
         patient, altered = int(episode.identity), self.trajectories_of_doses(episode, decision)[1]
         latent = true_trajectory(self.cohort, patient, altered.unsqueeze(0))[0]
         scores = true_scores(self.cohort, patient, altered.unsqueeze(0))[0]
@@ -203,8 +204,8 @@ class SepsisSimulated(World):
         """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was
         given.
 
-        A changed step takes the doses that the decision names, or else its action number by this data set's
-        levels, where the number of the level that was given changes nothing.
+        A changed step takes the doses of the decision if it has any, else the dose level of its action number
+        in this data set; the level that was given leaves the dose unchanged.
 
         Raises:
             ValueError: if the decision changes a time step that the episode does not have.
@@ -214,7 +215,7 @@ class SepsisSimulated(World):
         for step, action in decision.actions().items():
             if not 0 <= step < episode.horizon:
                 raise ValueError(
-                    f"{episode.identity}: action[{step}] is none of its {episode.horizon} time steps"
+                    f"{episode.identity}: action[{step}] is not one of its {episode.horizon} time steps"
                 )
             doses = decision.doses.get(action_name(step))
             if doses is not None:
@@ -224,7 +225,7 @@ class SepsisSimulated(World):
         return observed, altered
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, ranges, levels, splits, source and caution."""
+        """Sizes, ranges, dose levels, splits, source and caution."""
         return data_card(
             self.stays,
             self.splits,
@@ -239,5 +240,5 @@ class SepsisSimulated(World):
 
 def _episode(case: DecisionContext) -> Episode:
     if not isinstance(case, EpisodeCase):
-        raise TypeError(f"expected a situation in hindsight; got {type(case).__name__}")
+        raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
     return case.episode

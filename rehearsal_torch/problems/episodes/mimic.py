@@ -1,8 +1,8 @@
 """MIMIC-III sepsis patients, from the four-hour table of the public pipelines.
 
-AI-Clinician's ``mimic-table.csv`` (a step of four hours a row, 10 to 20 steps around the onset) and its
-Python successors write the same columns. The data are licensed to individuals and do not come with this
-package. The table is checked before anything else happens; what is left out is counted and told.
+AI-Clinician's ``mimic-table.csv`` (one row per step of four hours, 10 to 20 steps around the onset) and its
+Python successors have the same columns. The data are licensed to individuals and do not come with this
+package. The table is validated first; the numbers of excluded rows and episodes are reported.
 
 Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
 least 10).
@@ -22,8 +22,8 @@ from rehearsal_torch.problems.episodes.stays import COLUMNS, DOSES, data_card, r
 from rehearsal_torch.problems.problem import Problem
 
 CAUTION = (
-    "Observational data: recommendations rest on the model and on the assumption that nothing hidden drove "
-    "both treatment and outcome."
+    "Observational data: recommendations rest on the model and on the assumption of no hidden confounding "
+    "of treatment and outcome."
 )
 SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
@@ -33,19 +33,19 @@ class Mimic(Problem):
 
     Args:
         path: The table, .csv or .csv.gz.
-        seed: Decides the split.
+        seed: Seed of the split.
         min_length: Shortest episode, in steps.
-        max_length: Longest episode; what lies behind is dropped.
-        horizon: If set, situations are the first so many steps of those episodes that have as many.
-        split: Whose episodes the situations are: "train", "validation" or "test".
-        action_lag: Uses the dose of so many steps earlier as a step's action, for tables whose doses act, or
-            are recorded, late. No remedy for SOFA's scoring the dose of its own step: in the simulated cohort
-            it makes more patients worse off (docs/sharp_bits.md).
+        max_length: Longest episode; later steps are dropped.
+        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
+        split: The split that the cases come from: "train", "validation" or "test".
+        action_lag: Uses the dose of `action_lag` steps earlier as a step's action, for tables whose doses
+            act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
+            simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         age_unit: "days" as AI-Clinician has it, or "years".
 
     Raises:
         TableError: if there is no such file, or the table has faults; all are listed.
-        ValueError: if no situation is left, or an argument is out of range.
+        ValueError: if no case is left, or an argument is out of range.
     """
 
     def __init__(
@@ -63,8 +63,7 @@ class Mimic(Problem):
             raise ValueError(f"expected split train, validation or test; got {split!r}")
         self.path, self.split = _file(path), split
         frame = table_file(self.path)
-        # A table with holes is refused; one whose holes were filled says so in columns such as GCS_obs, 1
-        # where measured.
+        # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
             name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
         }
@@ -100,23 +99,23 @@ class Mimic(Problem):
         return self._transitions("validation")
 
     def episodes(self, split: str = "train") -> list[Episode]:
-        """The patients' episodes of a split."""
+        """The episodes of a split."""
         return [self.stays.episodes[place] for place in self.splits[split]]
 
     def count(self) -> int:
-        """How many episodes are decided for."""
+        """The number of episodes to decide on."""
         return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
-        """Episode number `index` of the split, in hindsight."""
+        """Episode number `index` of the split, in retrospect."""
         return EpisodeCase(self.chosen[index])
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """Nothing: nobody knows what would have become of a patient of the past."""
+        """Empty: the outcome of other treatments is unknown for past patients."""
         return {}
 
     def card(self) -> Mapping[str, Any]:
-        """Sizes, ranges, missing values, drops, levels, splits, source and caution."""
+        """Sizes, ranges, missing values, exclusions, dose levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
         return data_card(

@@ -1,31 +1,27 @@
-"""A simulated sepsis cohort whose truth is known.
+"""A simulated sepsis cohort with known counterfactuals, and the SOFA score.
 
 Each patient has eight latent coordinates x (logit of FiO2, logarithms of PaO2, platelets, bilirubin,
-creatinine and urine, the Glasgow score before rounding, mean blood pressure) that move in steps of four
+creatinine and urine, the Glasgow score before rounding, mean blood pressure) with dynamics in steps of four
 hours,
 
     x' = mu + r (x - mu) + e(x, dose, ventilation) + sd * s(dose) * L eps,      eps ~ N(0, I),
 
-around a level mu of the patient's own. That is a location-scale law, element-wise bijective in the noise L
-eps. Vasopressors raise a low blood pressure and harm a sufficient one; fluids help a low pressure and cost
-oxygenation. Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so treatment
-is confounded by severity, and in the raw table the treated fare worse. With `confounding` = 0 all of that
-severity stands in the table, as the method assumes. Towards 1, frailty and each patient's own level mu move
-out of sight, and counterfactuals learnt from the table become wrong: what that costs can be measured here.
+around a patient-specific level mu. That is a location-scale mechanism, element-wise bijective in the noise L
+eps. Vasopressors raise a low blood pressure and harm at a sufficient one; fluids help a low pressure and
+impair oxygenation. Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so
+treatment is confounded by severity, and in the raw table treated patients fare worse. With `confounding` = 0
+all of that severity is in the table, as the method assumes. Towards 1, frailty and each patient's own level
+mu become unobserved, and counterfactuals learnt from the table become wrong: the loss can be measured here.
 
 Nothing here is patient data. Levels and rates are tuned to published aggregates of ICU-Sepsis 2.0.1
-(Choudhary, Gupta and Thomas, 2024; MIT licence), in brackets what the default cohort gives: SOFA 6.35 +- 3.45
+(Choudhary, Gupta and Thomas, 2024; MIT licence), in brackets those of the default cohort: SOFA 6.35 +- 3.45
 [6.25 +- 3.56], ventilated in 37 % of the steps [35.1], 44 % female [44.4], 33 % readmitted [32.0],
 vasopressors in 14.1 % [13.7], with 3.5, 4.0, 3.0 and 3.6 % on their levels [3.3, 3.7, 3.3, 3.4], no fluids in
 26 % [25.6], and 18.7, 18.8, 18.3 and 18.2 % on theirs [18.7, 18.6, 18.6, 18.4]. Six seeds gave SOFA 6.25 to
-6.45, vasopressors 12.9 to 13.8 %, ventilated 35 to 40 %. A patient's features correlate from step to step by
-.45 (PaO2) to .95 (platelets, creatinine), SOFA by .89.
+6.45, vasopressors 12.9 to 13.8 %, ventilated 35 to 40 %. A patient's features have autocorrelations from step
+to step of .45 (PaO2) to .95 (platelets, creatinine), SOFA of .89.
 
-Source: the recipe is ours; doses per level: Tsirtsis and Gomez-Rodriguez (2023), Table 2.
-
-SOFA: how far six organs have failed, by the AI-Clinician's rules for one four-hour step.
-
-Each organ scores 0 to 4; the score is their sum, 0 to 24.
+SOFA is the sum of six organ scores, 0 to 4 each, by the AI-Clinician's rules for one four-hour step:
 
     organ           measured                             1        2        3        4
     lungs           PaO2 / FiO2 (mmHg)                   <= 400   < 300    < 200    < 100
@@ -38,7 +34,8 @@ Each organ scores 0 to 4; the score is their sum, 0 to 24.
 
 The circulation scores the vasopressor given in the very step that is scored.
 
-Source: Vincent et al. (1996), The SOFA score; Komorowski et al. (2018) for the four-hour urine limits.
+Source: the dynamics are ours; doses per level: Tsirtsis and Gomez-Rodriguez (2023), Table 2; SOFA: Vincent et
+al. (1996), The SOFA score, and Komorowski et al. (2018) for the four-hour urine limits.
 """
 
 from dataclasses import dataclass
@@ -54,7 +51,7 @@ from rehearsal_torch.seeding import patient_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
-    """The score of four-hour steps.
+    """The SOFA score of four-hour steps.
 
     Args:
         states: FiO2 (fraction), PaO2, platelets, bilirubin, Glasgow coma scale, mean pressure, creatinine,
@@ -80,7 +77,7 @@ def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
 
 
 def _count(*reached: Tensor) -> Tensor:
-    """How many limits are reached."""
+    """The number of limits that are reached."""
     total = reached[0].to(torch.int8)
     for limit in reached[1:]:
         total = total + limit
@@ -110,7 +107,7 @@ FACTOR = torch.linalg.cholesky(_CORRELATION)
 
 
 def emit(latent: Tensor) -> Tensor:
-    """What the table shows of latent states, (..., 8) -> (..., 8) in clinical units (`STATES`)."""
+    """The observed features of latent states, (..., 8) -> (..., 8) in clinical units (`STATES`)."""
     oxygen = 0.21 + 0.79 * torch.sigmoid(latent[..., 0] - 0.35)
     glasgow = latent[..., 4].round().clamp(3, 15)
     raised = latent.exp()
@@ -128,7 +125,7 @@ def emit(latent: Tensor) -> Tensor:
 
 
 def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise: Tensor) -> Tensor:
-    """One step of four hours.
+    """One transition of four hours.
 
     Args:
         latent: x, (..., 8).
@@ -141,7 +138,7 @@ def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise
         x', (..., 8).
     """
     vaso, fluid = torch.log1p(8 * doses[..., 0]), torch.log1p(doses[..., 1] / 100)
-    low = torch.sigmoid((72 - latent[..., 5]) / 5)  # how far the pressure can be treated
+    low = torch.sigmoid((72 - latent[..., 5]) / 5)  # the extent to which treatment helps the pressure
     high = 1 - low
     nothing = torch.zeros_like(low)
     effect = torch.stack(
@@ -165,7 +162,8 @@ def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise
 
 @dataclass(frozen=True)
 class Cohort:
-    """n simulated patients with their truth; entries past a patient's horizon are simulated but not shown.
+    """n simulated patients with their latent states; steps past a patient's horizon are simulated but not
+    shown.
 
     Attributes:
         latent: x, (n, 20, 8).
@@ -174,8 +172,9 @@ class Cohort:
         doses: Vasopressor and fluid, (n, 20, 2).
         ventilated: (n, 20).
         static: Gender (1 female), readmission, age in days, (n, 3).
-        horizon: How many steps are shown, (n,) long.
-        frailty: What clinicians see; how much of it the table does not hold is `confounding`, (n,).
+        horizon: Number of steps shown, (n,) long.
+        frailty: The severity that clinicians observe, (n,); `confounding` sets how much of it the table
+            lacks.
         died: Within 48 hours of leaving, (n,) of 0 and 1.
     """
 
@@ -194,7 +193,9 @@ class Cohort:
         return sofa(emit(self.latent), self.doses[..., 0])
 
     def frame(self) -> pd.DataFrame:
-        """The table as the public pipelines write it: a row a step, AI-Clinician's column names and units."""
+        """The table in the format of the public pipelines: one row per step, AI-Clinician's column names and
+        units.
+        """
         patient, step = (torch.arange(LONGEST) < self.horizon[:, None]).nonzero(as_tuple=True)
         columns = {"icustayid": patient, "bloc": step + 1}
         columns |= dict(zip(("gender", "re_admission", "age"), self.static[patient].T, strict=True))
@@ -210,19 +211,18 @@ def simulate(patients: int = 3000, seed: int = 0, min_length: int = 10, confound
     """Draws a cohort; patient i is the same in a cohort of any size.
 
     Args:
-        patients: How many.
-        seed: Decides everything.
+        patients: Number of patients.
+        seed: Seed of the cohort.
         min_length: Shortest horizon, 2 ... 20; 30 % of the patients stay all 20 steps.
-        confounding: How much of the patients' severity the table does not show, 0 ... 1.
+        confounding: Share of the patients' severity that the table does not show, in [0, 1].
 
     Raises:
-        ValueError: if a number is out of range.
+        ValueError: if an argument is out of range.
     """
     if patients < 1 or not 2 <= min_length <= LONGEST or not 0 <= confounding <= 1:
         raise ValueError(
-            f"expected patients >= 1, 2 <= min_length <= 20, 0 <= confounding <= 1; got {patients}, "
-            f"{min_length}, "
-            f"{confounding}"
+            "expected patients >= 1, 2 <= min_length <= 20, 0 <= confounding <= 1; got "
+            f"{patients}, {min_length}, {confounding}"
         )
     streams = [patient_generator(seed, patient) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST + 2, 12)) for stream in streams]))
@@ -263,20 +263,20 @@ def simulate(patients: int = 3000, seed: int = 0, min_length: int = 10, confound
 
 
 class _Policy:
-    """What clinicians do, step by step: (n,) patients at once."""
+    """The clinicians' treatment policy, step by step, for n patients in one batch."""
 
-    def __init__(self, seen: Tensor, chance: Tensor) -> None:
-        self.seen = seen
+    def __init__(self, severity: Tensor, chance: Tensor) -> None:
+        self.severity = severity
         self.vaso, self.fluid = (
-            torch.zeros_like(seen, dtype=torch.long),
-            torch.zeros_like(seen, dtype=torch.long),
+            torch.zeros_like(severity, dtype=torch.long),
+            torch.zeros_like(severity, dtype=torch.long),
         )
-        self.vent = (chance < torch.sigmoid(-0.62 + 0.9 * seen)).double()
+        self.vent = (chance < torch.sigmoid(-0.62 + 0.9 * severity)).double()
 
     def __call__(self, shown: Tensor, jitter: Tensor, chance: Tensor) -> tuple[Tensor, Tensor]:
-        """Shown states (n, 8), normal (n, 2), uniform (n, 8) -> doses (n, 2), ventilated (n,)."""
+        """Observed states (n, 8), normal (n, 2), uniform (n, 8) -> doses (n, 2), ventilated (n,)."""
         low = torch.sigmoid((65 - shown[:, 5]) / 4)
-        start = (0.022 + 0.71 * low + 0.11 * (self.seen > 0.8)).clamp(0, 0.95)
+        start = (0.022 + 0.71 * low + 0.11 * (self.severity > 0.8)).clamp(0, 0.95)
         again = chance[:, 0] > torch.where(self.vaso > 0, 0.86, 0.80)
         self.vaso = torch.where(
             again, torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0), self.vaso
@@ -284,22 +284,23 @@ class _Policy:
         none = (0.235 - 0.17 * low).clamp_min(0.03)
         some = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
         self.fluid = torch.where(chance[:, 4] > 0.5, torch.where(chance[:, 5] < none, 0, some), self.fluid)
-        wish = torch.sigmoid(-0.68 + 0.9 * self.seen + 0.8 * (shown[:, 4] < 9))
+        wish = torch.sigmoid(-0.68 + 0.9 * self.severity + 0.8 * (shown[:, 4] < 9))
         self.vent = torch.where(chance[:, 6] > 0.93, (chance[:, 7] < wish).double(), self.vent)
         level = torch.stack((VASOPRESSOR[self.vaso], FLUID[self.fluid]), -1)
         return level * torch.exp(0.25 * jitter), self.vent
 
 
 def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
-    """Latent states under other doses.
+    """Latent states under other doses, with the patient's own noise.
 
     Args:
-        cohort: The truth.
-        patient: Whose noise and level.
-        doses: Whole courses of vasopressor and fluid, (n, T, 2), in their units; the last one moves no state.
+        cohort: The simulated patients.
+        patient: Index of the patient.
+        doses: Whole sequences of vasopressor and fluid, (n, T, 2), in their units; the last dose affects no
+            state.
 
     Returns:
-        (n, T, 8), the first state as it was.
+        (n, T, 8), with the first state unchanged.
     """
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):
@@ -316,8 +317,8 @@ def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
 
 
 def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
-    """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their
-    levels' medians.
+    """The doses of each action at each step, (T, A, 2): the observed action has its own dose, the others
+    their levels' medians.
     """
     doses = episode.columns(levels.names)
     every = torch.arange(levels.actions)

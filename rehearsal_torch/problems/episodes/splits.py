@@ -1,8 +1,8 @@
 """Splits by patient.
 
-All episodes of a patient fall into one split, so that nothing of a test patient is ever learnt from. A
-patient's place is decided by (seed, patient) alone, through a hash: adding or reordering patients moves
-nobody.
+All episodes of a patient fall into one split, so that test patients are never learnt from. A patient's split
+is determined by (seed, patient) alone, through a hash: adding or reordering patients does not change any
+other patient's split.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,15 +14,16 @@ def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) ->
     """Assigns episodes to splits.
 
     Args:
-        patients: Whose each episode is.
+        patients: The patient of each episode.
         fractions: Split to its share of the patients; the shares sum to 1.
-        seed: Decides who goes where.
+        seed: Seed of the assignment.
 
     Returns:
-        Split to the positions of its episodes, rising.
+        Split to the positions of its episodes, ascending.
 
     Raises:
-        ValueError: if a share is negative, they do not sum to 1, or a split with a share stays empty.
+        ValueError: if a share is negative, the shares do not sum to 1, or a split with a positive share is
+            empty.
     """
     if any(share < 0 for share in fractions.values()) or abs(sum(fractions.values()) - 1) > 1e-9:
         raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")

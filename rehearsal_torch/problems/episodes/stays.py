@@ -1,18 +1,16 @@
-"""Stays: from a table of four-hour steps to episodes.
+"""From a table of four-hour steps to episodes: validation, and the data card.
 
-A table has a row a step, with the stay's number (``icustayid``), the step's (``bloc``) and the features and
-doses of AI-Clinician's table. Rows are sorted, stays are cut where ``bloc`` leaves a gap, short pieces are
-dropped and counted. Everything that is wrong with the table is told at once, with the first row and a remedy,
-before any long work.
+A table has one row per step, with the number of the stay (``icustayid``) and of the step (``bloc``) and the
+features and doses of AI-Clinician's table. Rows are sorted, stays are cut where ``bloc`` has a gap, and short
+pieces are dropped and counted. All faults of the table are reported in one message, each with its first row
+and a remedy, before any long computation.
+
+The data card is printed at the start of a run and saved with it: the number of patients, transitions and
+steps, what was excluded and why, the dose levels, the range of each feature, and what the data must not be
+used for.
 
 Source: Komorowski et al. (2018) for the columns; Tsirtsis and Gomez-Rodriguez (2023), App. G.1 for their
 roles.
-
-Data cards: what a data set holds, for people.
-
-Printed at the start of a run and saved with it: how many patients, transitions and steps, what was dropped
-and why, which doses the levels stand for, in which range each feature lies, and what the data must not be
-used for.
 """
 
 from collections import Counter
@@ -49,7 +47,7 @@ COLUMNS = (*FEATURES, *DOSES)
 ALIASES = {"icustay_id": "icustayid"}
 YEAR = 365.25
 
-# Column -> (least, largest, unit, what to do when it is outside).
+# Column -> (smallest, largest, unit or remedy for values outside).
 RANGES: Mapping[str, tuple[float, float, str]] = {
     "gender": (0, 1, "0 male, 1 female"),
     "re_admission": (0, 1, "0 or 1"),
@@ -76,8 +74,8 @@ class Stays:
 
     Attributes:
         episodes: Each with the columns `COLUMNS`; a stay cut at gaps gives "12", "12+1", "12+2", ...
-        patients: Whose each episode is, as text.
-        drops: Reason to number of rows or episodes left out.
+        patients: The patient of each episode, as text.
+        drops: Reason to number of rows or episodes excluded.
     """
 
     episodes: tuple[Episode, ...]
@@ -94,22 +92,23 @@ def read_stays(
     action_lag: int = 0,
     age_unit: str = "days",
 ) -> Stays:
-    """Checks a table and cuts it into episodes.
+    """Validates a table and cuts it into episodes.
 
     Args:
-        frame: The table; ``icustay_id`` is accepted for ``icustayid``, and ``subject_id``, where present,
-            names the patient. Without it every stay counts as a patient of its own, and two stays of one
-            person may fall into two splits.
-        source: What the table is called in messages.
+        frame: The table; ``icustay_id`` is accepted for ``icustayid``, and ``subject_id``, if present, names
+            the patient. Without it every stay counts as a separate patient, and two stays of one person may
+            fall into two splits.
+        source: Name of the table in messages.
         min_length: Shortest episode kept, in steps, at least 2.
-        max_length: Longest episode; what lies behind is dropped. None for no limit.
-        action_lag: The dose of so many steps earlier becomes a step's dose; an episode's first steps go.
+        max_length: Longest episode; later steps are dropped. None for no limit.
+        action_lag: The dose of `action_lag` steps earlier becomes a step's dose; an episode's first steps are
+            dropped.
         age_unit: "days" as AI-Clinician has it, or "years", which are converted.
 
     Raises:
-        TableError: if a column is missing or not a number, a value is missing or outside its range, a number
-            of a stay or step is not whole, a column or a (stay, bloc) stands twice, or a stay belongs to
-            several patients.
+        TableError: if a column is missing or not numeric, a value is missing or outside its range, the number
+            of a stay or step is not an integer, a column or a (stay, bloc) is duplicated, or a stay belongs
+            to several patients.
         ValueError: if an argument is out of range.
     """
     if (
@@ -120,8 +119,7 @@ def read_stays(
     ):
         raise ValueError(
             "expected 2 <= min_length <= max_length, action_lag >= 0 and age_unit days or years; got "
-            f"{min_length}, "
-            f"{max_length}, {action_lag}, {age_unit!r}"
+            f"{min_length}, {max_length}, {action_lag}, {age_unit!r}"
         )
     table = frame.rename(columns={old: new for old, new in ALIASES.items() if new not in frame.columns})
     wanted = ("icustayid", "bloc", *COLUMNS)
@@ -225,34 +223,34 @@ def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list
     if len(whole) == 2 and table.duplicated(["icustayid", "bloc"]).any():
         twice = table.duplicated(["icustayid", "bloc"]).to_numpy()
         faults.append(
-            f"{int(twice.sum())} rows repeat a (icustayid, bloc) that stands above{_at(twice)}; keep one of "
+            f"{int(twice.sum())} rows repeat a (icustayid, bloc) of an earlier row{_at(twice)}; keep one of "
             "each"
         )
     return faults + _patients(table)
 
 
 def _patients(table: pd.DataFrame) -> list[str]:
-    """What is wrong with the patients' numbers; a split by patient rests on them."""
+    """Faults of the patients' numbers, which the split by patient depends on."""
     if "subject_id" not in table:
         return []
     nobody = table["subject_id"].isna().to_numpy()
     if nobody.any():
         return [
-            f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; fill them in, or leave the "
-            "column out to split by stay"
+            f"subject_id: {int(nobody.sum())} rows name no patient{_at(nobody)}; fill them in, or drop the "
+            "column to split by stay"
         ]
     several = (table.groupby("icustayid")["subject_id"].transform("nunique") > 1).to_numpy()
     if several.any():
         return [
-            f"subject_id: expected one patient a stay; stay {table['icustayid'][several].iloc[0]} has "
+            f"subject_id: expected one patient per stay; stay {table['icustayid'][several].iloc[0]} has "
             f"several{_at(several)}"
         ]
     return []
 
 
 def _texts(numbers: pd.Series) -> np.ndarray:
-    """Patients' numbers as text, "70" for 70.0 too, so that a patient's split does not hang on the column's
-    type.
+    """Patients' numbers as text, also "70" for 70.0, so that a patient's split does not depend on the
+    column's type.
     """
     if pd.api.types.is_float_dtype(numbers) and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)
@@ -288,7 +286,7 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
 
 
 def _at(bad: np.ndarray | pd.Series) -> str:
-    """Where the first bad row is, counted from 1 without the header."""
+    """The position of the first bad row, counted from 1 without the header."""
     places = np.nonzero(np.asarray(bad))[0]
     return f" (first at row {int(places[0]) + 1})" if len(places) else ""
 
@@ -302,16 +300,15 @@ def data_card(
     levels: DoseLevels | None = None,
     missing: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
-    """The card as plain data.
+    """The data card as plain data.
 
     Args:
         stays: The episodes.
         splits: Split to positions of its episodes.
-        source: Where they come from.
+        source: Where the episodes come from.
         caution: What they must not be used for.
         levels: Learnt dose levels, or None.
-        missing: Column to number of values that were filled in upstream, where the table tells; None where it
-            does not.
+        missing: Column to number of values that were imputed upstream; None if the table does not mark them.
     """
     rows = torch.cat([episode.values for episode in stays.episodes])
     lengths = sorted(episode.horizon for episode in stays.episodes)

@@ -113,7 +113,7 @@ def test_patients_that_are_unknown_or_several_in_a_stay_are_refused(frame: pd.Da
     with pytest.raises(TableError, match=rf"subject_id: {rows} rows name no patient \(first at row 1\)"):
         read_stays(unknown, source="table")
     with pytest.raises(
-        TableError, match=r"expected one patient a stay; stay 0 has several \(first at row 1\)"
+        TableError, match=r"expected one patient per stay; stay 0 has several \(first at row 1\)"
     ):
         read_stays(frame.assign(subject_id=range(len(frame))), source="table")
 
