@@ -1,15 +1,16 @@
 """NHANES: which diet, weight and rest keep HbA1c below 5.7 % and fasting glucose below 100 mg/dL?
 
 A semi-synthetic world. The influence graph was drawn by experts, the generator was fitted to 7,465 adults of
-2011-2018 and is shipped; both are the truth here, whatever the truth of medicine may be.
+2011-2018 and is shipped; both are taken as the truth here, whatever holds in medicine.
 
 Given a context and an alteration, the outcomes' own noise is integrated out: with ranks C(u, v),
 
     P(Y in S | x, a) = E[ C(F_1(log 6.7 - f_1), F_2(log 101 - f_2)) ],
 
-the mean over 16,384 fixed scrambled Sobol points for the variables in between, the same for every action.
-Trees make it a step function of the action, so the oracle needs no slopes: it screens a Sobol net, then
-ascends one variable at a time over all steps of that variable, and scores what it found anew.
+the mean over 16,384 fixed scrambled Sobol points for the variables in between, common random numbers for all
+actions. Trees make it a step function of the action, so the oracle uses no gradients: it screens Sobol
+points, then runs coordinate ascent over all steps of each variable, and evaluates the result anew with all
+points.
 
 Source: Du et al. (2026), Sec. 4.1 and App. E.4.
 """
@@ -49,8 +50,8 @@ SOURCE = (
     "files"
 )
 CAUTION = (
-    "Fitted to cross-sectional data without survey weights: what follows an alteration holds for this "
-    "generator, it is no medical advice."
+    "Fitted to cross-sectional data without survey weights: the effects of an alteration hold for this "
+    "generator and are not medical advice."
 )
 CANDIDATES = {"joint": (ACTIONABLE,), "single": tuple((name,) for name in ACTIONABLE)}
 ROOTS = ("independent", "chain")
@@ -58,7 +59,7 @@ NOISE = ("paired", "independent")
 POINTS = 2**14  # of the scored probability
 _SCREENED, _COARSE, _FINE, _STARTS, _SWEEPS = 2**11, 2**7, 2**9, 8, 6
 _CELLS_AT_ONCE = 2**21
-# Oracles by generator, noise, context and names: every method that a process runs meets the same contexts.
+# Cache of oracles by generator, noise, context and names: all methods in a process share the contexts.
 _ORACLES: dict[tuple[object, ...], tuple[Array, float]] = {}
 
 
@@ -66,21 +67,21 @@ class Nhanes(RehearsalWorld):
     """The NHANES benchmark.
 
     Args:
-        rows: N, observations in all.
-        contexts: How many situations there are.
-        seed: Decides observations and contexts.
-        validation: Share of the rows kept for early stopping.
-        candidates: "joint", all five actionable variables are set together, or "single", one of them. The
-            paper says only that a subset is set; together is the default because it loses nothing: whatever
-            one variable can reach, five can, and then more.
+        rows: N, number of observations.
+        contexts: Number of cases.
+        seed: Seed of observations and contexts.
+        validation: Share of the rows held out for early stopping.
+        candidates: "joint", all five actionable variables are set jointly, or "single", one of them. The
+            paper says only that a subset is set; "joint" is the default because it loses nothing: whatever
+            one variable can achieve, five can.
         roots: "independent", each context variable from its own frequencies as in the paper, or "chain", each
             given those before it.
-        noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", which the paper's
+        noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", as the paper's
             text suggests.
         generator: A folder that ``rehearsal prepare nhanes`` wrote; None for the shipped one.
 
     Raises:
-        ValueError: if an argument is none of these, or the generator cannot be read.
+        ValueError: if an argument is not one of these, or the generator cannot be read.
     """
 
     def __init__(
@@ -116,14 +117,14 @@ class Nhanes(RehearsalWorld):
         self._bank = _sobol(len(INNER), POINTS)
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """Participants as the generator makes them."""
+        """Participants drawn from the generator."""
         return Table.observed(
             VARIABLES, torch.from_numpy(self.generator.draw(count, stream, self.chain, self.paired))
         )
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """What follows in one context, (count, 17); values are clipped to the box."""
-        # Row by row, so that the first rows are the same however many are asked for.
+        """Outcomes of an alteration in one context, (count, 17); values are clipped to the box."""
+        # Drawn row by row, so that the first rows do not depend on `count`.
         uniform = world_generator(self.seed, 3).random((count, len(INNER) + 2)).T
         given = self._given(context.reshape(1, -1), names, values.reshape(1, -1))
         found = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
@@ -144,7 +145,7 @@ class Nhanes(RehearsalWorld):
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """The best values found and their probability, (B, 6) -> (B, k), (B,); a search with ten times the
-        work found less than .001 more.
+        effort found less than .001 more.
         """
         found = [self._best(context, tuple(names)) for context in contexts]
         return torch.from_numpy(np.stack([values for values, _ in found])).to(contexts), contexts.new_tensor(
@@ -168,10 +169,8 @@ class Nhanes(RehearsalWorld):
         return known | dict(zip(names, settings.T[..., None], strict=True))
 
     def _probability(self, contexts: Tensor, names: Sequence[str], values: Tensor, points: int) -> Array:
-        """Row by row, contexts (R, 6) and values (R, k) -> (R,), over the first so many points of the
-        bank.
-        """
-        # What no outcome follows, such as carbohydrates, needs no draw.
+        """Row by row, contexts (R, 6) and values (R, k) -> (R,), over the first `points` Sobol points."""
+        # Variables that influence no outcome, such as carbohydrates, are not drawn.
         needed = [name for name in INNER if name not in names and name in self._ancestors(names)]
         uniform = {name: self._bank[INNER.index(name), None, :points] for name in needed}
         bounds = (DESIRED["HbA1c"][1], DESIRED["FPG"][1])
@@ -184,7 +183,7 @@ class Nhanes(RehearsalWorld):
         return np.concatenate(parts)
 
     def _ancestors(self, names: Sequence[str]) -> frozenset[str]:
-        """What the outcomes follow once `names` are set."""
+        """The ancestors of the outcomes once `names` are set."""
         return self.task.graph.altered(names).ancestors(OUTCOMES)
 
     def _best(self, context: Tensor, names: tuple[str, ...]) -> tuple[Array, float]:
@@ -194,7 +193,7 @@ class Nhanes(RehearsalWorld):
         return _ORACLES[key]
 
     def _searched(self, context: Tensor, names: tuple[str, ...]) -> tuple[Array, float]:
-        """Screening, ascent over steps, and a last scoring of the best few."""
+        """Screening, coordinate ascent over steps, and a final evaluation of the best candidates."""
 
         def value(actions: Array, points: int) -> Array:
             return self._probability(
@@ -207,7 +206,7 @@ class Nhanes(RehearsalWorld):
         ends = net[np.argsort(-value(net, _FINE))[:_STARTS]]
         edges = [self._edges(name, names) for name in names]
         steps = [(each[1:] + each[:-1]) / 2 for each in edges]
-        # To the middle of its step, where its probability is the same: equal ends are then found equal.
+        # Moved to the middle of its step, where the probability is the same, so that equal ends are detected.
         ends = np.stack(
             [
                 line[np.searchsorted(each[1:-1], column)]
@@ -222,7 +221,7 @@ class Nhanes(RehearsalWorld):
         return ends[final.argmax()], float(final.max())
 
     def _edges(self, name: str, names: Sequence[str]) -> Array:
-        """Where the probability can change along one variable, and the ends of its interval, (s + 1,)."""
+        """The steps of the probability along one variable, and the ends of its interval, (s + 1,)."""
         lower, upper = self.task.box.bounds()[name]
         asked = [
             child
@@ -237,13 +236,13 @@ class Nhanes(RehearsalWorld):
 
 
 def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Array]) -> Array:
-    """Where ascents end, (c, k) -> (at most c, k): one variable at a time, over all its steps, until no
-    variable has a better one.
+    """The ends of coordinate ascents, (c, k) -> (at most c, k): one variable at a time, over all its steps,
+    until no variable improves.
 
     Args:
         value: (n, k) -> (n,).
         starts: (c, k).
-        steps: Variable by variable, the values tried.
+        steps: For each variable, the values that are evaluated.
     """
     ends, reached, open_ = starts.copy(), value(starts), np.ones(starts.shape, dtype=bool)
     for _ in range(_SWEEPS):
@@ -258,7 +257,7 @@ def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Ar
             moved = rows[values.max(1) > reached[rows] + 1e-6]
             best = values.argmax(1)[np.isin(rows, moved)]
             ends[moved, place], reached[moved] = line[best], values.max(1)[np.isin(rows, moved)]
-            # Along the other variables, the view from here is new.
+            # From the new point, the other variables have to be searched again.
             open_[moved] = True
             open_[moved, place] = False
         kept = np.unique(ends, axis=0, return_index=True)[1]
@@ -269,5 +268,5 @@ def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Ar
 
 
 def _sobol(variables: int, points: int) -> Array:
-    """Uniform numbers that fill the cube evenly, (variables, points); the same in every world."""
+    """Scrambled Sobol points, (variables, points); the same in every world."""
     return sobol(variables).draw(points, dtype=torch.float64).numpy().T.copy()

@@ -1,10 +1,10 @@
-"""Fetching the CDC's NHANES modules.
+"""Downloading the CDC's NHANES modules.
 
-A file is written under the name NAME.XPT.part and renamed when it is whole, so that a fetch that was cut off
-goes on where it stopped. Whole means: as long as the server says, and readable. A file of more than 64 MiB
-(the largest module has some 20) is refused: before it is fetched where the server says its length, else as
-soon as it has grown so large, and nothing of it is kept. Each file's SHA-256 is recorded beside it in
-SHA256SUMS and checked when the folder is used again.
+A file is written as NAME.XPT.part and renamed when it is complete, so that an interrupted download resumes
+where it stopped. A file is complete if it has the length announced by the server and can be read. A file of
+more than 64 MiB (the largest module has some 20) is refused: before the download if the server announces its
+length, else as soon as it exceeds the limit, and nothing of it is kept. Each file's SHA-256 is recorded
+beside it in SHA256SUMS and checked when the folder is used again.
 
 Source: the CDC's public-use files, https://wwwn.cdc.gov/nchs/nhanes/.
 """
@@ -34,16 +34,16 @@ def _open(request: urllib.request.Request, seconds: float) -> Any:
 
 
 def address(name: str, site: str = SITE) -> str:
-    """Where a module such as DEMO_G lies."""
+    """The address of a module such as DEMO_G."""
     return f"{site.rstrip('/')}/{CYCLES[name[-1]][:4]}/DataFiles/{name}.xpt"
 
 
 def _say_nothing(text: str) -> None:
-    """For those who do not listen."""
+    """Progress callback that prints nothing."""
 
 
 class TooLargeError(ValueError):
-    """A server that sends more than a module can be."""
+    """A server sends more bytes than a module can have."""
 
 
 def fetch(
@@ -54,22 +54,22 @@ def fetch(
     pause: float = 2.0,
     largest: int = LARGEST,
 ) -> list[str]:
-    """Fetches the modules that a folder lacks.
+    """Downloads the modules that are missing from a folder.
 
     Args:
-        folder: Where to; made if missing.
-        site: Where from; also a file:// address.
-        progress: Called with what is being fetched.
-        opener: Opens a request, given it and seconds to wait.
-        pause: Seconds between two tries, longer each time.
-        largest: Bytes that a module may have.
+        folder: Destination; created if missing.
+        site: Base address; may be a file:// address.
+        progress: Called with a line of text before each download.
+        opener: Opens a request, with a timeout in seconds.
+        pause: Seconds between two attempts, multiplied by the number of the attempt.
+        largest: Largest size of a module in bytes.
 
     Returns:
-        The modules that were fetched; those that were there are only checked.
+        The modules that were downloaded; existing ones are only checked.
 
     Raises:
-        ValueError: if the network or a file cannot be reached, or a file is larger than `largest`, not what
-            it was, or not what it should be.
+        ValueError: if the network or a file cannot be reached, or a file is larger than `largest`, was
+            changed since its download, or is not the module.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sums, fetched = _sums(folder), []
@@ -80,8 +80,8 @@ def fetch(
         if file is not None:
             if sums.get(file.name, own := _sha256(file)) != own:
                 raise ValueError(
-                    f"{file} is not the file that was fetched (its SHA-256 differs from {SUMS}): delete it, "
-                    "and type the same again"
+                    f"{file} is not the file that was fetched (its SHA-256 differs from {SUMS}): delete it "
+                    "and run the same command again"
                 )
             continue
         file = folder / f"{name}.XPT"
@@ -92,8 +92,8 @@ def fetch(
         except ValueError as error:
             part.unlink()
             raise ValueError(
-                f"{address(name, site)} did not give the module ({error}); it was deleted: type the same "
-                "again"
+                f"{address(name, site)} did not give the module ({error}); the file was deleted: run the "
+                "same command again"
             ) from error
         sums[file.name] = _sha256(part)
         part.replace(file)
@@ -103,17 +103,17 @@ def fetch(
 
 
 def _fetched(url: str, part: Path, opener: Opener, pause: float, largest: int) -> Path:
-    """The whole file at `url`, begun where an earlier fetch stopped."""
+    """Downloads the file at `url`, resuming an earlier download."""
     for tried in range(1, _TRIES + 1):
         try:
-            _go_on(url, part, opener, largest)
+            _resume(url, part, opener, largest)
         except urllib.error.HTTPError as error:
-            if error.code == 416:  # nothing lies behind what we have: begin again rather than guess
+            if error.code == 416:  # the server has nothing beyond the part we have: start over
                 part.unlink(missing_ok=True)
             elif error.code < 500:
                 raise ValueError(
-                    f"{url}: the server answers {error.code} {error.reason}: has the CDC moved it? Fetch it "
-                    f"by hand into {part.parent}"
+                    f"{url}: the server answers {error.code} {error.reason}: the CDC may have moved it; "
+                    f"fetch it by hand into {part.parent}"
                 ) from error
             failure: Exception = error
         except (OSError, HTTPException) as error:
@@ -123,26 +123,25 @@ def _fetched(url: str, part: Path, opener: Opener, pause: float, largest: int) -
         if tried < _TRIES:
             time.sleep(pause * tried)
     raise ValueError(
-        f"{url} cannot be reached ({failure}): check the network and type the same again, what was fetched "
-        "is kept; "
-        f"or put the modules into {part.parent} by hand and leave download=true out; the shipped generator "
-        "needs no download"
+        f"{url} cannot be reached ({failure}): check the network and run the same command again, which keeps "
+        f"what was fetched; or put the modules into {part.parent} by hand and leave download=true out; the "
+        "shipped generator needs no download"
     ) from failure
 
 
-def _go_on(url: str, part: Path, opener: Opener, largest: int) -> None:
+def _resume(url: str, part: Path, opener: Opener, largest: int) -> None:
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(
         url, headers={"User-Agent": "rehearsal_torch", **({"Range": f"bytes={have}-"} if have else {})}
     )
     with opener(request, _SECONDS) as answer:
-        going_on = have > 0 and answer.status == 206
+        resumed = have > 0 and answer.status == 206
         length = answer.headers.get("Content-Length")
-        whole = None if length is None else int(length) + (have if going_on else 0)
-        size = have if going_on else 0
+        whole = None if length is None else int(length) + (have if resumed else 0)
+        size = have if resumed else 0
         if whole is not None and whole > largest:
             _too_large(url, part, f"the server announces {whole}", largest)
-        with part.open("ab" if going_on else "wb") as out:
+        with part.open("ab" if resumed else "wb") as out:
             while piece := answer.read(_PIECE):
                 size += len(piece)
                 if size > largest:
@@ -156,8 +155,8 @@ def _go_on(url: str, part: Path, opener: Opener, largest: int) -> None:
 def _too_large(url: str, part: Path, what: str, largest: int) -> NoReturn:
     part.unlink(missing_ok=True)
     raise TooLargeError(
-        f"{url}: expected a module of at most {largest} bytes; {what}; nothing of it was kept: has the CDC "
-        "moved it?"
+        f"{url}: expected a module of at most {largest} bytes; {what}; nothing of it was kept: check whether "
+        "the CDC has moved it"
     )
 
 

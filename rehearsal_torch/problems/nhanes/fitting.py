@@ -1,22 +1,18 @@
-"""Fitting the NHANES generator to complete cases.
+"""Fitting the NHANES generator to complete cases, and comparing it with them.
 
 Every equation is a gradient-boosted regressor of log(1 + v) on the parents, 100 trees of depth 3 at rate 0.1;
-discrete variables that are no roots get a gradient-boosted classifier. Of the residuals, means of groups are
-kept, of a root its frequencies: an age is shared by dozens, an income is the mean of a group. No leaf holds
-fewer than 20 participants.
+discrete variables that are not roots get a gradient-boosted classifier. Residuals are kept as means of
+groups, roots as frequencies: an age is shared by dozens, an income is the mean of a group. No leaf has fewer
+than 20 participants.
 
-Source: Du et al. (2026), App. E.4; Friedman (2001), Alg. 1; settings are scikit-learn's defaults but for the
-leaves.
+The validation compares generated rows with participants: the correlation matrices, by the mean absolute error
+over all cells (with and without the diagonal, which is exact by definition: the paper does not say), each
+variable's distribution, by the largest distance between the two distribution functions, and how often the
+outcomes are as desired. All four readings of the paper are measured: context variables independent or in a
+chain, the outcomes' noises independent or paired.
 
-How like the participants the generator's rows are.
-
-Compared are the correlation matrices, by the mean absolute error over all cells (the diagonal, which is right
-by definition, included as well as left out: the paper does not say), each variable's distribution, by the
-largest distance between the two distribution functions, and how often the outcomes are as desired. All four
-readings of the paper are measured: context variables apart or in a chain, the outcomes' noises apart or
-paired.
-
-Source: Du et al. (2026), App. E.4, Table 5 and Fig. 10.
+Source: Du et al. (2026), App. E.4, Table 5 and Fig. 10; Friedman (2001), Alg. 1; settings are scikit-learn's
+defaults except for the leaves.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,13 +38,13 @@ DRAWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """The comparison.
+    """Comparison of generated rows with participants.
 
     Attributes:
         real: Participants, (n, 17).
         generated: Rows of the default generator, (DRAWS, 17).
         correlations: The two correlation matrices, real and generated, (2, 17, 17).
-        summary: What goes into the generator's card.
+        summary: Entries of the generator's card.
     """
 
     real: Array
@@ -58,7 +54,7 @@ class Validation:
 
 
 def validated(generator: Generator, cases: pd.DataFrame, seed: int = 0) -> Validation:
-    """Compares draws with complete cases."""
+    """Compares generated rows with complete cases."""
     real = cases[list(VARIABLES)].to_numpy(float)
     true = np.corrcoef(real.T)
     off = ~np.eye(len(true), dtype=bool)
@@ -95,7 +91,7 @@ def validated(generator: Generator, cases: pd.DataFrame, seed: int = 0) -> Valid
 
 
 def _desired(rows: Array) -> float:
-    """Share of rows strictly below both bounds: HbA1c is recorded to 0.1 %, so that its bound itself occurs
+    """Share of rows strictly below both bounds: HbA1c is recorded to 0.1 %, so that the bound itself occurs,
     and counts as too high.
     """
     places = [VARIABLES.index(name) for name in OUTCOMES]
@@ -111,18 +107,18 @@ CLASSES = ("Sex", "Race", "FamilyHx_Diabetes", "Education")
 
 
 def _say_nothing(text: str) -> None:
-    """For those who do not listen."""
+    """Progress callback that prints nothing."""
 
 
 def fit_generator(
     cases: pd.DataFrame, progress: Callable[[str], None] = _say_nothing, trees: int = REGRESSOR_TREES
 ) -> Generator:
-    """The generator of complete cases.
+    """The generator fitted to complete cases.
 
     Args:
-        cases: A row a participant, the 17 variables among its columns, none missing.
-        progress: Called with what is being fitted.
-        trees: How many trees each equation has.
+        cases: One row per participant, with the 17 variables among its columns, none missing.
+        progress: Called with a line of text before each fit.
+        trees: Number of trees per equation.
 
     Raises:
         ValueError: if a variable is missing, constant or not finite, or there are too few rows.
@@ -136,7 +132,7 @@ def fit_generator(
         raise ValueError(f"expected at least {2 * GROUPS} complete cases; got {len(cases)}")
     constant = [name for name in VARIABLES if cases[name].nunique() < 2]
     if constant:
-        raise ValueError(f"{constant}: all values are equal, which says nothing")
+        raise ValueError(f"{constant}: all values are equal; expected variables that vary")
     equations: dict[str, LogEquation] = {}
     left_over: dict[str, Array] = {}
     for name, parents in PARENTS.items():
@@ -163,7 +159,7 @@ def fit_generator(
 
 
 def settings() -> dict[str, object]:
-    """How the trees were grown and what is kept of the rest, for a card."""
+    """How the trees were grown and what is kept of the data, for a card."""
     return {
         "equations": f"gradient-boosted regressors of log(1 + v): {REGRESSOR_TREES} trees of depth 3, rate "
         f"0.1, at least {MIN_LEAF_SIZE} participants a leaf",
@@ -211,7 +207,7 @@ def _frequencies(column: pd.Series) -> Frequencies:
     values = column.to_numpy(float)
     if (
         len(np.unique(values)) > GROUPS // 2
-    ):  # too many values to be shared by many: means of groups stand for them
+    ):  # too many values for each to be shared by many people: replaced by means of groups
         values = np.concatenate(
             [
                 np.full(len(part), round(float(part.mean()), 2))
@@ -223,7 +219,7 @@ def _frequencies(column: pd.Series) -> Frequencies:
 
 
 def _trees(estimators: list, width: int, start: float, rate: float) -> BoostedTrees:
-    """scikit-learn's trees as ours."""
+    """Converts scikit-learn's trees."""
     grown = [estimator.tree_ for estimator in estimators]
     shape = (len(grown), max(tree.node_count for tree in grown))
     arrays: Mapping[str, NDArray] = {
@@ -237,7 +233,7 @@ def _trees(estimators: list, width: int, start: float, rate: float) -> BoostedTr
     for row, tree in enumerate(grown):
         inner, own = tree.children_left != -1, slice(tree.node_count)
         rounded = tree.threshold.astype(np.float32)
-        # The largest float32 below: then x <= threshold says the same of every float32 x.
+        # Rounded down to float32: then x <= threshold is the same for every float32 x.
         rounded = np.where(
             rounded.astype(float) > tree.threshold, np.nextafter(rounded, np.float32(-np.inf)), rounded
         )

@@ -1,16 +1,17 @@
-"""The typed structural generator of the NHANES benchmark.
+"""The structural generator of the NHANES benchmark.
 
-Each variable follows its parents in the influence graph. A variable v >= 0 with parents p obeys
+Each variable depends on its parents in the influence graph. A variable v >= 0 with parents p satisfies
 
     v = clip(exp(f(p) + e) - 1),
 
-f a boosted sum of trees fitted to log(1 + v), e drawn from what f leaves over, and the clip keeps v within
-the support that was observed. The six context variables are roots: each is drawn from its own frequencies
+f a boosted sum of trees fitted to log(1 + v), e drawn from the residuals of f, and the clip keeps v within
+the observed support. The six context variables are roots: each is drawn from its own frequencies
 (``independent``), or one after the other, each given those before it (``chain``: boosted classifiers, and the
-same equation for income). The noises of the two outcomes are drawn with joint ranks (``paired``) or apart.
+same equation for income). The noises of the two outcomes are drawn with joint ranks (``paired``) or
+independently.
 
 A generator is a folder of two files: numbers in ``weights.safetensors``, everything else in ``card.yaml``,
-which bears the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
+which has the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
 
 Source: Du et al. (2026), App. E.4; the chain and the joint ranks are ours.
 """
@@ -42,10 +43,10 @@ _FILES = ("weights.safetensors", "card.yaml")
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """An empirical categorical.
+    """An empirical categorical distribution.
 
     Attributes:
-        values: (K,), rising.
+        values: (K,), ascending.
         shares: (K,), summing to 1.
     """
 
@@ -64,7 +65,7 @@ class Frequencies:
             )
 
     def quantile(self, uniform: Array) -> Array:
-        """Values of uniform numbers, (...) -> (...)."""
+        """Values from uniform numbers, (...) -> (...)."""
         return self.values[
             np.clip(np.searchsorted(np.cumsum(self.shares), uniform, side="right"), 0, len(self.values) - 1)
         ]
@@ -76,14 +77,14 @@ class Classifier:
 
     Attributes:
         values: (K,), the classes.
-        scores: K sums of trees; K - 1 where the first class has the score 0.
+        scores: K sums of trees; K - 1 if the first class has the score 0.
     """
 
     values: Array
     scores: tuple[BoostedTrees, ...]
 
     def quantile(self, columns: list[Array], uniform: Array) -> Array:
-        """Classes of uniform numbers, given columns of the parents."""
+        """Classes from uniform numbers, given columns of the parents."""
         raw = [score(columns) for score in self.scores]
         raw = [np.zeros_like(raw[0]), *raw] if len(raw) < len(self.values) else raw
         odds = np.exp(np.stack(raw) - np.max(raw, 0))
@@ -97,8 +98,8 @@ class LogEquation:
 
     Attributes:
         trees: f.
-        noise: The law of e.
-        support: The least and the largest v.
+        noise: The distribution of e.
+        support: The smallest and the largest v.
     """
 
     trees: BoostedTrees
@@ -106,7 +107,7 @@ class LogEquation:
     support: tuple[float, float]
 
     def quantile(self, columns: list[Array], uniform: Array) -> Array:
-        """Values of uniform numbers, given columns of the parents."""
+        """Values from uniform numbers, given columns of the parents."""
         return np.clip(np.expm1(self.trees(columns) + self.noise.quantile(uniform)), *self.support)
 
     def rank_of(self, columns: list[Array], bound: float) -> Array:
@@ -120,9 +121,9 @@ class Generator:
 
     Attributes:
         roots: Context variable to its frequencies.
-        chain: Context variables but the first, each to its law given those before it.
+        chain: Each context variable but the first to its conditional distribution given those before it.
         equations: Every other variable to its equation.
-        ranks: How the noises of the two outcomes move together.
+        ranks: The joint distribution of the ranks of the two outcomes' noises.
         card: What it was fitted to, how well it fits, and the [1 %, 99 %] interval of each actionable
             variable.
     """
@@ -134,7 +135,7 @@ class Generator:
     card: Mapping[str, Any] = field(default_factory=dict)
 
     def contexts(self, uniform: Array, chain: bool = False) -> dict[str, Array]:
-        """Context variables of uniform numbers (6, n), each (n, 1)."""
+        """Context variables from uniform numbers (6, n), each (n, 1)."""
         found: dict[str, Array] = {}
         for name, own in zip(CONTEXT, uniform[..., None], strict=True):
             distribution = self.chain[name] if chain and name in self.chain else self.roots[name]
@@ -146,11 +147,12 @@ class Generator:
         return found
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
-        """Variables before the outcomes: those given as they are, others from their equations.
+        """The variables between context and outcomes: given values are kept, the others follow their
+        equations.
 
         Args:
-            given: The context, and what was set; each (R, 1) or (1, 1).
-            uniform: Variable to uniform numbers, (R, 1) or (1, M); those neither given nor named here are
+            given: The context and the altered variables; each (R, 1) or (1, 1).
+            uniform: Variable to uniform numbers, (R, 1) or (1, M); variables neither given nor named here are
                 left out.
         """
         found = dict(given)
@@ -164,7 +166,7 @@ class Generator:
     def outcomes(
         self, found: Mapping[str, Array], first: Array, second: Array, paired: bool = True
     ) -> dict[str, Array]:
-        """The outcomes that follow, from two uniform numbers each."""
+        """The two outcomes, from two uniform numbers per row."""
         parts = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
         return {
             name: self.equations[name].quantile([found[parent] for parent in PARENTS[name]], own)
@@ -172,8 +174,8 @@ class Generator:
         }
 
     def desired(self, found: Mapping[str, Array], bounds: tuple[float, float], paired: bool = True) -> Array:
-        """P(HbA1c <= bound and FPG <= bound | everything before them): the outcomes' noise is integrated out
-        exactly.
+        """P(HbA1c <= bound and FPG <= bound | all variables before them), with the outcomes' noise integrated
+        out exactly.
         """
         ranks = [
             self.equations[name].rank_of([found[parent] for parent in PARENTS[name]], bound)
@@ -184,7 +186,7 @@ class Generator:
     def draw(
         self, count: int, stream: np.random.Generator, chain: bool = False, paired: bool = True
     ) -> Array:
-        """Rows of all variables when nothing is set, (count, 17)."""
+        """Rows of all variables under no action, (count, 17)."""
         uniform = stream.random((count, len(VARIABLES))).T
         found = self.inner(
             self.contexts(uniform[: len(CONTEXT)], chain),
@@ -255,7 +257,7 @@ class Generator:
             return _read(load(content), card)
         except SafetensorError as error:
             raise ValueError(
-                f"{folder / _FILES[0]} is no safetensors file ({error}): prepare the generator again"
+                f"{folder / _FILES[0]} is not a safetensors file ({error}): prepare the generator again"
             ) from error
         except (KeyError, IndexError) as error:
             raise ValueError(f"{folder / _FILES[0]} lacks {error}: prepare the generator again") from error

@@ -1,20 +1,15 @@
-"""NHANES 2011-2018: the CDC's modules, merged by participant to complete cases.
+"""NHANES 2011-2018: variables, influence graph, and merging the CDC's modules to complete cases.
 
-Ten modules a cycle are joined by SEQN. Codes that stand for "refused" and "don't know" are missing. Blood
-pressure is the first reading; in 2017-2018 the oscillometric module stands in for the cuff's, under other
-names. A diastolic pressure of 0 is a reading, a day of diet counts whatever its recall status. Adults are 20
-or older.
+Context variables influence all others. BMI influences diet, blood pressure, lipids and both outcomes;
+calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic pressure,
+total cholesterol and HDL influence both outcomes. Carbohydrates and diastolic pressure influence nothing.
 
-SAS writes zero in a way that pandas reads as 5.4e-79; such numbers are zero again here.
+Ten modules per cycle are joined by SEQN. Codes for "refused" and "don't know" are missing values. Blood
+pressure is the first reading; in 2017-2018 the oscillometric module replaces the cuff's, under other names. A
+diastolic pressure of 0 counts as a reading, a day of diet counts whatever its recall status. Adults are 20 or
+older.
 
-Source: Du et al. (2026), App. E.4; the CDC's codebooks of 2011-2018.
-
-The variables of the NHANES benchmark: where they come from, what may be set, and who influences whom.
-
-Context variables influence everything behind them. BMI influences diet, blood pressure, lipids and both
-outcomes; calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic
-pressure, total cholesterol and HDL influence both outcomes. Nothing follows carbohydrates or diastolic
-pressure.
+SAS writes zero in a way that pandas reads as 5.4e-79; such numbers are set back to zero.
 
 Source: Du et al. (2026), App. E.4 (variables, influence relations); the CDC's codebooks of 2011-2018 (names
 and codes).
@@ -89,10 +84,10 @@ DESIRED: Mapping[str, tuple[None, float]] = MappingProxyType({"HbA1c": (None, 5.
 
 
 def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
-    """Who influences whom.
+    """The influence graph.
 
     Args:
-        paired: Whether the outcomes' noises move together, which joins the outcomes by a bi-directional edge.
+        paired: Whether the outcomes' noises are dependent, which joins the outcomes by a bi-directional edge.
         chain: Whether the context variables depend on each other, which makes them one clique.
     """
     bidirected = ([OUTCOMES] if paired else []) + ([CONTEXT] if chain else [])
@@ -104,7 +99,7 @@ CYCLES: Mapping[str, str] = MappingProxyType(
 )
 PUBLISHED = Path(__file__).parent / "generators" / "nhanes_modules.yaml"
 ADULT = 20
-# Variable to its module, column, and the codes that are no values.
+# Variable to its module, column, and the codes for missing values.
 _SOURCES: Mapping[str, tuple[str, str, tuple[int, ...]]] = MappingProxyType(
     {
         "Age": ("DEMO", "RIDAGEYR", ()),
@@ -131,12 +126,12 @@ _OSCILLOMETRIC = {"SBP": ("BPXO", "BPXOSY1", ()), "DBP": ("BPXO", "BPXODI1", ())
 
 @dataclass(frozen=True)
 class Cohort:
-    """Complete cases, and how they came to be so few.
+    """Complete cases, and how many participants each requirement excluded.
 
     Attributes:
-        cases: A row a participant: SEQN, cycle, and the 17 variables.
-        attrition: What was required, and how many participants are left, by cycle and in all.
-        unlike: Modules whose values are not those that were published when this was written.
+        cases: One row per participant: SEQN, cycle, and the 17 variables.
+        attrition: Each requirement, and the number of participants left, by cycle and in all.
+        unlike: Modules whose values differ from those that were published when this was written.
     """
 
     cases: pd.DataFrame
@@ -145,7 +140,7 @@ class Cohort:
 
 
 def columns_of(cycle: str) -> dict[str, list[str]]:
-    """Module to the columns that are needed of it in a cycle, G ... J."""
+    """Module to the columns needed from it in a cycle, G ... J."""
     found: dict[str, list[str]] = {}
     for module, column, _ in _sources(cycle).values():
         found.setdefault(module, []).append(column)
@@ -161,8 +156,7 @@ def merged(source: Path) -> Cohort:
     """The complete cases of a folder of modules.
 
     Args:
-        source: A folder with the 40 modules, such as DEMO_G.XPT; whether names are in capitals does not
-            matter.
+        source: A folder with the 40 modules, such as DEMO_G.XPT; the case of file names does not matter.
 
     Raises:
         ValueError: if the folder or a module is missing or cannot be read, or no participant is complete; all
@@ -208,7 +202,8 @@ def merged(source: Path) -> Cohort:
         )
     if not left.any():
         raise ValueError(
-            f"{source}: no participant is complete; are these NHANES modules of {', '.join(CYCLES.values())}?"
+            f"{source}: no participant is complete: check that these are the NHANES modules of "
+            f"{', '.join(CYCLES.values())}"
         )
     return Cohort(everyone[left].reset_index(drop=True), pd.DataFrame(rows), tuple(unlike))
 
@@ -217,18 +212,18 @@ def read_module(path: Path, columns: list[str]) -> pd.DataFrame:
     """SEQN and some columns of a module, in the order of SEQN.
 
     Raises:
-        ValueError: if the file is no SAS transport file, lacks a column, or names a participant twice.
+        ValueError: if the file is not a SAS transport file, lacks a column, or has a participant twice.
     """
     try:
         frame = pd.read_sas(path, format="xport")
-    except Exception as error:  # pandas raises whatever its parser stumbles over
+    except Exception as error:  # pandas raises various errors for files that it cannot parse
         raise ValueError(
             f"{path.name} cannot be read as a SAS transport file ({error}): fetch it again"
         ) from error
     missing = [column for column in ("SEQN", *columns) if column not in frame.columns]
     if missing:
         raise ValueError(
-            f"{path.name} has no column {', '.join(missing)}: is it the CDC's module of that name?"
+            f"{path.name} has no column {', '.join(missing)}: check that it is the CDC's module of that name"
         )
     frame = frame[["SEQN", *columns]].astype(float).sort_values("SEQN", ignore_index=True)
     if frame["SEQN"].duplicated().any():
@@ -239,7 +234,7 @@ def read_module(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def fingerprint(frame: pd.DataFrame) -> str:
-    """SHA-256 of a module's needed columns, whatever else the file holds."""
+    """SHA-256 of the columns that are used of a module, independent of the rest of the file."""
     values = frame.to_numpy(np.float64)
     values = np.where(np.isnan(values), -1e300, values)
     return hashlib.sha256(

@@ -1,14 +1,15 @@
-"""The law of what a regression leaves over, without any single residual.
+"""Distributions of regression residuals that keep no single residual.
 
-Residuals e are kept as Q means of equally many neighbours, m_1 < ... < m_Q. Between the levels (j - 1/2) / Q
-their quantile function is linear, beyond them flat; drawing u uniform and taking its quantile is the residual
-bootstrap, smoothed, and no residual of one person is kept. The distribution function is its inverse.
+Residuals e are kept as the means of Q equally large groups of neighbours, m_1 < ... < m_Q. Between the levels
+(j - 1/2) / Q their quantile function is linear, beyond them flat; drawing u uniform and taking its quantile
+is a smoothed residual bootstrap, and no residual of one person is kept. The distribution function is its
+inverse.
 
-Two regressions whose residuals move together share a table of how often the ranks of both fall into each cell
-of a grid; inside a cell they are uniform. The joint distribution of the two ranks is then bilinear between
-the grid's lines.
+Two regressions with dependent residuals share a table of how often the ranks of both fall into each cell of a
+grid; inside a cell they are uniform. The joint distribution of the two ranks (a copula) is then bilinear
+between the grid lines.
 
-Source: Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar (1959) (ranks apart from
+Source: Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar (1959) (separating ranks from
 margins).
 """
 
@@ -27,10 +28,10 @@ class ResidualDistribution:
     """A quantile function through the means of equally large groups.
 
     Attributes:
-        means: (Q,), rising.
+        means: (Q,), ascending.
 
     Raises:
-        ValueError: if the means do not rise strictly or are not finite.
+        ValueError: if the means are not strictly ascending or not finite.
     """
 
     means: Array
@@ -46,15 +47,15 @@ class ResidualDistribution:
 
     @classmethod
     def of(cls, residuals: Array, groups: int = GROUPS) -> "ResidualDistribution":
-        """The law of residuals (n,).
+        """The distribution of residuals (n,).
 
         Raises:
-            ValueError: if there are fewer than two for each group.
+            ValueError: if there are fewer than two residuals per group.
         """
         if len(residuals) < 2 * groups:
             raise ValueError(
-                f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would be "
-                "somebody's own"
+                f"expected at least {2 * groups} residuals; got {len(residuals)}: a mean of one would reveal "
+                "a single participant's residual"
             )
         return cls(
             np.array(
@@ -67,7 +68,7 @@ class ResidualDistribution:
         return (np.arange(len(self.means)) + 0.5) / len(self.means)
 
     def quantile(self, uniform: Array) -> Array:
-        """Residuals of uniform numbers, (...) -> (...)."""
+        """Residuals from uniform numbers, (...) -> (...)."""
         return np.interp(uniform, self._levels, self.means)
 
     def below(self, residual: Array) -> Array:
@@ -77,15 +78,14 @@ class ResidualDistribution:
 
 @dataclass(frozen=True, eq=False)
 class PairedRanks:
-    """The joint law of two ranks, each uniform by itself.
+    """The joint distribution of two ranks with uniform margins.
 
     Attributes:
-        edges: (E,), lines of the grid, from 0 to 1.
-        shares: (E - 1, E - 1), how often the two ranks fall into each cell; rows and columns sum to the
-            grid's widths.
+        edges: (E,), grid lines, from 0 to 1.
+        shares: (E - 1, E - 1), the probability of each cell; rows and columns sum to the cells' widths.
 
     Raises:
-        ValueError: if the shares are no such law.
+        ValueError: if the shares are not such a distribution.
     """
 
     edges: Array
@@ -112,20 +112,20 @@ class PairedRanks:
 
     @classmethod
     def of(cls, first: Array, second: Array, edges: Array = EDGES) -> "PairedRanks":
-        """The joint law of the ranks of first (n,) and second (n,)."""
+        """The joint distribution of the ranks of first (n,) and second (n,)."""
         one, other = ((np.argsort(np.argsort(part)) + 0.5) / len(part) for part in (first, second))
         shares = np.histogram2d(one, other, bins=(edges, edges))[0] / len(first)
         widths = np.diff(edges)
         for _ in range(
             50
-        ):  # the grid's lines cut the n ranks only nearly in proportion: scale rows and columns in turn
+        ):  # the grid lines split the n ranks only nearly in proportion: scale rows and columns in turn
             shares *= (widths / shares.sum(1))[:, None]
             shares *= widths / shares.sum(0)
         return cls(edges, shares)
 
     @classmethod
     def independent(cls) -> "PairedRanks":
-        """Ranks that know nothing of each other."""
+        """Independent ranks."""
         return cls(np.array([0.0, 1.0]), np.array([[1.0]]))
 
     def second(self, first: Array, uniform: Array) -> Array:
@@ -142,9 +142,7 @@ class PairedRanks:
         return self.edges[column] + np.clip(inside, 0, 1) * (self.edges[column + 1] - self.edges[column])
 
     def below(self, first: Array, second: Array) -> Array:
-        """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid's
-        lines.
-        """
+        """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid lines."""
         joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
         places, parts = [], []
         for rank in (first, second):

@@ -1,15 +1,15 @@
-"""Sums of small regression trees, evaluated by bit masks.
+"""Sums of small regression trees, evaluated with bit masks.
 
 A boosted model is a constant and a sum of trees, f(x) = c + sum_t v_t(x). A tree of at most eight leaves is a
 set of leaves, one bit each, numbered from left to right. A node "x_f <= threshold" that fails rules out the
-leaves to its left; what is left of a tree is the AND over all failed nodes, and its leftmost leaf is where x
-ends. All nodes on one variable are answered together by one look into a table with a row for each interval
-between that variable's thresholds. So a variable that is the same for many rows is looked up once, and only
-trees that ask for a variable which changes from row to row are evaluated for each of them.
+leaves to its left; the remaining leaves of a tree are the AND over all failed nodes, and the leftmost of them
+is where x ends. All nodes on one variable are evaluated by one lookup in a table with a row for each interval
+between that variable's thresholds. A variable that is the same for many rows is thus looked up once, and only
+trees that use a variable which changes from row to row are evaluated for each row.
 
 Trees are plain arrays of numbers: nothing is unpickled, and what is read is checked before it is used.
 
-Source: Friedman (2001), Alg. 1 (boosted trees); Lucchese et al. (2015), Sec. 3 (evaluation by bit masks).
+Source: Friedman (2001), Alg. 1 (boosted trees); Lucchese et al. (2015), Sec. 3 (evaluation with bit masks).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,17 +30,16 @@ class BoostedTrees:
     """f(x) = start + sum_t v_t(x), with T trees of at most L nodes and 8 leaves over p variables.
 
     Attributes:
-        width: p, how many variables x has.
+        width: p, the number of variables.
         start: c.
-        feature: (T, L) int16, the variable that a node asks for; -1 at leaves and at places that no node
-            uses.
+        feature: (T, L) int16, the variable that a node compares; -1 at leaves and at unused places.
         threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
-        left: (T, L) int16, the node on the left, itself behind its parent; 0 at leaves.
-        right: (T, L) int16, likewise.
-        value: (T, L) float32, what a leaf adds.
+        left: (T, L) int16, the index of the left child, larger than its parent's; 0 at leaves.
+        right: (T, L) int16, the index of the right child, likewise.
+        value: (T, L) float32, the contribution of a leaf.
 
     Raises:
-        ValueError: if shapes disagree, a number is not finite, or the arrays are no trees.
+        ValueError: if shapes disagree, a number is not finite, or the arrays are not trees.
     """
 
     width: int
@@ -68,10 +67,10 @@ class BoostedTrees:
                 and np.isfinite(self.value).all()
                 and np.isfinite(self.start)
             ),
-            f"a node asks for none of {self.width} variables": bool(
+            f"a node's feature is not one of {self.width} variables": bool(
                 ((self.feature < LEAF) | (self.feature >= self.width)).any()
             ),
-            "a child does not stand behind its parent": any(
+            "a child does not come after its parent": any(
                 bool((inner & ((side <= here) | (side >= shape[1]))).any())
                 for side in (self.left, self.right)
             ),
@@ -85,10 +84,10 @@ class BoostedTrees:
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray], width: int) -> "BoostedTrees":
-        """Trees from named arrays, as `arrays` gives them.
+        """Trees from named arrays, as returned by `arrays`.
 
         Raises:
-            ValueError: if one is missing or wrong.
+            ValueError: if an array is missing or invalid.
         """
         names = ("feature", "threshold", "left", "right", "value", "start")
         missing = [name for name in names if name not in arrays]
@@ -106,7 +105,7 @@ class BoostedTrees:
         )
 
     def arrays(self) -> dict[str, NDArray]:
-        """Named arrays, from which `of` makes equal trees."""
+        """Named arrays, from which `of` restores the trees."""
         bytes_each = {name: getattr(self, name).astype(np.int8) for name in ("feature", "left", "right")}
         return {
             **bytes_each,
@@ -122,7 +121,7 @@ class BoostedTrees:
             columns: The p variables, each (R, M), (R, 1), (1, M) or (1, 1).
 
         Returns:
-            Of the shape that the columns have together.
+            f(x) in the broadcast shape of the columns.
         """
         if len(columns) != self.width:
             raise ValueError(f"expected {self.width} columns; got {len(columns)}")
@@ -139,7 +138,7 @@ class BoostedTrees:
         return total
 
     def _split(self, changing: tuple[int, ...]) -> "tuple[BitTrees | None, BitTrees | None]":
-        """The trees that ask for one of the changing variables, and the others."""
+        """The trees that use one of the changing variables, and the others."""
         if changing not in self._splits:
             asks: NDArray[np.bool_] = np.isin(self.feature, changing).max(1)
             self._splits[changing] = (
@@ -154,7 +153,7 @@ class BoostedTrees:
 
     @cached_property
     def thresholds(self) -> tuple[Array, ...]:
-        """Variable by variable, the thresholds that some node compares it with, rising."""
+        """For each variable, the thresholds of all nodes that compare it, ascending."""
         return tuple(
             np.unique(self.threshold[self.feature == place]).astype(np.float64) for place in range(self.width)
         )
@@ -165,9 +164,9 @@ class BitTrees:
     """Trees as tables of bit masks.
 
     Attributes:
-        cuts: Variable by variable, its thresholds, rising, (c_f,) float32.
-        masks: Variable by variable, which leaves its failed nodes leave, (c_f + 1, T) uint8; row j for values
-            above j thresholds.
+        cuts: For each variable, its thresholds, ascending, (c_f,) float32.
+        masks: For each variable, the leaves that its failed nodes do not rule out, (c_f + 1, T) uint8; row j
+            for values above j thresholds.
         values: (T * 256,) float32, the value of the leftmost leaf of each mask.
     """
 
@@ -177,7 +176,7 @@ class BitTrees:
 
     @classmethod
     def of(cls, trees: BoostedTrees, keep: NDArray[np.bool_]) -> "BitTrees":
-        """The tables of some of the trees, keep (T,)."""
+        """The tables of the trees selected by keep (T,)."""
         chosen = np.flatnonzero(keep)
         nodes: list[tuple[int, float, int, int]] = []  # variable, threshold, tree, leaves to the left
         values = np.zeros((len(chosen), 256), dtype=np.float32)
@@ -199,9 +198,9 @@ class BitTrees:
         return cls(tuple(cuts), tuple(masks), values.reshape(-1))
 
     def __call__(self, columns: Sequence[Array]) -> Array:
-        """The sum over the trees, of the shape that the columns have together."""
+        """The sum over the trees, in the broadcast shape of the columns."""
         shape = np.broadcast_shapes(*(column.shape for column in columns))
-        # In float32, as the trees were grown: a value on a threshold goes left here and there alike.
+        # In float32, as the trees were grown, so that a value equal to a threshold goes left in both.
         bins = [
             np.searchsorted(cuts, column.astype(np.float32)) if len(cuts) else None
             for cuts, column in zip(self.cuts, columns, strict=True)

@@ -126,7 +126,7 @@ def test_the_probability_follows_the_noise(contexts):
 
 def test_the_card_warns(world):
     card = world.card()
-    assert "no medical advice" in card["caution"]
+    assert "not medical advice" in card["caution"]
     assert set(card["units"]) == set(VARIABLES)
     assert card["generator"]["validation"]["correlation_mae_paper"] == 0.0483
 

@@ -204,8 +204,8 @@ def test_a_changed_byte_is_refused(copy):
 @pytest.mark.parametrize(
     ("key", "change", "progress"),
     [
-        ("equations.BMI.0.left", lambda array: np.zeros_like(array), "child does not stand behind"),
-        ("equations.BMI.0.feature", lambda array: np.full_like(array, 99), "asks for none of 6"),
+        ("equations.BMI.0.left", lambda array: np.zeros_like(array), "child does not come after"),
+        ("equations.BMI.0.feature", lambda array: np.full_like(array, 99), "s feature is not one of 6"),
         ("equations.HDL.0.value", lambda array: array * np.nan, "not finite"),
         ("equations.HDL.means", lambda array: array[::-1].copy(), "group means that rise"),
         ("roots.Age.shares", lambda array: array * 2, "sum to 1"),
@@ -249,7 +249,7 @@ def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
     (copy / "card.yaml").write_text(
         yaml.safe_dump({"format": 1, "sha256": hashlib.sha256(b"no numbers").hexdigest()})
     )
-    with pytest.raises(ValueError, match="no safetensors file"):
+    with pytest.raises(ValueError, match="not a safetensors file"):
         Generator.load(copy)
 
 

@@ -26,7 +26,7 @@ def test_no_residual_is_kept():
     distribution = ResidualDistribution.of(residuals)
     assert not set(np.float32(distribution.means).tolist()) & set(np.float32(residuals).tolist())
     assert distribution.means.max() < residuals.max()
-    with pytest.raises(ValueError, match="somebody's own"):
+    with pytest.raises(ValueError, match="a single participant's"):
         ResidualDistribution.of(residuals[:300])
 
 

@@ -98,10 +98,10 @@ def test_thresholds_are_where_it_changes():
 @pytest.mark.parametrize(
     ("changed", "progress"),
     [
-        ({"left": np.array([[0, 0, 3, 0, 0]])}, "child does not stand behind"),
-        ({"right": np.array([[2, 0, 9, 0, 0]])}, "child does not stand behind"),
-        ({"feature": np.array([[0, -1, 2, -1, -1]])}, "asks for none of 2"),
-        ({"feature": np.array([[0, -1, -3, -1, -1]])}, "asks for none of 2"),
+        ({"left": np.array([[0, 0, 3, 0, 0]])}, "child does not come after"),
+        ({"right": np.array([[2, 0, 9, 0, 0]])}, "child does not come after"),
+        ({"feature": np.array([[0, -1, 2, -1, -1]])}, "s feature is not one of 2"),
+        ({"feature": np.array([[0, -1, -3, -1, -1]])}, "s feature is not one of 2"),
         ({"value": np.array([[0.0, np.nan, 0, 20, 30]])}, "not finite"),
         ({"threshold": np.array([[1.0, 0, np.inf, 0, 0]])}, "not finite"),
         ({"value": np.array([[0.0, 10, 0, 20]])}, "one shape"),
