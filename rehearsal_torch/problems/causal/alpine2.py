@@ -97,21 +97,22 @@ class _Terms:
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int, float]], top: int) -> None:
         self.top = top
-        self.kept, self.derivative, self.level, self.moment = (
+        self.power, self.s_power, self.c_power, self.moment = (
             torch.tensor([row[place] for row in rows]) for place in range(4)
         )
         self.factor = torch.tensor([row[4] for row in rows], dtype=torch.float64)
 
-    def sum(self, derivative: Tensor, level: Tensor, moments: Tensor) -> Tensor:
-        """(...), (...), (..., M) -> (..., top + 1)."""
+    def sum(self, s: Tensor, c: Tensor, moments: Tensor) -> Tensor:
+        """s (...), c (...), moments (..., M) -> (..., top + 1)."""
         exponents = range(self.top + 1)
-        slopes, levels = (
-            torch.stack([each**power for power in exponents], -1) for each in (derivative, level)
-        )
+        s_powers, c_powers = (torch.stack([each**power for power in exponents], -1) for each in (s, c))
         terms = (
-            self.factor * slopes[..., self.derivative] * levels[..., self.level] * moments[..., self.moment]
+            self.factor
+            * s_powers[..., self.s_power]
+            * c_powers[..., self.c_power]
+            * moments[..., self.moment]
         )
-        return terms.new_zeros(*terms.shape[:-1], self.top + 1).index_add(-1, self.kept, terms)
+        return terms.new_zeros(*terms.shape[:-1], self.top + 1).index_add(-1, self.power, terms)
 
 
 Mechanism = Literal["anm", "non_dgm", "dgm", "dgm_bounded"]

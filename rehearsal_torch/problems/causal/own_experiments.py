@@ -139,7 +139,7 @@ class ExperimentTable(CausalProblem):
     def case(self, index: int) -> RehearsalCase:
         """The next experiment."""
         if index != 0:
-            raise IndexError(f"expected situation 0; got {index}")
+            raise IndexError(f"expected case 0; got {index}")
         return RehearsalCase(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
