@@ -132,7 +132,7 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
             ["data=TABLE", "columns=x,p,q,y", "max_graphs=1"],
             "more than 1 directed graphs are Markov equivalent",
         ),
-        (["data=TABLE", "columns=x,p", "test=chisq"], "chisq tests codes"),
+        (["data=TABLE", "columns=x,p", "test=chisq"], "chisq needs integer codes"),
         (["data=TABLE", "out=TABLE"], "is a file. Name a folder"),
         (["data=TABLE", "columns=x,p", "background=no.yaml"], "no.yaml: there is no such file"),
         (["data=TABLE", "columns=x,p", "background=TABLE"], "expected a value of at most 10000 characters"),
