@@ -1,5 +1,4 @@
-"""The chemostat: equations, the fitted model on simulated files, and the measurements where they lie beside the
-project."""
+"""The chemostat: equations, the fitted model on simulated files, and the measurements if they are present."""
 
 import math
 
