@@ -1,1 +1,1 @@
-"""Searches: finding a good action under an objective."""
+"""Searches: maximising an objective over actions."""

@@ -1,19 +1,20 @@
-"""When the answer must be "no", or comes with a warning: one rule for every search.
+"""When a search must decline to act or warn: one rule for all searches.
 
-    refused     no directed path leads from what would be set to an outcome: by the graph, setting it does
-                nothing
-    no action   the method's own estimate is not above its estimate for doing nothing
-    warned      a context variable or an action lies beyond its observed range; the decision is farther from
+    refused     no directed path leads from the variables that would be set to an outcome: according to the
+                graph, setting them has no effect
+    no_action   the method's own estimate is not above its estimate for no action
+    warned      a context variable or an action lies outside its observed range; the decision is farther from
                 the observations than 99 % of them are from each other (`surrogates.overlap`); the
                 observations contradict the graph
 
-For an episode, what a sequence is worth is replayed by the objective: one that is no better than what was
-done is no action, and a claim that the replay does not bear out is warned of.
+For an episode, the objective replays the proposed sequence: if its return does not exceed the observed one,
+the decision becomes no action; if the return that the search claims differs from the replayed one, the
+decision carries a warning.
 
-A search whose `declines` is False is only warned, where it would be refused or kept from acting: presets that
-reproduce a publication, and rounds that learn, where acting teaches something.
+A search whose `declines` is False only gets warnings in place of a refusal or no action: presets that
+reproduce a publication, and methods that learn online, where acting yields information.
 
-Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); the rules are ours.
+Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
 """
 
 from dataclasses import replace
@@ -29,12 +30,12 @@ from rehearsal_torch.objectives.objective import AlterationObjective
 def guarded(
     objective: Candidates[AlterationObjective], decisions: list[Decision], declines: bool = True
 ) -> list[Decision]:
-    """Decisions after the rule above; guarding twice changes nothing.
+    """Applies the rule of this module to decisions; applying it twice changes nothing.
 
     Args:
-        objective: What was searched.
-        decisions: One for each of the objective's situations, in order.
-        declines: Whether to refuse and to keep from acting; otherwise a warning says why one should.
+        objective: The objective that was searched.
+        decisions: One decision for each case of the objective, in order.
+        declines: Whether to refuse or to return no action; if False, a warning gives the reason instead.
 
     Returns:
         The decisions, in order.
@@ -46,16 +47,16 @@ def guarded(
 
 
 def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declines: bool = True) -> Decision:
-    """A decision for an episode after the same rule, its sequence replayed by the objective.
+    """Applies the same rule to the decision for an episode; the objective replays its sequence.
 
     Args:
-        objective: What was searched.
-        decision: Its decision.
-        declines: Whether to keep from acting where the replay is no better than what was done; otherwise a
-            warning says so.
+        objective: The objective that was searched.
+        decision: The decision of the search.
+        declines: Whether to return no action where the replayed return does not exceed the observed one; if
+            False, a warning says so.
 
     Raises:
-        ValueError: if it changes more actions than are allowed, or one that is not open.
+        ValueError: if the decision changes more actions than allowed, or one that may not be changed.
     """
     sequence, outcome = objective.sequence(decision), objective.outcome()
     if decision.alteration is None:
@@ -68,7 +69,8 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
         )
     if not value > outcome:
         message = (
-            f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+            f"by the model's own estimate no better than the observed actions ({value:.6g} against "
+            f"{outcome:.6g})"
         )
         if declines:
             return declined(_warned(decision, found), "no_action", message)
@@ -77,8 +79,8 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
 
 
 def linked(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -> bool:
-    """Whether setting variables can change an outcome by one of the surrogate's graphs; true where there is
-    no surrogate to ask.
+    """Whether setting the variables can change an outcome according to one of the surrogate's graphs; True if
+    the objective has no surrogate.
     """
     known = objective.surrogate
     return (
@@ -89,15 +91,15 @@ def linked(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -
 
 
 def no_path(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -> str:
-    """What is said of variables without a path to an outcome."""
+    """The message for variables without a directed path to an outcome."""
     assert objective.surrogate is not None
     where = (
-        f"by the graph nothing leads from {', '.join(names)} to "
+        f"the graph has no directed path from {', '.join(names)} to "
         f"{', '.join(objective.surrogate.task.outcomes)}"
     )
     return (
-        f"{where}: setting it changes no outcome; draw the arrow that is missing, or take it out of what may "
-        "be set"
+        f"{where}: setting {', '.join(names)} changes no outcome; add the missing edge to the graph, or "
+        "remove it from the variables that may be set"
     )
 
 
@@ -117,7 +119,7 @@ def _improves(decision: Decision, declines: bool) -> Decision:
 
 
 def _within(objective: Candidates[AlterationObjective], index: int, decision: Decision) -> Decision:
-    """The decision with a warning for everything that leaves the observations."""
+    """Adds a warning for everything outside the observed data."""
     known = objective.surrogate
     if known is None or not known.overlap.known:
         return decision
@@ -130,9 +132,9 @@ def _within(objective: Candidates[AlterationObjective], index: int, decision: De
         arrows = any(graph.descendants(names) & set(task.outcomes) for graph in known.overlap.graphs)
         if not arrows and reaches(known.overlap.graphs, names, task.outcomes):
             found.append(
-                f"graph: {', '.join(names)} leads to {', '.join(task.outcomes)} through bi-directional edges "
-                "alone; "
-                "if they stand for a hidden common cause, setting it changes nothing"
+                f"graph: {', '.join(names)} and {', '.join(task.outcomes)} are connected through "
+                "bi-directional edges only; if these stand for a hidden common cause, setting "
+                f"{', '.join(names)} changes nothing"
             )
         if names in task.candidates:
             far, limit = (
@@ -144,18 +146,18 @@ def _within(objective: Candidates[AlterationObjective], index: int, decision: De
                     f"support: the 5th nearest observation is {far:.2f} standard deviations away in context "
                     "and action; "
                     + (
-                        f"99 % of the observations have theirs within {limit:.2f}: the answer is an "
+                        f"for 99 % of the observations it is within {limit:.2f}: the answer is an "
                         "extrapolation"
                         if limit > 0
-                        else "observations repeat the same few values, and this is none of them: the answer "
-                        "lies between what was seen"
+                        else "the observations repeat the same few values, and this is not one of them: the "
+                        "answer is an interpolation between observed values"
                     )
                 )
     return _warned(decision, found)
 
 
 def declined(decision: Decision, status: Literal["no_action", "refused"], reason: str) -> Decision:
-    """The decision taken back: nothing is altered; the trace says what would have been set."""
+    """Withdraws a decision: it no longer acts, and the trace holds what it ``would_set``."""
     assert decision.alteration is not None
     would = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
     return replace(

@@ -1,17 +1,13 @@
-"""Searches: finding a good action.
+"""Base classes of searches, the choice among candidate sets, and the no-action baseline.
 
-Given an objective, a search answers with a decision; it knows nothing of surrogates or data sets.
+Given an objective, a search returns a decision; it knows nothing of surrogates or data sets.
 
-Searches that answer for many situations at once.
+A `BatchSearch` answers for many cases at once: starts and cases share one tensor, and the answer for a case
+does not depend on the cases in the same batch (up to the last bits of floating-point sums).
 
-Starts and situations share one tensor; the answer for a situation does not depend on the others that it was
-computed with (up to the last bits of floating-point sums).
+`NoAction` never acts. It is the baseline that all other methods are compared with.
 
-Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts.
-
-Refraining: nothing is altered; what every other method is compared with.
-
-Source: Du et al. (2026), Table 1 (no action).
+Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts; Table 1 (no action).
 """
 
 import math
@@ -34,14 +30,14 @@ Candidate = TypeVar("Candidate")
 
 
 class Search(ABC, Generic[Sought]):
-    """A way to make an objective large.
+    """Maximises an objective.
 
     Attributes:
-        declines: Whether an answer may be "no" where its own estimate speaks against acting (`search.guard`);
-            otherwise it bears a warning. Random baselines, presets that reproduce a publication and rounds
-            that learn set it to False.
-        budget_s: Seconds after which a call answers with the best found so far (`search.budget`); None for no
-            limit.
+        declines: Whether the search may decline to act where its own estimate is against acting
+            (`search.guard`); if False, the decision carries a warning instead. Random baselines, presets that
+            reproduce a publication and methods that learn online set it to False.
+        budget_s: Time limit of a call in seconds, after which the best action found so far is returned
+            (`search.budget`); None for no limit.
     """
 
     declines: bool = True
@@ -49,24 +45,24 @@ class Search(ABC, Generic[Sought]):
 
     @abstractmethod
     def __call__(self, objective: Sought) -> Decision:
-        """The best action found, and how."""
+        """Returns the best action found, with a trace of the search."""
 
 
 class BatchSearch(Search[Sought]):
-    """A search over B situations.
+    """A search for B cases at once.
 
     Attributes:
-        batch_size: How many situations the loop hands over at once.
+        batch_size: Maximum number of cases that the loop passes in one call.
     """
 
     batch_size: int = 256
 
     @abstractmethod
     def batch_search(self, objective: Sought) -> list[Decision]:
-        """A decision for each situation of the objective, in order."""
+        """Returns one decision for each case of the objective, in order."""
 
     def __call__(self, objective: Sought) -> Decision:
-        """The decision of an objective with one situation."""
+        """Returns the decision for an objective with a single case."""
         (decision,) = self.batch_search(objective)
         return decision
 
@@ -80,23 +76,23 @@ def chosen(
     facts: Sequence[dict[str, Any]] | None = None,
     declines: bool = True,
 ) -> list[Decision]:
-    """Decisions of the best set for each situation, after the rule of `search.guard`.
+    """Selects the best candidate set for each case and applies the rule of `search.guard`.
 
     Args:
-        objective: What was searched.
-        actions: For each set its best actions, (B, k) each; of the first sets alone where the time was out
-            before the others.
-        values: (sets, B), what they are worth; the largest wins, the first of equals. A set that is minus
-            infinity throughout refuses, and so does one whose values are no numbers.
-        name: The search's name, for the trace.
-        budget: The call's.
-        facts: More for the trace, one dictionary a situation; a sentence under ``refused`` takes the
-            recommendation back.
+        objective: The objective that was searched.
+        actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
+            the others were searched.
+        values: (sets, B), their values; the largest wins, the first one among equals. A case is refused if
+            all its values are minus infinity or NaN.
+        name: The name of the search, for the trace.
+        budget: The time budget of the call.
+        facts: Further trace entries, one dictionary per case; a sentence under ``refused`` withdraws the
+            recommendation.
         declines: See `Search`.
 
     Returns:
-        B decisions. Trace: ``search``, ``altered``, what the objective adds, `facts`, and what is said of a
-        budget that ended the search.
+        B decisions. Trace: ``search``, ``altered``, the entries of the objective, `facts`, and the entries
+        of a budget that ended the search.
     """
     every = objective.sets
     sets, connected = every[: len(actions)], any(linked(objective, one.names) for one in every)
@@ -120,7 +116,7 @@ def chosen(
         refused = str(trace.pop("refused", "")) or found.refused
         if value == -math.inf and not refused:
             refused = "no candidate alteration qualifies" + (
-                " of those looked at before the budget was spent" if budget.ran_out else ""
+                " among those evaluated before the budget was spent" if budget.ran_out else ""
             )
         where = actions[which][index].detach().to("cpu", torch.float64)
         if not bool(where.isfinite().all()):
@@ -144,7 +140,7 @@ def chosen(
 
 
 def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
-    """The candidate sets that there is time for, in order; the first always."""
+    """Yields candidate sets in order until the budget is spent; always yields the first one."""
     for place, one in enumerate(sets):
         if place and budget.out():
             return
@@ -152,15 +148,15 @@ def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
 
 
 def task_actions(objective: Candidates[AlterationObjective]) -> tuple[str, ...]:
-    """Every variable of the candidate sets, each once."""
+    """All variables of the candidate sets, without duplicates."""
     return tuple(dict.fromkeys(name for one in objective.sets for name in one.names))
 
 
 class NoAction(BatchSearch[Candidates[AlterationObjective]]):
-    """Alters nothing.
+    """Never acts.
 
     Args:
-        budget_s: See `Search`; there is nothing to end.
+        budget_s: See `Search`; has no effect.
 
     Raises:
         ValueError: if the budget is not positive.
@@ -170,7 +166,7 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
         self.budget_s = checked_budget(budget_s)
 
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
-        """A decision to do nothing, for each situation."""
+        """Returns a no-action decision for each case."""
         budget = Budget(self.budget_s)
         count = len(objective.cases)
         each = budget.spent() / max(count, 1)
@@ -179,7 +175,7 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
                 None,
                 0.0,
                 status="no_action",
-                reason="nothing is altered by choice",
+                reason="this method never acts",
                 trace={"search": "none", "altered": []},
                 seconds=each,
             )

@@ -11,7 +11,7 @@ def test_nothing_is_altered_in_any_situation():
     assert len(decisions) == 3
     for decision in decisions:
         assert decision.alteration is None
-        assert decision.reason == "nothing is altered by choice"
+        assert decision.reason == "this method never acts"
         assert decision.trace == {"search": "none", "altered": []}
         assert json.loads(json.dumps(decision.to_dict(), allow_nan=False)) == decision.to_dict()
     assert NoAction()(candidate_actions(cases(0.0), a=bowl)).alteration is None

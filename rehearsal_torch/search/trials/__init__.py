@@ -1,1 +1,1 @@
-"""Searches for the next trial (causal Bayesian optimisation)."""
+"""Searches for the next action to try (causal Bayesian optimisation)."""

@@ -1,23 +1,22 @@
-"""The action that is worth most to try: a multi-start ascent of the objective, in one tensor.
+"""Acquisition search: the next action to try, and the action to recommend.
 
-Many points of the box are screened with some of the draws; the best of them, the visited actions that are
-believed to be best and the maximiser of the posterior mean are the starts. A few quasi-Newton steps of all
-starts together show which hills are high; the best go on to the top.
+What to try is found by a multi-start ascent of the objective, in one tensor. Many points of the box are
+screened with some of the draws; the best of them, the visited actions with the largest posterior mean and the
+maximiser of the posterior mean are the starts. A few joint quasi-Newton steps show which local maxima are
+high; the best starts continue to convergence.
 
-Everything random comes from the seed and the round's identity.
-
-Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
-Alg. 1, line 6.
-
-What a method would recommend for good: the action with the largest posterior mean of the reward.
+What a method would recommend for good is the action with the largest posterior mean of the reward,
 
     a_r = argmax_a 1/S sum_s r(x(a, u_s)).
 
-What is tried next is chosen for what it may teach as well; the recommendation is not. The climb uses the
-round's draws; among the places it arrives at, and the visited actions, other draws choose, so that the answer
-is not the one that those draws happened to favour.
+The action tried next is chosen also for what it may teach; the recommendation is not. Its ascent uses the
+draws of the round; the choice among its end points and the visited actions uses other draws, so that the
+answer is not the one that those draws happened to favour.
 
-Source: Ren et al. (2025), Eq. 3; Frazier (2018), Sec. 4.2.
+All random numbers come from the seed and the identity of the round.
+
+Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
+Alg. 1, line 6, and Eq. 3; Frazier (2018), Sec. 4.2 (the recommendation).
 """
 
 import math
@@ -46,8 +45,8 @@ class Recommendation:
 
     Attributes:
         action: (k,), in the actions' units.
-        predicted: Its posterior mean reward, by draws that did not choose where to climb.
-        evaluations: Points at which value and slope were computed.
+        predicted: Its posterior mean reward, estimated with draws other than those of the ascent.
+        evaluations: Number of points at which value and gradient were computed.
     """
 
     action: Tensor
@@ -64,8 +63,8 @@ def recommend(
     steps: int = 60,
     budget: Budget = UNLIMITED,
 ) -> Recommendation:
-    """Climbs the posterior mean from the best visited actions and the best of `raw` spread ones, as far as
-    there is time.
+    """Maximises the posterior mean from the best visited actions and the best of `raw` space-filling points,
+    within the time budget.
     """
     region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
@@ -100,11 +99,11 @@ def decided(
     budget: Budget,
     facts: Mapping[str, Any],
 ) -> Decision:
-    """A decision to try an action (k,).
+    """The decision to try an action (k,).
 
     Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the
-    objective at what is tried), ``predicted_reward`` (posterior mean reward of what is tried),
-    ``evaluations``, `facts`, and what is said of a budget that ended the search.
+    objective at the action tried), ``believed`` (posterior mean reward of the action tried), ``evaluations``,
+    `facts`, and the entries of a budget that ended the search.
     """
     with torch.no_grad():
         predicted_reward = float(objective.expected(action.unsqueeze(0), objective.other))
@@ -133,13 +132,13 @@ class AcquisitionSearch(Search[CausalObjective]):
     """Screening, then batched L-BFGS-B.
 
     Args:
-        raw: Points that are screened.
-        starts: R, from how many the ascent begins.
-        incumbents: How many of them are visited actions.
+        raw: Number of points that are screened.
+        starts: R, number of starts of the ascent.
+        incumbents: How many of the starts are visited actions.
         screening_steps: Steps after which the starts are compared.
-        kept: How many starts go on.
-        steps: At most so many further steps.
-        seed: With the round's identity, decides the screened points.
+        kept: Number of starts that continue.
+        steps: Maximum number of further steps.
+        seed: Together with the identity of the round, determines the screened points.
         budget_s: See `Search`; a step is one evaluation of all starts.
 
     Raises:
@@ -160,8 +159,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         if min(raw, starts, screening_steps, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
             given = (
                 f"raw={raw}, starts={starts}, incumbents={incumbents}, screening_steps={screening_steps}, "
-                f"kept={kept}, "
-                f"steps={steps}"
+                f"kept={kept}, steps={steps}"
             )
             raise ValueError(f"expected positive numbers and incumbents < starts <= raw; got {given}")
         self.raw, self.starts, self.incumbents, self.screening_steps, self.kept, self.steps, self.seed = (
@@ -176,7 +174,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CausalObjective) -> Decision:
-        """The best candidate found; its action is what is tried."""
+        """Returns the best candidate found; its action is the one to try."""
         budget = Budget(self.budget_s)
         seed, width = round_seed(self.seed, objective.case.identity), len(objective.task.actions)
         recommended = recommend(objective, seed, budget=budget)

@@ -1,11 +1,11 @@
-"""Ascent from many starts at once.
+"""Batched multi-start ascent in a box.
 
-All starts share each evaluation: one tensor of R points, one gradient. Every start has a limited-memory
-quasi-Newton matrix and a line search of its own, so that the result is that of R separate ascents within a
-box. After a few steps, on a cheaper function where there is one, only the best starts go on: which hill is
-the highest shows long before its top is reached.
+All starts share each evaluation: one tensor of R points, one gradient. Every start has its own limited-memory
+quasi-Newton matrix and line search, so that the result is that of R separate ascents in a box. After a few
+steps, on a cheaper approximation of the function if there is one, only the best starts continue: which local
+maximum is the highest shows long before it is reached.
 
-Where there are linear limits besides the box, the few best starts go on one by one by sequential quadratic
+With linear limits besides the box, the few best starts continue one by one by sequential quadratic
 programming.
 
 Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); Balandat et al. (2020), Sec. 4
@@ -30,12 +30,12 @@ Value = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Climbed:
-    """Where an ascent arrived.
+    """The end points of an ascent.
 
     Attributes:
         points: (R, d), in unit coordinates, best first.
         values: (R,).
-        evaluations: Points at which value and slope were computed.
+        evaluations: Number of points at which value and gradient were computed.
     """
 
     points: Tensor
@@ -54,22 +54,22 @@ def climb(
     sure: int = 0,
     budget: Budget = UNLIMITED,
 ) -> Climbed:
-    """Makes a function large from many starts.
+    """Maximises a function from many starts.
 
     Args:
-        value: (R, d) in actions' units -> (R,), each from its own point alone; of the order of one, as
-            tolerances are (see `RewardFrame`).
-        region: Where the points may lie.
+        value: (R, d) in the actions' units -> (R,), each value a function of its own point only; of the order
+            of one, since the tolerances are absolute (see `RewardFrame`).
+        region: The feasible region.
         starts: (R, d), in unit coordinates.
-        steps: Quasi-Newton steps of the starts that go on.
-        screening_steps: Steps after which starts are compared; 0 compares them where they stand.
-        kept: How many go on.
-        rough: Nearly the same function at less cost, for the steps before starts are compared.
-        sure: The first so many starts go on whatever comes of them.
-        budget: Ends it after an evaluation; the best point that each start has come to is its end.
+        steps: Maximum number of quasi-Newton steps of the starts that continue.
+        screening_steps: Steps after which starts are compared; 0 compares the starts themselves.
+        kept: Number of starts that continue.
+        rough: A cheaper approximation of the function, for the steps before starts are compared.
+        sure: Number of leading starts that continue regardless of the comparison.
+        budget: Ends the ascent after an evaluation; each start then ends at the best point it has reached.
 
     Raises:
-        NoFiniteValueError: if neither a start nor an end has a finite value.
+        NoFiniteValueError: if neither a start nor an end point has a finite value.
     """
     starts, count = region.into(starts), 0
     lowest, holes = torch.inf, False
@@ -83,7 +83,7 @@ def climb(
             (gradients,) = torch.autograd.grad(values.sum(), at)
         values, defined = values.detach(), values.isfinite() & gradients.isfinite().all(-1)
         if not bool(defined.all()):
-            # A hole: flat, and lower than all that was seen, so that a line search turns back from it.
+            # Undefined points become flat and lower than all values so far, so that a line search turns back.
             holes, lowest = True, min(lowest, float(values.where(defined, torch.inf).min()))
             floor = lowest - 1 - abs(lowest) if lowest < torch.inf else 0.0
             values, gradients = values.where(defined, floor), gradients.where(defined.unsqueeze(-1), 0.0)
@@ -138,7 +138,7 @@ def climb(
 
 
 def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
-    """Without those that stand where a better one stands; (R, d), best first."""
+    """Drops points that coincide with a better one; (R, d), best first."""
     near = torch.cdist(points, points).tril(-1) + torch.ones_like(points[:, :1] @ points[:, :1].mT).triu()
     return points[(near > radius).all(-1)]
 
@@ -150,13 +150,13 @@ def _limited(
     steps: int,
     budget: Budget,
 ) -> tuple[Tensor, Tensor]:
-    """The ascent of each start within box and limits, best first; starts that there is no time for stay where
-    they are.
+    """The ascent of each start within box and linear limits, best first; starts that the budget does not
+    reach stay unchanged.
     """
     begin = starts.cpu().numpy()
     best = _Best(begin)
 
-    wall = LinearConstraint(region.normals.cpu().numpy(), -np.inf, region.offsets.cpu().numpy())
+    limits = LinearConstraint(region.normals.cpu().numpy(), -np.inf, region.offsets.cpu().numpy())
     bounds = [(0.0, 1.0)] * starts.shape[-1]
     settings = {"maxiter": steps, "ftol": 1e-10}
     ends = []
@@ -172,13 +172,13 @@ def _limited(
 
         try:
             found = minimize(
-                one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[wall], options=settings
+                one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[limits], options=settings
             )
             ends.append(found.x)
         except _OutOfTimeError:
             ends += [*best.points[place:]]
             break
-    # Rounding may have carried an end out by a little; and an end that is worse than its start is given up.
+    # Rounding may put an end point slightly outside; one that is worse than its start is dropped.
     points = torch.cat([region.into(torch.from_numpy(np.stack(ends)).to(starts)), starts])
     values = torch.from_numpy(-both(points.cpu().numpy())[0]).to(starts)
     order = values.argsort(descending=True, stable=True)
@@ -190,18 +190,18 @@ class _OutOfTimeError(Exception):
 
 
 class _Best:
-    """The best point that each of R ascents has looked at.
+    """The best point that each of R ascents has evaluated.
 
     Attributes:
-        points: (R, d); at first the starts.
-        losses: (R,), minus the value; infinite where nothing was looked at.
+        points: (R, d); initially the starts.
+        losses: (R,), minus the value; infinite where nothing was evaluated.
     """
 
     def __init__(self, starts: np.ndarray) -> None:
         self.points, self.losses = starts.copy(), np.full(len(starts), np.inf)
 
     def note(self, places: list[int], points: np.ndarray, losses: np.ndarray) -> None:
-        """Takes in what some of the ascents have looked at."""
+        """Records points that some of the ascents have evaluated."""
         at = np.asarray(places)
         better = losses < self.losses[at]
         self.points[at[better]], self.losses[at[better]] = points[better], losses[better]

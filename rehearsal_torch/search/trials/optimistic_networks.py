@@ -1,32 +1,30 @@
-"""The search for the best action under the best plausible network, with pushes as functions.
+"""Search for the best action under the best plausible network, with perturbations as neural networks.
 
-Actions (by a sigmoid, in unit coordinates) and the weights of the pushes climb
+Actions (through a sigmoid, in unit coordinates) and the weights of the perturbations jointly maximise
 
-    1/S sum_s r(x(a, u_s; eta))
+    1/S sum_s r(x(a, u_s; eta)),
 
-together, R restarts as one tensor. Two ways:
+R restarts as one tensor. There are two stopping rules:
 
-    converged   Adam on fixed draws; after a part of the steps only the best restarts go on. Some restarts
-                begin at the visited actions that are believed to be best and at the maximiser of the
+    converged   Adam on fixed draws; after a part of the steps only the best restarts continue. Some restarts
+                begin at the visited actions with the largest posterior mean and at the maximiser of the
                 posterior mean.
     released    Gradient ascent with a small rate on fresh draws. A restart stops at the first step, after the
-                10th, at which its moving average *rises*: the stopping criterion of the released code
-                minimises while the ascent
-                    maximises, so that most stop within
-                a dozen steps. Kept to see what was published; there is no start at visited actions, as those
-                of the released code are previous solutions with their pushes, which are not kept between
+                10th, at which its moving average *rises*: the stopping criterion of the released code is
+                written for minimisation while the ascent maximises, so that most restarts stop within a dozen
+                steps. Kept to reproduce what was published. No restart begins at visited actions: those of
+                the released code are previous solutions with their perturbations, which are not kept between
                 rounds here.
 
-Source: Sussex et al. (2023), Alg. 1 and App. B.2; the second way follows their released code.
+The perturbation of a node with p inputs is a small network with 4 p hidden units,
 
-Pushes as small networks, R of each at once.
+    eta_i(w) = 2 sigmoid(v' relu(W w + c) + d + b) - 1,
 
-    eta_i(w) = 2 sigmoid(v' relu(W w + c) + d + b) - 1,        4 p hidden units for p inputs,
+with a leading restart axis on every weight. The offset b is initialised with sigmoid(b) uniform: the
+perturbations begin anywhere between the most pessimistic and the most optimistic value.
 
-with a leading restart axis on every weight, so that R searches are one tensor. The offset b starts with
-sigmoid(b) uniform: the pushes begin anywhere between the pessimist and the optimist.
-
-Source: Sussex et al. (2023), App. B.2 and released code (width, activation, start of the offset).
+Source: Sussex et al. (2023), Alg. 1 and App. B.2; ``released``, the width, the activation and the
+initialisation of the offset follow their released code.
 """
 
 from collections.abc import Sequence
@@ -49,12 +47,12 @@ MARGIN = 1e-3
 
 
 class PerturbedNetworks(nn.Module):
-    """eta_i of some nodes, for R restarts.
+    """Perturbations eta_i of some nodes, for R restarts.
 
     Args:
-        inputs: Place of a node to p, how many inputs it has; nodes without a network are left out.
+        inputs: Index of a node to p, its number of inputs; nodes without a network are left out.
         restarts: R.
-        draws: Where the first weights come from.
+        draws: Generator of the initial weights.
     """
 
     def __init__(self, inputs: dict[int, int], restarts: int, draws: torch.Generator) -> None:
@@ -74,7 +72,7 @@ class PerturbedNetworks(nn.Module):
             self.weights.extend(nn.Parameter(each) for each in (*first, *last, offset))
 
     def perturbation(self, place: int, scaled: Tensor) -> Tensor:
-        """eta of a node, (R, S, p) -> (R, S)."""
+        """The perturbation eta of a node in [-1, 1], (R, S, p) -> (R, S)."""
         start = 5 * self.places[place]
         inward, threshold, outward, shift, offset = (self.weights[start + index] for index in range(5))
         middle = torch.relu(torch.einsum("rsp,rhp->rsh", scaled, inward) + threshold.unsqueeze(-2))
@@ -85,13 +83,13 @@ class PerturbedNetworks(nn.Module):
 
     @torch.no_grad()
     def only(self, chosen: Tensor) -> None:
-        """Keeps some restarts, in the order asked for."""
+        """Keeps the given restarts, in the given order."""
         for index, each in enumerate(self.weights):
             self.weights[index] = nn.Parameter(each[chosen].clone())
 
 
 def _uniform(shape: Sequence[int], width: int, draws: torch.Generator) -> Tensor:
-    """Uniform in +-1/sqrt(width), the usual start of a linear layer."""
+    """Uniform in +-1/sqrt(width), the usual initialisation of a linear layer."""
     size = max(width, 1) ** -0.5
     return size * (2 * torch.rand(*shape, dtype=torch.float64, generator=draws) - 1)
 
@@ -99,32 +97,32 @@ def _uniform(shape: Sequence[int], width: int, draws: torch.Generator) -> Tensor
 STOP_RULES = ("converged", "released")
 # The released stopping criterion: its window, the decay of its weights, and its tolerance.
 WINDOW, DECAY, TOLERANCE = 10, 1.0, 1e-5
-# Restarts times draws that are judged in one tensor.
+# Maximum number of restarts times draws that are evaluated in one tensor.
 CHUNK = 32_768
 EDGE = 1e-4
-# Random starts are at least so far from the edge of the unit box.
+# Minimum distance of random starts from the boundary of the unit box.
 INSET = 1e-3
 
 
 @final
 class OptimisticNetworks(Search[Optimism]):
-    """Actions and pushes together.
+    """Joint ascent of actions and perturbations.
 
     Args:
-        restarts: R, how many begin.
-        kept: How many go on; ``converged`` only.
-        screening_steps: Steps after which they are compared; ``converged`` only.
-        steps: At most so many steps.
-        rate: Of Adam, or of the gradient ascent.
-        draws: Draws of the noise in each step of ``released``; ``converged`` uses those of the objective.
-        evaluation_draws: Draws by which the best is chosen in the end.
-        incumbents: How many restarts begin at visited actions; ``converged`` only.
+        restarts: R, number of restarts.
+        kept: Number of restarts that continue after screening; ``converged`` only.
+        screening_steps: Steps after which restarts are compared; ``converged`` only.
+        steps: Maximum number of steps.
+        rate: Learning rate of Adam or of the gradient ascent.
+        draws: Noise draws in each step of ``released``; ``converged`` uses those of the objective.
+        evaluation_draws: Draws with which the best restart is selected at the end.
+        incumbents: Number of restarts that begin at visited actions; ``converged`` only.
         stop_rule: ``converged`` or ``released``.
-        seed: With the round's identity, decides everything random.
-        budget_s: See `Search`; a step is one of the ascent.
+        seed: Together with the identity of the round, determines all random numbers.
+        budget_s: See `Search`; a step is one step of the ascent.
 
     Raises:
-        ValueError: if a number is out of range, or the rule is none of the two.
+        ValueError: if a number is out of range or the stopping rule is unknown.
     """
 
     def __init__(
@@ -174,7 +172,7 @@ class OptimisticNetworks(Search[Optimism]):
         self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: Optimism) -> Decision:
-        """The best action, under the pushes that are best for it."""
+        """Returns the best action, under the perturbations that are best for it."""
         budget, identity = Budget(self.budget_s), objective.case.identity
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
         recommended = recommend(objective, seed, budget=budget)
@@ -216,7 +214,7 @@ class OptimisticNetworks(Search[Optimism]):
         networks: PerturbedNetworks,
         budget: Budget,
     ) -> tuple[Tensor, float]:
-        """Adam with thinning: free coordinates (R', k) of the actions, and how many steps were taken."""
+        """Adam with successive elimination: free coordinates (R', k) of the actions, and the step count."""
         free, taken = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit()), 0
         for max_steps in (self.screening_steps, self.steps - self.screening_steps):
             ascent = torch.optim.Adam([free, *networks.parameters()], lr=self.rate, maximize=True)
@@ -248,35 +246,37 @@ class OptimisticNetworks(Search[Optimism]):
         seed: int,
         budget: Budget,
     ) -> tuple[Tensor, float]:
-        """Gradient ascent that stops at the first rise: free coordinates (R, k), and the mean number of
-        steps.
+        """Gradient ascent with the released stopping criterion: free coordinates (R, k) of the actions, and
+        the mean number of steps.
         """
         free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
-        moved = [free, *networks.parameters()]
+        updated = [free, *networks.parameters()]
         weights = torch.linspace(-DECAY, 0, WINDOW, dtype=torch.float64).exp().to(free)
         weights = weights / weights.sum()
-        going, taken = (
+        running, taken = (
             torch.ones(len(free), dtype=torch.bool, device=free.device),
             torch.zeros_like(free[:, 0]),
         )
-        seen: list[Tensor] = []
+        values_seen: list[Tensor] = []
         for step in range(self.steps):
             if budget.out():
                 break
             value = _value(objective, region, free, networks, objective.draw(self.draws, seed + 100 + step))
-            gradients = torch.autograd.grad(value.sum(), moved)
+            gradients = torch.autograd.grad(value.sum(), updated)
             with torch.no_grad():
-                for each, gradient in zip(moved, gradients, strict=True):
-                    each.add_(self.rate * gradient * going.reshape(-1, *[1] * (each.ndim - 1)))
+                for each, gradient in zip(updated, gradients, strict=True):
+                    each.add_(self.rate * gradient * running.reshape(-1, *[1] * (each.ndim - 1)))
             _within(region, free)
-            taken = taken + going.to(taken)
-            # The criterion is handed the value, and stops where the moving average did not fall by more than
-            # its tolerance.
-            seen = [*seen[-WINDOW:], value.detach()]
-            if len(seen) > WINDOW:
-                before, now = (weights @ torch.stack(each) for each in (seen[:-1], seen[1:]))
-                going = going & ~((before - now) / before.abs() < TOLERANCE)
-            if not bool(going.any()):
+            taken = taken + running.to(taken)
+            # The criterion is given the value, and stops a restart once its moving average no longer falls by
+            # more than the tolerance.
+            values_seen = [*values_seen[-WINDOW:], value.detach()]
+            if len(values_seen) > WINDOW:
+                previous, current = (
+                    weights @ torch.stack(each) for each in (values_seen[:-1], values_seen[1:])
+                )
+                running = running & ~((previous - current) / previous.abs() < TOLERANCE)
+            if not bool(running.any()):
                 break
         return free.detach(), float(taken.mean())
 
@@ -291,14 +291,14 @@ def _value(
 
 @torch.no_grad()
 def _within(region: CandidateRegion, free: Tensor) -> None:
-    """Brings actions back within the limits, in place."""
+    """Projects actions back onto the linear limits, in place."""
     if region.limited:
         free.copy_(region.into(torch.sigmoid(free)).clamp(EDGE, 1 - EDGE).logit())
 
 
 @torch.no_grad()
 def _evaluated(objective: Optimism, actions: Tensor, networks: PerturbedNetworks, noise: Tensor) -> Tensor:
-    """The value of every restart by other draws, (R, k) -> (R,); the draws are taken in parts."""
+    """The value of every restart under fresh draws, (R, k) -> (R,); the draws are processed in chunks."""
     size = max(1, CHUNK // len(actions))
     totals = [
         len(part) * objective.optimistic(actions, networks.perturbation, part) for part in noise.split(size)

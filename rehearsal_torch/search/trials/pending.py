@@ -1,7 +1,8 @@
-"""Pending and failed trials, believed to come out at their posterior mean.
+"""Pending and failed trials, imputed with their posterior mean.
 
-The next action is looked for under that belief, which removes the epistemic uncertainty near what is already
-under way: several actions can be asked for one after the other.
+The next action is searched for under a model that is conditioned on these imputed trials. This removes the
+epistemic uncertainty near actions that are already under way, so that several actions can be requested one
+after the other.
 
 Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer").
 """
@@ -16,13 +17,13 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 
 def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
-    """Conditions a model on completed trials, and on pending and failed ones as if they had come out as
-    expected.
+    """Conditions a model on the completed trials, and on the pending and failed ones at their expected
+    outcomes.
 
     Args:
-        model: A fitted model; it is conditioned in place, its hyper-parameters stay.
+        model: A fitted model; it is conditioned in place, its hyper-parameters are unchanged.
         task: Actions, nodes and reward.
-        log: The trials; what is expected follows from the completed ones alone.
+        log: The trials; expected outcomes follow from the completed ones only.
     """
     model.condition(log.table)
     model.condition(log.table + expected_rows(model, task, log))
@@ -31,9 +32,9 @@ def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
 def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
 
-    Where the model does not speak of a node (it ignores the graph), the node is that of the nearest completed
-    trial; it is read by nobody, unless the model is one of the reward alone and the reward is a function of
-    several nodes.
+    A node that the model does not represent (because it ignores the graph) takes the value of the nearest
+    completed trial; this value is used only if the model is one of the reward alone and the reward is a
+    function of several nodes.
     """
     table, actions = log.table, log.settings("pending", "failed")
     nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)

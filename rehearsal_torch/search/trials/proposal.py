@@ -1,6 +1,6 @@
-"""Actions to try next besides what a search finds: points of the start design, and spread points.
+"""Next actions that no search returns: points of the start design, and space-filling points.
 
-No setting that is pending or has failed is proposed again, and nothing is proposed that cannot be set.
+An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits.
 
 Source: Sobol (1967) and Owen (1998), as in `spaces.candidate_region`.
 """
@@ -17,23 +17,23 @@ from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.seeding import round_seed
 
-# Points of the start design that are passed over at most, and spread points among which one is found that
-# nobody has asked for.
+# Maximum number of points of the start design that are skipped, and number of space-filling points among
+# which a new action is chosen.
 TRIES = 512
 
 
 def designed_action(task: CausalTask, log: TrialLog, initial: int, seed: int) -> Tensor:
-    """The next point of the start design, (k,), by the trial's number; points that are trials already are
-    passed over.
+    """The next point of the start design, (k,), by the number of the trial; points that are already trials
+    are skipped.
 
     Args:
         task: Bounds and limits.
         log: The trials so far.
-        initial: How many points the design was planned for.
-        seed: Scrambles it.
+        initial: Number of points that the design was planned for.
+        seed: Seed of the scrambling.
 
     Raises:
-        ValueError: if the next 512 points are trials already.
+        ValueError: if the next 512 points are all trials already.
     """
     for number in range(log.following - 1, log.following - 1 + TRIES):
         point = start_point(task, number, initial, seed)
@@ -46,15 +46,15 @@ def designed_action(task: CausalTask, log: TrialLog, initial: int, seed: int) ->
 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
-    """The best of many spread points that is neither pending nor failed, (k,).
+    """The best of many space-filling points that is neither pending nor failed, (k,).
 
     Args:
-        objective: The value of candidates.
+        objective: The objective that compares them.
         log: The trials so far.
-        seed: With the round's identity, decides the points.
+        seed: Together with the identity of the round, determines the points.
 
     Raises:
-        ValueError: if all of them are taken, or the best cannot be set.
+        ValueError: if all of them are pending or failed, or the best one is infeasible.
     """
     region, width = objective.region(), len(objective.task.actions)
     spread = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
@@ -62,7 +62,7 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
     points = points[~log.taken(points[:, :width], "pending", "failed")]
     if not len(points):
         raise ValueError(
-            f"nothing is left to try: {TRIES} spread points are all pending or have failed; report or "
+            f"nothing is left to try: {TRIES} space-filling points are all pending or have failed; report or "
             "abandon what is pending"
         )
     best = objective.screened(points).nan_to_num(nan=-torch.inf).argmax()
@@ -72,22 +72,29 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Refuses an action that is not finite, or outside bounds and limits: a suggestion is something that can
-    be set.
+    """Checks that an action is finite and within bounds and limits.
+
+    Args:
+        task: Bounds and limits.
+        action: (k,), in the actions' units.
+        what: How the action came about, for the message.
 
     Raises:
-        ValueError: if it cannot be set.
+        ValueError: if the action cannot be set.
     """
     try:
         task.check_action(action)
     except ValueError as error:
         raise ValueError(
-            f"what was {what} cannot be set ({error}): are there values of very different size in the table?"
+            f"the action that was {what} cannot be set ({error}): does the table hold values of very "
+            "different magnitude?"
         ) from error
 
 
 def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
-    """What a table lacks for a model: ``rows``, ``variation`` (a node is constant so far), or nothing."""
+    """What a table lacks for fitting a model: ``rows``, ``variation`` (a node is constant so far), or an
+    empty string.
+    """
     columns = {name: table.unaltered([name]).columns([name]) for name in nodes}
     if min(map(len, columns.values())) < MIN_ROWS:
         return "rows"

@@ -1,9 +1,9 @@
-"""Actions that are spread over their box whatever has been learnt: what not searching comes to.
+"""Space-filling actions that ignore what has been learnt: the baselines without a search.
 
-Uniform actions are independent from round to round. Sobol actions are the next points of one scrambled
-sequence: after n experiments the (n + 1)-th, so that a run that is taken up again goes on where it was. What
-is recommended is still the maximiser of the posterior mean: these are baselines for the choice of
-experiments, not for learning from them.
+Uniform actions are independent from round to round. Sobol actions are the points of one scrambled sequence:
+after n experiments the (n + 1)-th, so that a resumed run continues where it stopped. The recommendation is
+still the maximiser of the posterior mean: these are baselines for the choice of experiments, not for learning
+from them.
 
 Source: Sobol (1967) and Owen (1998); random search as a baseline: Bergstra and Bengio (2012).
 """
@@ -30,11 +30,11 @@ class SpaceFilling(Search[CausalObjective]):
 
     Args:
         sampling: ``uniform`` or ``sobol``.
-        seed: Decides the actions; uniform ones together with the round's identity.
-        budget_s: See `Search`; a step is one evaluation in the climb to what is recommended.
+        seed: Determines the actions; uniform ones together with the identity of the round.
+        budget_s: See `Search`; a step is one evaluation in the ascent to the recommendation.
 
     Raises:
-        ValueError: if the law is none of the two, or the budget is not positive.
+        ValueError: if `sampling` is neither of the two, or the budget is not positive.
     """
 
     def __init__(self, sampling: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
@@ -44,7 +44,7 @@ class SpaceFilling(Search[CausalObjective]):
 
     @torch.no_grad()
     def __call__(self, objective: CausalObjective) -> Decision:
-        """The next action."""
+        """Returns the next action."""
         budget, identity = Budget(self.budget_s), objective.case.identity
         recommended = recommend(objective, round_seed(self.seed, identity), budget=budget)
         action = self._next(objective, objective.region(further=False), identity)
@@ -54,7 +54,7 @@ class SpaceFilling(Search[CausalObjective]):
 
     def _next(self, objective: CausalObjective, region: CandidateRegion, identity: str) -> Tensor:
         if self.sampling == "uniform":
-            # The first point of a scrambled sequence is uniform over the box; limits keep those within.
+            # The first point of a scrambled sequence is uniform over the box, cut off by the linear limits.
             return region.units(region.spread(1, round_seed(self.seed, f"uniform {identity}"))[0])
         count = len(objective.visited)
         return region.units(region.spread(count + 1, round_seed(self.seed, "sobol"))[count])
