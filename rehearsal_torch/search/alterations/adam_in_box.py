@@ -1,19 +1,18 @@
-"""Adam inside a box.
+"""Adam in a box, by a tanh parametrisation.
 
 An action z in [l, h] is written as
 
     z = (h + l) / 2 + (h - l) / 2 tanh(lambda),
 
-so that lambda is free, and Adam makes an objective with fixed noise large in lambda. Among the steps that
-improve the objective the one whose draws fall into the region most often is kept: objective and probability
-differ. The steps get shorter along a half cosine.
+so that lambda is unconstrained, and Adam maximises an objective with fixed noise over lambda. Objective and
+probability differ: among the iterates that improve the objective, the one with the largest share of desired
+draws is kept. The step size decays along a half cosine.
 
-First many points of the box are looked at, and Adam starts from the best of them, with some of the draws;
-then it goes on from the best that it found with all draws, for those sets that come near the best set. All
-situations share each step; one whose objective has stopped improving leaves the batch.
+First many points of the box are screened, and Adam starts from the best of them with some of the draws; it
+then continues from its best point with all draws, for those sets that come close to the best set. All cases
+share each step; a case whose objective has stopped improving leaves the batch.
 
-Source: Qin et al. (2025), Alg. 1 (their rates are 0.01 to 1 by data set, and there is one start near the
-middle).
+Source: Qin et al. (2025), Alg. 1 (their rates are 0.01 to 1 by data set, with one start near the middle).
 """
 
 import math
@@ -33,16 +32,15 @@ class AdamInBox(BatchSearch[CentreDistances]):
     """Adam over lambda, from several starts.
 
     Args:
-        rate: Adam's first step in lambda.
-        steps: At most how many.
-        patience: Steps without an improvement after which a start is given up.
-        starts: From how many points each situation starts.
-        screened: How many points are looked at to find them.
-        screening_draws: With how many draws, there and in the first descent.
-        near: A set whose share of desired draws is smaller than that of the best by more than this is not
-            followed further.
-        batch_size: How many situations at once.
-        budget_s: See `Search`; a step is one of Adam's, or the points looked at in a candidate set.
+        rate: Initial learning rate, in lambda.
+        steps: Maximum number of steps.
+        patience: Steps without an improvement after which a start is abandoned.
+        starts: Number of starts per case.
+        screened: Number of points that are screened for the starts.
+        screening_draws: Number of draws in the screening and in the first ascent.
+        near: A set whose share of desired draws is smaller than the best by more than this is not refined.
+        batch_size: Maximum number of cases per call.
+        budget_s: See `Search`; a step is one step of Adam, or the screening of a candidate set.
 
     Raises:
         ValueError: if a number is out of range.
@@ -80,7 +78,7 @@ class AdamInBox(BatchSearch[CentreDistances]):
         self.budget_s = checked_budget(budget_s)
 
     def batch_search(self, objective: CentreDistances) -> list[Decision]:
-        """The best set and action for each situation."""
+        """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [self.coarse(one, budget) for one in in_time(sets, budget)]
@@ -103,7 +101,7 @@ class AdamInBox(BatchSearch[CentreDistances]):
         return chosen(objective, actions, values, "adam_in_box", budget, declines=self.declines)
 
     def coarse(self, objective: CentreDistance, budget: Budget = UNLIMITED) -> Tensor:
-        """The best actions of one set by some of the draws, (B, k)."""
+        """The best actions of one set under some of the draws, (B, k)."""
         points = objective.starts(self.screened)
         with torch.no_grad():
             first, _ = objective.values_and_shares(points, self.screening_draws)
@@ -126,16 +124,16 @@ class AdamInBox(BatchSearch[CentreDistances]):
         steps: int,
         budget: Budget = UNLIMITED,
     ) -> Tensor:
-        """Adam from starts (R, B, k) to the best action of each, (R, B, k).
+        """Runs Adam from starts (R, B, k) and returns the best action of each, (R, B, k).
 
         Args:
-            objective: What is made large.
-            starts: Where from.
-            draws: With how many draws; None for all.
-            which: The situations in which it moves; elsewhere the starts come back.
-            rate: The first step in lambda.
-            steps: At most how many.
-            budget: Ends it after a step.
+            objective: The objective to be maximised.
+            starts: (R, B, k).
+            draws: Number of draws; None for all.
+            which: Indices of the cases to optimise; for the others the starts are returned.
+            rate: Initial learning rate, in lambda.
+            steps: Maximum number of steps.
+            budget: Ends the ascent after a step.
         """
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2

@@ -1,10 +1,10 @@
-"""The cheapest alteration that qualifies.
+"""The cheapest alteration that satisfies a chance constraint.
 
-For each candidate set and situation one convex quadratic program is solved, the box inside it; the set with
-the least cost wins. Where no set qualifies, the alteration with the most probable success is taken instead
-(or nothing is altered), which says so.
+For each candidate set and case one convex quadratic program is solved, restricted to the box; the set with
+the lowest cost wins. Where no set is feasible, the fallback takes the alteration with the most probable
+success (or there is no alteration), and the trace says so.
 
-Source: Du et al. (2024), Alg. 1 (which leaves such rounds alone).
+Source: Du et al. (2024), Alg. 1 (which does not act in such rounds).
 """
 
 import torch
@@ -18,12 +18,12 @@ from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
 class CheapestAlteration(BatchSearch[ChanceCosts]):
-    """The least cost under the chance constraint.
+    """Minimises the cost under the chance constraint.
 
     Args:
-        fallback: Makes the most probable alteration where none qualifies; None alters nothing there.
-        batch_size: How many situations at once.
-        budget_s: See `Search`; a step is a candidate set, or a Newton step of what is made otherwise.
+        fallback: Finds the most probable alteration where none is feasible; None for no action there.
+        batch_size: Maximum number of cases per call.
+        budget_s: See `Search`; a step is a candidate set, or a Newton step of the fallback.
 
     Raises:
         ValueError: if the budget is not positive.
@@ -39,10 +39,10 @@ class CheapestAlteration(BatchSearch[ChanceCosts]):
 
     @torch.no_grad()
     def batch_search(self, objective: ChanceCosts) -> list[Decision]:
-        """The cheapest set and action for each situation.
+        """Returns the cheapest set and action for each case.
 
-        A decision's value is minus its cost; where none qualified, the logarithm of its probability, and the
-        trace says ``qualifies: false``.
+        The value of a decision is minus its cost; where no set was feasible, it is the log-probability of
+        success, and the trace says ``qualifies: false``.
         """
         budget = Budget(self.budget_s)
         sets = objective.sets
@@ -55,12 +55,14 @@ class CheapestAlteration(BatchSearch[ChanceCosts]):
                 for one, each in zip(sets, found, strict=False)
             ]
         )
-        stuck = (values == -torch.inf).all(0)
-        if self.fallback is not None and bool(stuck.any()):
+        infeasible = (values == -torch.inf).all(0)
+        if self.fallback is not None and bool(infeasible.any()):
             for row, one in enumerate(in_time(sets[: len(found)], budget)):
                 best = self.fallback.best(one.success, budget)
-                actions[row] = torch.where(stuck.unsqueeze(-1), best, actions[row])
-                values[row] = torch.where(stuck, self.fallback.compared_value(one.success, best), values[row])
+                actions[row] = torch.where(infeasible.unsqueeze(-1), best, actions[row])
+                values[row] = torch.where(
+                    infeasible, self.fallback.compared_value(one.success, best), values[row]
+                )
         return chosen(
             objective, actions, ranked(values), "cheapest_alteration", budget, declines=self.declines
         )

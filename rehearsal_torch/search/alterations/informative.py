@@ -1,18 +1,20 @@
-"""The most informative alteration among those that are probable enough to succeed.
+"""The most informative alteration among those that satisfy the chance constraint.
 
     maximise I(G, Theta; Z, Y | D, x, z)     subject to     P(Y in S | D, x, z) >= tau,
 
-over every candidate set of variables. The constraint first: each set is left with a pool of points that
-qualify (`qualifying`). Bayesian optimisation finds the most informative of each, all sets in one batch.
+over every candidate set of variables. First the constraint reduces each set to a pool of qualifying points
+(`qualifying`); then Bayesian optimisation finds the most informative point of each pool, all sets in one
+batch.
 
-Information is largest where an alteration goes furthest, and so where it just reaches tau. Once there is next
-to nothing to learn that is a poor bargain, so that among points whose information falls short of the best by
-at most `indifference` the most probable is taken; 0 is the problem as the paper states it.
+Information is largest where an alteration is most extreme, and so where it just reaches tau. Once there is
+next to nothing left to learn, that is a poor bargain; therefore, among points whose information falls short
+of the best by at most `indifference`, the most probable one is taken. 0 is the problem as stated in the
+paper.
 
-Where no set has a point, nothing is recommended, unless the search is told otherwise: to drop the constraint,
-as the paper's experiments do, or to take what is most probable.
+If no set has a qualifying point, the answer is a refusal, unless `fallback` says to drop the constraint, as
+in the paper's experiments, or to take the most probable alteration.
 
-Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusing: Sec. 4.2. The indifference is ours.
+Source: Qin et al. (2023), Eq. 5-6, Alg. 1, App. C; refusal: Sec. 4.2. The indifference is ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,27 +40,27 @@ class Informative(BatchSearch[SuccessProbabilities]):
     """The most informative alteration whose probability of success is at least tau.
 
     Args:
-        tau: The probability that is asked for, by both samples of scenarios.
-        fallback: What to do where nothing reaches it: `refuse`, `drop` the constraint, or take the
+        tau: The required probability of success, in both samples of scenarios.
+        fallback: What to do if no point reaches it: `refuse`, `drop` the constraint, or take the
             `most_probable`.
-        indifference: How much information is given up for a more probable success, in nats.
-        acquisition: How points of a pool are chosen: `log_ei`, `ucb`, or `every` to evaluate all.
-        kappa: The width of the confidence bound of `ucb`.
-        pool: How many points a pool holds at most.
-        probes: How many are evaluated at once: the most probable, the ends of intervals, then others.
-        iterations: How many more, one after the other.
-        programs: For several variables, how many mixed-integer programs look for candidates.
-        scenarios: How many scenarios each of them holds.
-        nodes: At most how many nodes of a program's tree are looked at.
-        budget: What an alteration may cost, as {limit, costs, reference} (see `AlterationBudget`); None for
-            anything.
-        batch_size: How many situations the loop hands over at once; a certificate needs 1.
-        declines: See `Search`; False for the paper's own behaviour.
-        budget_s: See `Search`; a program has what is left of it, and a step is a candidate set, a program, a
+        indifference: How much information may be given up for a more probable success, in nats.
+        acquisition: How points of a pool are selected: `log_ei`, `ucb`, or `every` to evaluate all.
+        kappa: Width of the confidence bound of `ucb`.
+        pool: Maximum number of points in a pool.
+        probes: Number of initial evaluations: the most probable point, the ends of intervals, then others.
+        iterations: Number of further, sequential evaluations.
+        programs: For several variables, the number of mixed-integer programs that search for candidates.
+        scenarios: Number of scenarios in each program.
+        nodes: Maximum number of nodes of a program's branch-and-bound tree.
+        budget: Upper bound on the cost of an alteration, as {limit, costs, reference} (see
+            `AlterationBudget`); None for no bound.
+        batch_size: Maximum number of cases that the loop passes in one call; a certificate needs 1.
+        declines: See `Search`; False for the behaviour in the paper.
+        budget_s: See `Search`; a program gets the remaining time, and a step is a candidate set, a program, a
             line, or an evaluation.
 
     Raises:
-        ValueError: if a number is out of range or a name unknown.
+        ValueError: if a number is out of range or a name is unknown.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class Informative(BatchSearch[SuccessProbabilities]):
 
     @torch.no_grad()
     def batch_search(self, objective: SuccessProbabilities) -> list[Decision]:
-        """The most informative qualifying alteration for each situation."""
+        """Returns the most informative qualifying alteration for each case."""
         allowed = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)
         actions = [(one.lower + one.upper) / 2 for one in sets]
@@ -147,7 +149,7 @@ class Informative(BatchSearch[SuccessProbabilities]):
     def _fallen_back(
         self, sets: Sequence[SuccessProbability], index: int, trace: dict[str, Any], allowed: Budget
     ) -> list[Tensor]:
-        """Pools where nothing qualifies; writes why into `trace`. A search that refuses still says what it
+        """The pools if no point qualifies; writes the reason into `trace`. A refusal still reports what it
         would have set.
         """
         found = [self.qualifying.best(one, index, allowed) for one in in_time(sets, allowed)]
@@ -155,9 +157,9 @@ class Informative(BatchSearch[SuccessProbabilities]):
         place = max(range(len(sets)), key=lambda which: found[which].share)
         if found[place].share < 0:
             trace["refused"] = (
-                "no candidate alteration that can be paid for was found before budget_s was spent: raise it"
+                "no affordable candidate alteration was found before budget_s was spent: raise budget_s"
                 if allowed.ran_out
-                else "the budget allows none of the candidate alterations: raise it"
+                else "the cost budget allows none of the candidate alterations: raise its limit"
             )
             return [each.points for each in found]
         sentence = (
@@ -182,36 +184,36 @@ class Informative(BatchSearch[SuccessProbabilities]):
         trace: dict[str, Any],
         allowed: Budget,
     ) -> None:
-        """Writes the best point of each pool into `actions` and what it teaches into `values`; a set that is
-        out of the question keeps minus infinity.
+        """Writes the best point of each pool into `actions` and its information into `values`; a set without
+        a contending point keeps minus infinity.
         """
-        asked: list[tuple[int, Tensor, Tensor]] = []
+        evaluated: list[tuple[int, Tensor, Tensor]] = []
         for width in sorted({len(one.names) for one in sets}):
             places = [
                 place for place, one in enumerate(sets) if len(one.names) == width and len(pools[place])
             ]
             if places:
-                asked += self._informed(
+                evaluated += self._informed(
                     [sets[place] for place in places],
                     [pools[place] for place in places],
                     places,
                     index,
                     allowed,
                 )
-        trace["evaluations"] = sum(len(each) for _, _, each in asked)
-        if not asked:
+        trace["evaluations"] = sum(len(each) for _, _, each in evaluated)
+        if not evaluated:
             return
-        largest = max(float(each.max()) for _, _, each in asked)
+        largest = max(float(each.max()) for _, _, each in evaluated)
         contenders = [
             (place, points[each >= largest - self.indifference], each[each >= largest - self.indifference])
-            for place, points, each in asked
+            for place, points, each in evaluated
         ]
         if self.indifference > 0:
-            chances = [sets[place].share_of(index, points) for place, points, _ in contenders]
-            likeliest = max(float(each.max()) for each in chances if len(each))
+            probabilities = [sets[place].share_of(index, points) for place, points, _ in contenders]
+            likeliest = max(float(each.max()) for each in probabilities if len(each))
             contenders = [
                 (p, points[c >= likeliest], each[c >= likeliest])
-                for (p, points, each), c in zip(contenders, chances, strict=True)
+                for (p, points, each), c in zip(contenders, probabilities, strict=True)
             ]
         for place, points, each in contenders:
             if len(points):
@@ -226,8 +228,8 @@ class Informative(BatchSearch[SuccessProbabilities]):
         index: int,
         allowed: Budget,
     ) -> list[tuple[int, Tensor, Tensor]]:
-        """For sets of equally many variables: their places, the points that were evaluated, and what those
-        teach.
+        """For sets with the same number of variables: their indices, the evaluated points, and the
+        information of each.
         """
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])

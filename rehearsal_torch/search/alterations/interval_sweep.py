@@ -1,29 +1,23 @@
-"""Sweeps over intervals.
+"""Interval sweeps: exact maximisation of the number of desired scenarios along a line.
 
-With one variable free, scenario i is desired on an interval [l_i, r_i]: the meeting of the half-lines g z <=
-h of its rows with the box. The z that lies in most intervals is found exactly by walking over the 2 n sorted
-ends, counting up at each beginning and down at each end, in O(n log n). Between the two ends where the count
-is largest any z is as good; the middle is taken.
+With one variable free, scenario i is desired on an interval [l_i, r_i]: the intersection of the half-lines
+g z <= h of its rows with the box. The z that lies in most intervals is found exactly by walking over the 2 n
+sorted ends, counting up at each beginning and down at each end, in O(n log n). Between the two ends where the
+count is largest every z is equally good; the midpoint is taken.
 
 Several variables are swept line by line, z + t v for t in the interval that the box leaves: along each axis,
-then along directions drawn at random, which follow ridges that run across the axes. A line sweep is exact,
-the whole is a local search from several starts: `mixed_integer` is exact where it has the time.
+then along random directions, which follow ridges that run across the axes. A line sweep is exact, the whole
+is a local search from several starts; `mixed_integer` is exact if it has the time. All cases, starts and
+scenarios share one tensor.
 
-All situations, starts and scenarios share one tensor.
+A `Cover` finds the z that lie in at least m of n intervals, a union of closed intervals. Walking over the
+ends in order, beginnings before endings where they coincide, the count before the i-th left end is i - #{r <
+l_i}, and before the j-th right end #{l <= r_j} - j: a piece begins at the left ends that raise the count from
+m - 1 to m and ends at the right ends that lower it from m to m - 1. Both come out in order and in equal
+number, from two sorts and two merges, in O(n log n).
 
-Source: Qin et al. (2023), Sec. 4.2 and their released code (union of intervals for one altered variable); the
-coordinate sweeps are ours.
-
-Where enough intervals overlap.
-
-Scenario i is desired on an interval [l_i, r_i] of the altered variable. The z that lie in at least m of n
-intervals form a union of closed intervals. Walking over the ends in order, beginnings before endings where
-they coincide, the count before the i-th left end is i - #{r < l_i}, and before the j-th right end #{l <= r_j}
-- j: a piece begins at the left ends that raise the count from m - 1 to m and ends at the right ends that
-lower it from m to m - 1. Both come out in order, as many of the one as of the other, from two sorts and two
-merges: O(n log n).
-
-Source: Qin et al. (2023), App. B.1, Alg. 3, which walks one by one.
+Source: Qin et al. (2023), Sec. 4.2 and their released code (union of intervals for one altered variable), and
+App. B.1, Alg. 3, which walks one by one; the coordinate sweeps are ours.
 """
 
 from dataclasses import dataclass
@@ -43,11 +37,11 @@ from rehearsal_torch.seeding import generator
 
 @dataclass(frozen=True)
 class Cover:
-    """Intervals, as their ends in order.
+    """A set of intervals, as their sorted ends.
 
     Attributes:
         begins: (n,), ascending.
-        ends: (n,), ascending; not each the partner of the beginning at its place.
+        ends: (n,), ascending; ends[i] need not belong to the interval that begins at begins[i].
     """
 
     begins: np.ndarray
@@ -55,20 +49,20 @@ class Cover:
 
     @classmethod
     def of(cls, left: Tensor, right: Tensor) -> "Cover":
-        """Intervals [left, right], (n,) each; one with left > right is empty and left out."""
-        # On the host: for some ten thousand numbers NumPy's sort is several times as fast as torch's.
+        """The intervals [left, right], (n,) each; one with left > right is empty and left out."""
+        # On the CPU: for some ten thousand numbers NumPy's sort is several times faster than torch's.
         begins, ends = left.detach().cpu().numpy(), right.detach().cpu().numpy()
         real = begins <= ends
         return cls(np.sort(begins[real]), np.sort(ends[real]))
 
     def before(self) -> np.ndarray:
-        """In how many intervals the points just below each beginning lie; among equal beginnings one after
-        the other, (n,).
+        """How many intervals cover the point just before each beginning, (n,); equal beginnings count one
+        after the other.
         """
         return np.arange(len(self.begins)) - np.searchsorted(self.ends, self.begins, side="left")
 
     def at_least(self, count: int) -> Tensor:
-        """The points that lie in at least `count` intervals; below 1 is read as 1.
+        """The points that lie in at least `count` intervals; a count below 1 is taken as 1.
 
         Returns:
             Disjoint closed intervals in ascending order, (p, 2); a piece may be a point.
@@ -81,8 +75,8 @@ class Cover:
         return torch.from_numpy(np.stack([self.begins[opened], self.ends[closed]], -1))
 
     def deepest(self) -> tuple[float, int]:
-        """The middle of the first piece that lies in most intervals, and in how many; nan and 0 where all are
-        empty.
+        """The midpoint of the first piece that lies in most intervals, and their number; nan and 0 if all
+        intervals are empty.
         """
         if not len(self.begins):
             return float("nan"), 0
@@ -93,7 +87,7 @@ class Cover:
 
 
 def meet(one: Tensor, other: Tensor) -> Tensor:
-    """What two unions of disjoint intervals share: (p, 2), (q, 2) -> (s, 2)."""
+    """The intersection of two unions of disjoint intervals, (p, 2), (q, 2) -> (s, 2)."""
     both = torch.stack(
         [
             torch.maximum(one[:, None, 0], other[None, :, 0]),
@@ -106,10 +100,11 @@ def meet(one: Tensor, other: Tensor) -> Tensor:
 
 
 def spread(pieces: Tensor, count: int) -> Tensor:
-    """`count` points over a union of intervals, (p, 2) -> (count,): the ends first, then points all over it,
-    each halving what is left.
+    """`count` points in a union of intervals, (p, 2) -> (count,): the ends first, then a low-discrepancy
+    sequence over its length.
 
-    Where there are more ends than points, the ends of the longest pieces; of no intervals no points.
+    If there are more ends than points, only the ends of the longest pieces; no points if there are no
+    intervals.
     """
     if not len(pieces):
         return pieces.new_empty(0)
@@ -137,13 +132,13 @@ POINTS = 33
 
 
 class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
-    """The alteration that most scenarios agree on.
+    """The alteration that satisfies most scenarios.
 
     Args:
-        starts: From how many points sets of several variables are swept.
-        rounds: At most how often all lines are swept.
-        screening_draws: How many scenarios are swept from all starts; the best is then swept over all.
-        batch_size: How many situations at once.
+        starts: Number of starts for sets of several variables.
+        rounds: Maximum number of sweeps over all lines.
+        screening_draws: Number of scenarios that are swept from all starts; the best is then swept over all.
+        batch_size: Maximum number of cases per call.
         budget_s: See `Search`; a step is a sweep along one line of a candidate set.
 
     Raises:
@@ -161,8 +156,7 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
         if min(starts, rounds, screening_draws, batch_size) < 1:
             raise ValueError(
                 f"expected positive numbers; got starts={starts}, rounds={rounds}, "
-                f"screening_draws={screening_draws}, "
-                f"batch_size={batch_size}"
+                f"screening_draws={screening_draws}, batch_size={batch_size}"
             )
         self.begin, self.rounds, self.screening_draws, self.batch_size = (
             starts,
@@ -174,7 +168,7 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
-        """The best set and action for each situation."""
+        """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [
@@ -187,7 +181,7 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
 def swept(
     objective: CountObjective, starts: int, rounds: int, screening_draws: int, budget: Budget = UNLIMITED
 ) -> Tensor:
-    """The best actions of one set, (B, k): exact for k = 1. A budget ends it after a line of each sweep."""
+    """The best actions of one set, (B, k); exact for k = 1. The budget ends each sweep after a line."""
     origin = objective.origin
     box = (objective.lower - origin, objective.upper - origin)
     if len(objective.names) == 1:
@@ -220,8 +214,11 @@ def line_sweeps(
     rounds: int,
     budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
-    """Sweeps lines through starts (R, B, k) in the box (B, k): actions (R, B, k), and how many scenarios are
-    desired, (R, B). A budget ends it after a line.
+    """Sweeps lines through starts (R, B, k) in the box (B, k).
+
+    Returns:
+        Actions (R, B, k) and their numbers of desired scenarios, (R, B). The budget ends the sweeps after a
+        line.
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
@@ -251,7 +248,7 @@ def line_sweeps(
 
 
 def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The t for which actions (R, B, k) + t direction stay in the box, (R, B) each."""
+    """Lower and upper end of the t for which actions (R, B, k) + t direction lie in the box, (R, B) each."""
     moves = direction != 0
     one, other = ((end - actions)[..., moves] / direction[moves] for end in (lower, upper))
     return torch.minimum(one, other).amax(-1).clamp_max(0.0), torch.maximum(one, other).amin(-1).clamp_min(
@@ -260,8 +257,8 @@ def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> 
 
 
 def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each scenario is desired: gains (n, l), room (..., n, B, l), box (..., B) -> ends (..., n, B);
-    empty where left > right.
+    """The interval on which each scenario is desired: gains (n, l), slack (..., n, B, l), box (..., B) ->
+    ends (..., n, B); empty where left > right.
     """
     coefficient = gains.unsqueeze(-2)
     flat = coefficient.abs() <= 1e-12 * coefficient.abs().amax()
@@ -275,14 +272,13 @@ def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tup
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The middle of the piece that lies in most intervals, and in how many.
+    """The midpoint of the piece that lies in most intervals, and their number.
 
     Args:
         left: Left ends, (..., n, B).
         right: Right ends; an interval with left > right is empty.
-        lower: The box's lower ends, (..., B), for where all intervals are empty: then the box's middle is
-            given.
-        upper: Its upper ends.
+        lower: Lower ends of the box, (..., B); where all intervals are empty, its midpoint is returned.
+        upper: Upper ends of the box.
 
     Returns:
         Points (..., B) and counts (..., B).
@@ -290,7 +286,7 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
     real = left <= right
     ends = torch.cat([torch.where(real, left, torch.inf), torch.where(real, right, torch.inf)], -2)
     steps = torch.cat([real.long(), -real.long()], -2)
-    # Stable: where an interval begins as another ends, both hold the point, and beginnings stand first.
+    # Stable: where one interval begins at the end of another, both contain the point; beginnings come first.
     ends, order = torch.sort(ends, dim=-2, stable=True)
     depth = steps.gather(-2, order).cumsum(-2)
     count, place = depth.max(-2)
@@ -302,15 +298,15 @@ def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> t
 
 
 def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Where no scenario can be desired: of some points of the box the one that comes nearest on average,
+    """For lines on which no scenario can be desired: the point of a grid with the smallest mean violation,
     (..., B).
     """
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
-    short = torch.stack(
+    violation = torch.stack(
         [
             (gains.unsqueeze(-2) * point.unsqueeze(-2).unsqueeze(-1) - slack).clamp_min(0).amax(-1).mean(-2)
             for point in points
         ]
     )
-    return torch.stack(points).gather(0, short.argmin(0, keepdim=True)).squeeze(0)
+    return torch.stack(points).gather(0, violation.argmin(0, keepdim=True)).squeeze(0)

@@ -1,32 +1,26 @@
-"""Candidate alterations of several variables that are probable enough to succeed.
+"""Candidate alterations of several variables that satisfy the chance constraint, and limits on their cost.
 
-The z with at least m of n scenarios desired form a set without structure, and to find one point of it is hard
-(Thm. 6). What is found here:
+The z for which at least m of n scenarios are desired form a set without structure, and finding one point of
+it is hard (Thm. 6). Candidates come from three sources:
 
-1. the most probable z of a relaxation in which every row g' z - h of the scenarios is normal with the
-  scenarios' mean and deviation at the
-   middle of the box, prod_r Phi((h_r - g_r' z) / s_r): its logarithm is concave, so that ascent finds its
-   largest value; it is where the sweeps and the programs begin;
-2. mixed-integer programs, one after the other over some hundred scenarios, half of those that the earlier
-  ones satisfied dropped at random, so that
-   each answers for others;
-3. through each of these that qualifies, lines along the axes and in directions drawn at random: on a line the
-  qualifying points are
-   intervals, found exactly, and their ends and middles are candidates too.
+1. a log-concave relaxation, in which every row g' z - h of the scenarios is normal with the mean and the
+   standard deviation that it has over the scenarios at the middle of the box: prod_r Phi((h_r - g_r' z) /
+   s_r). Gradient ascent finds its maximum, from which the sweeps and the programs begin;
+2. mixed-integer programs over some hundred scenarios each, solved one after the other. Half of the scenarios
+   that an earlier solution satisfied are dropped at random, so that each program covers other scenarios;
+3. line searches through each of these points that qualifies, along the axes and in random directions. On a
+   line the qualifying points form intervals, found exactly; their ends and midpoints are candidates too.
 
-Every candidate is validated by scenarios that no program and no sweep has seen. There may be others; nothing
-found proves nothing.
+Every candidate is validated on scenarios that no program and no sweep has used. Other qualifying points may
+exist: finding none proves nothing.
+
+An `AlterationBudget` limits the cost. Setting the variables of a set to z costs sum_i w_i |z_i - r_i|, with
+w_i the price per unit and r_i the value at which nothing is spent; an alteration is affordable if this is at
+most the limit. The affordable region is a polytope, for one variable an interval.
 
 Source: Qin et al. (2023), Thm. 6 and App. B.2 (the program, dropping for diversity, validation); the
-relaxation and the lines are ours.
-
-Budgets: what an alteration may cost at most.
-
-Setting the variables of a set to z costs sum_i w_i |z_i - r_i|, w_i the price of a unit and r_i the value at
-which nothing is spent. An alteration is affordable where that is at most the budget: a polytope, for one
-variable an interval.
-
-Source: Du et al. (2024), Sec. 3 (costs of alterations, there a sum of squares); the limit beside tau is ours.
+relaxation and the lines are ours. Du et al. (2024), Sec. 3 (costs of alterations, there a sum of squares);
+the limit beside tau is ours.
 """
 
 import math
@@ -51,12 +45,12 @@ ROOM = 1e-9
 
 @dataclass(frozen=True)
 class AlterationBudget:
-    """What alterations may cost.
+    """An upper bound on the cost of an alteration.
 
     Attributes:
-        limit: The most that may be spent.
-        costs: The price of a unit, variable to a non-negative number; 1 where none is given.
-        reference: Where nothing is spent, variable to value; 0 where none is given.
+        limit: Maximum cost.
+        costs: Price per unit, variable to a non-negative number; 1 by default.
+        reference: Value at which nothing is spent, variable to value; 0 by default.
 
     Raises:
         ValueError: if the limit or a price is negative.
@@ -76,10 +70,10 @@ class AlterationBudget:
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "AlterationBudget":
-        """A budget of plain data, {limit, costs, reference}, the last two optional.
+        """Builds a budget from plain data, {limit, costs, reference}, the last two optional.
 
         Raises:
-            ValueError: if the limit is missing, or something else is named.
+            ValueError: if the limit is missing or another key is present.
         """
         unknown = sorted(set(plain) - {"limit", "costs", "reference"})
         if unknown or "limit" not in plain:
@@ -89,7 +83,7 @@ class AlterationBudget:
         return cls(float(plain["limit"]), dict(plain.get("costs") or {}), dict(plain.get("reference") or {}))
 
     def cost(self, names: Sequence[str], actions: Tensor) -> Tensor:
-        """What actions cost, (..., k) -> (...)."""
+        """The cost of actions, (..., k) -> (...)."""
         prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
         origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
         return (prices * (actions - origin).abs()).sum(-1)
@@ -98,12 +92,12 @@ class AlterationBudget:
         """Whether actions are within the limit, (..., k) -> (...) bool."""
         prices = actions.new_tensor([float(self.costs.get(name, 1.0)) for name in names])
         origin = actions.new_tensor([float(self.reference.get(name, 0.0)) for name in names])
-        # A cost is a difference of actions, and as exact as these are.
+        # A cost is a difference of actions, so its rounding error scales with their magnitude.
         exact = 4 * torch.finfo(actions.dtype).eps * (prices * (actions.abs() + origin.abs())).sum(-1)
         return self.cost(names, actions) <= self.limit * (1 + ROOM) + exact
 
     def reach(self, name: str) -> tuple[float, float]:
-        """The interval of one variable, altered alone."""
+        """The affordable interval of one variable that is altered alone."""
         price, origin = float(self.costs.get(name, 1.0)), float(self.reference.get(name, 0.0))
         width = self.limit / price if price > 0 else torch.inf
         return origin - width, origin + width
@@ -119,18 +113,18 @@ def joint_candidates(
     lines: int = 4,
     budget: Budget = UNLIMITED,
 ) -> Tensor:
-    """Alterations that qualify in one situation, (m, k); m may be 0.
+    """Alterations that qualify in one case, (m, k); m may be 0.
 
     Args:
-        objective: The k altered variables.
-        index: Which of its situations.
+        objective: The objective of the k altered variables.
+        index: Index of the case.
         tau: The share of scenarios that must be desired, in both samples.
-        programs: How many programs are solved.
-        scenarios: How many scenarios each holds.
-        nodes: At most how many nodes of a tree are looked at.
-        lines: How many directions beside the axes.
-        budget: A program has what is left of it, and its best alteration so far is kept; no program and no
-            line is begun after it.
+        programs: Number of programs.
+        scenarios: Number of scenarios in each program.
+        nodes: Maximum number of nodes of a branch-and-bound tree.
+        lines: Number of random directions besides the axes.
+        budget: A program gets the remaining time, and its best alteration so far is kept; no program and no
+            line begins once the budget is spent.
     """
     search_scenarios, validation_scenarios = (
         objective.search_scenarios.one(index),
@@ -174,7 +168,7 @@ def qualifies(
 
 
 def relaxed(scenarios: Scenarios, lower: Tensor, upper: Tensor, steps: int = 60) -> Tensor:
-    """The most probable alteration of the log-concave relaxation, (k,)."""
+    """The maximiser of the log-concave relaxation, (k,)."""
     gains, room = scenarios.gains.mean(0), scenarios.slack[:, 0].mean(0)
     middle, width = (lower + upper) / 2, upper - lower
     spread = (scenarios.slack[:, 0] - scenarios.gains @ middle).std(0).clamp_min(1e-300)
@@ -202,8 +196,8 @@ def programmed(
     budget: Budget,
     stream: torch.Generator,
 ) -> list[Tensor]:
-    """Answers of programs that each give up some scenarios that an earlier one satisfied; at most
-    `programs`, and none that would begin after the budget.
+    """Solutions of programs that each drop some scenarios that an earlier one satisfied; at most `programs`,
+    and none that would begin once the budget is spent.
     """
     rest, answers = torch.arange(len(scenarios.gains), device=scenarios.gains.device), []
     box = (lower.cpu().numpy(), upper.cpu().numpy())
@@ -233,7 +227,7 @@ def along(
     direction: Tensor,
     tau: float,
 ) -> list[Tensor]:
-    """On the line through a point: ends and middles of the pieces that qualify, each (k,)."""
+    """Ends and midpoints of the qualifying intervals on the line through a point, each (k,)."""
     moves = direction != 0
     one, other = ((end - point)[moves] / direction[moves] for end in (lower, upper))
     first, last = (

@@ -1,18 +1,18 @@
-"""Mixed-integer programs: the alteration of several variables that most scenarios agree on.
+"""Mixed-integer programs: the alteration of several variables that satisfies most scenarios.
 
     maximise sum_i e_i   subject to   g_ir' z <= h_ir + (1 - e_i) a_ir,    e_i in {0, 1},    l <= z <= u,
 
-over scenarios i and their rows r. Any a_ir that is large enough is right; the least one, max over the box of
-g_ir' z - h_ir, makes the relaxation tight. Rows that hold all over the box are left out, scenarios that hold
-nowhere as well.
+over scenarios i and their rows r. Any a_ir that is large enough is valid; the smallest one, the maximum over
+the box of g_ir' z - h_ir, makes the relaxation tight. Rows that hold in the whole box are left out, and so
+are scenarios that hold nowhere in it.
 
-A program of some hundred scenarios is what HiGHS solves in about a second. Its answer is therefore a start:
-the answer, and what `interval_sweep` finds by itself, are swept over all scenarios, and the best by all of
-them is kept. One variable needs no program, as the sweep is exact.
+HiGHS solves a program of some hundred scenarios in about a second. Its solution is therefore only a start:
+this solution, and the one that `interval_sweep` finds by itself, are swept over all scenarios, and the best
+under all of them is kept. One variable needs no program, as the sweep is exact.
 
-The search of the tree is bounded by nodes, so that a result does not depend on how busy the machine is, as
-long as no budget in seconds ends it. A tree that is cut off keeps its best alteration; ``program_gap`` says
-how much better the program's optimum could have been.
+The branch-and-bound tree is limited by nodes, so that a result does not depend on the load of the machine
+unless a time budget ends it. A truncated tree keeps its best alteration; ``program_gap`` is the relative gap
+to the program's optimum.
 
 Source: Qin et al. (2023), App. C (the program, with one constant for all rows); tight constants are textbook.
 """
@@ -35,18 +35,18 @@ from rehearsal_torch.search.alterations.interval_sweep import best_of, line_swee
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
-# Widths of a box within which a program is solved in the actions' own units.
+# Range of box widths for which a program is solved in the actions' own units.
 ORDINARY_BOX = (1e-2, 1e4)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a program found.
+    """The solution of a program.
 
     Attributes:
-        action: (k,), or None where the tree was cut off without one.
-        count: How many scenarios it says are desired.
-        bound: At most so many can be.
+        action: (k,), or None if the tree was truncated before it found one.
+        count: Number of desired scenarios according to the program.
+        bound: Upper bound on that number.
     """
 
     action: np.ndarray | None
@@ -55,17 +55,17 @@ class Solution:
 
 
 class MixedInteger(BatchSearch[Candidates[CountObjective]]):
-    """The alteration of any number of variables that most scenarios agree on.
+    """The alteration of any number of variables that satisfies most scenarios.
 
     Args:
-        scenarios: How many of them the program holds.
-        nodes: At most how many nodes of a tree are looked at.
-        gap: Relative gap at which it stops.
-        starts: From how many points the sweeps begin.
-        rounds: At most how often all lines are swept.
-        screening_draws: How many scenarios are swept from all starts.
-        batch_size: How many situations at once.
-        budget_s: See `Search`; a program has what is left of it, and a step is a sweep along one line.
+        scenarios: Number of scenarios in the program.
+        nodes: Maximum number of nodes of the branch-and-bound tree.
+        gap: Relative gap at which the program stops.
+        starts: Number of starts of the sweeps.
+        rounds: Maximum number of sweeps over all lines.
+        screening_draws: Number of scenarios that are swept from all starts.
+        batch_size: Maximum number of cases per call.
+        budget_s: See `Search`; a program gets the remaining time, and a step is a sweep along one line.
 
     Raises:
         ValueError: if a number is out of range.
@@ -99,7 +99,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
-        """The best set and action for each situation."""
+        """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions, traces = zip(*(self.best(one, budget) for one in in_time(sets, budget)), strict=True)
@@ -111,7 +111,7 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
     def best(
         self, objective: CountObjective, budget: Budget = UNLIMITED
     ) -> tuple[Tensor, list[dict[str, Any]]]:
-        """The best actions of one set, (B, k), and for each how far its program was from a proof."""
+        """The best actions of one set, (B, k), and for each the remaining gap of its program."""
         if len(objective.names) == 1:
             return swept(objective, 1, 1, self.screening_draws), [{} for _ in objective.cases]
         some = objective.search_scenarios.first(self.scenarios)
@@ -164,19 +164,19 @@ def solve(
         lower: The box, (k,).
         upper: (k,).
         known: A count that some alteration is known to reach.
-        nodes: At most how many nodes.
-        seconds: At most how long; infinite for no limit.
+        nodes: Maximum number of nodes.
+        seconds: Time limit; infinite for none.
         gap: Relative gap at which to stop.
     """
-    # HiGHS has tolerances in units of its variables: a box that is not of the order of one is brought there
+    # The tolerances of HiGHS are in units of its variables: a box that is not of the order of one is rescaled
     # first.
     size = np.where((upper - lower < ORDINARY_BOX[0]) | (upper - lower > ORDINARY_BOX[1]), upper - lower, 1.0)
     size = np.where(size > 0, size, 1.0)
     gains, lower, upper = gains * size, lower / size, upper / size
     max_excess = np.maximum(gains * lower, gains * upper).sum(-1) - slack
     min_excess = np.minimum(gains * lower, gains * upper).sum(-1) - slack
-    # A scenario one of whose rows holds nowhere in the box can never be desired; one whose rows all hold
-    # everywhere always is.
+    # A scenario with a row that holds nowhere in the box can never be desired; one whose rows hold everywhere
+    # always is.
     possible = (min_excess <= 0).all(-1)
     always = possible & (max_excess <= 0).all(-1)
     open_ones = np.flatnonzero(possible & ~always)

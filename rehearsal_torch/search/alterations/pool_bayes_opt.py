@@ -1,16 +1,16 @@
 """Bayesian optimisation over finite pools, several functions in one batch.
 
-Sought is the largest value of each of b functions over a pool of m points of its own, with few evaluations.
-Each function has a Gaussian process with a Matern-5/2 kernel, all fitted in one batch; the point that is
-evaluated next has the largest upper confidence bound
+The aim is to find, with few evaluations, the maximum of each of b functions over its own pool of m points.
+Each function has a Gaussian process with a Matern-5/2 kernel, all fitted in one batch; the next point to
+evaluate has the largest upper confidence bound
 
     mu(z) + kappa sigma(z),
 
-as in the paper, or the largest expected improvement, whose logarithm is computed stably. On a finite pool the
-acquisition is compared at every point: nothing has to climb it, and points that do not qualify are simply not
-in the pool.
+as in the paper, or the largest log expected improvement, computed in a numerically stable way. On a finite
+pool the acquisition is evaluated at every point: no inner optimisation is needed, and infeasible points are
+simply not in the pool.
 
-Functions here are smooth and without noise: what looks like noise is interpolated.
+The functions are smooth and deterministic; apparent noise is interpolated.
 
 Source: Qin et al. (2023), App. C (UCB; kappa 2.576 in the released code); Ament et al. (2023), Unexpected
 improvements (log EI).
@@ -33,11 +33,11 @@ NOISE = 1e-6
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What is known of the points of each pool.
+    """The evaluated points of each pool.
 
     Attributes:
-        places: Where the q points that were evaluated stand in their pools, (b, q), in the order in which
-            they were asked; some may stand twice.
+        places: Indices of the q evaluated points in their pools, (b, q), in the order of evaluation; an index
+            may occur twice.
         values: (b, q).
     """
 
@@ -55,22 +55,22 @@ def explored(
     kappa: float = 2.576,
     budget: Budget = UNLIMITED,
 ) -> Evaluated:
-    """Looks for the best point of each of b pools, each with at least one valid point.
+    """Searches each of b pools for its best point; each pool has at least one valid point.
 
     Args:
-        function: (b, q, k) -> (b, q), one function a pool.
+        function: (b, q, k) -> (b, q), one function per pool.
         pools: (b, m, k).
-        valid: Which points count, (b, m) bool.
-        probes: The first so many points are evaluated at once.
-        iterations: How many more, one after the other.
-        acquisition: By what they are chosen; `every` evaluates all valid points at once.
-        kappa: The bound's width.
-        budget: No more is evaluated after it.
+        valid: Which points are valid, (b, m) bool.
+        probes: Number of leading points that are evaluated at the start.
+        iterations: Number of further, sequential evaluations.
+        acquisition: The acquisition function; `every` evaluates all valid points at once.
+        kappa: Width of the upper confidence bound.
+        budget: No further evaluation begins once it is spent.
     """
     pool_size = pools.shape[1]
     everything = acquisition == "every" or probes + iterations >= pool_size
     first = torch.arange(pool_size if everything else probes, device=pools.device).expand(len(pools), -1)
-    # A pool with fewer valid points than are asked of it is asked its first one again.
+    # In a pool with fewer valid points than requested, the first valid one is evaluated again.
     first = torch.where(valid.gather(1, first), first, valid.long().argmax(1, keepdim=True))
     asked, values = first, function(_at(pools, first))
     if not everything:
@@ -106,20 +106,19 @@ def _acquisition_values(
     kappa: float,
     state: dict[str, Tensor] | None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The acquisition at every point of the pools, (b, m), and the kernel, learnt from the first points and
-    kept from then on.
+    """The acquisition at every point of the pools, (b, m), and the state of the kernel, which is fitted to
+    the first points and kept from then on.
     """
-    # A value that is no number is the worst that is known.
+    # Undefined values are replaced by the smallest finite one.
     values = values.where(
         values.isfinite(), values.where(values.isfinite(), torch.inf).amin(1, keepdim=True)
     ).nan_to_num(0.0, 0.0, 0.0)
     spread = values.std(1, keepdim=True)
-    seen = (
+    standardised = (
         (values - values.mean(1, keepdim=True)) / torch.where(spread > 0, spread, torch.ones_like(spread))
     ).unsqueeze(-1)
     with warnings.catch_warnings():
-        # Imported where it is needed, as it takes seconds; one of its dependencies warns of its own old ways
-        # when imported.
+        # Imported here since it takes seconds; a dependency raises a deprecation warning on import.
         warnings.simplefilter("ignore", DeprecationWarning)
         from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
         from botorch.exceptions.warnings import BotorchWarning
@@ -129,12 +128,12 @@ def _acquisition_values(
         from gpytorch.mlls import ExactMarginalLogLikelihood
     kernel = get_matern_kernel_with_gamma_prior(unit.shape[-1], torch.Size([len(unit)])).to(unit)
     with warnings.catch_warnings(), torch.enable_grad():
-        # Few steps are enough for a choice among points; that they did not converge is meant.
+        # Few steps are enough to choose among points; the missing convergence is intended.
         warnings.simplefilter("ignore", BotorchWarning)
         gp = SingleTaskGP(
             _at(unit, asked),
-            seen,
-            train_Yvar=torch.full_like(seen, NOISE),
+            standardised,
+            train_Yvar=torch.full_like(standardised, NOISE),
             covar_module=kernel,
             outcome_transform=None,
         )
@@ -143,10 +142,10 @@ def _acquisition_values(
         else:
             gp.covar_module.load_state_dict(state)
     gp.eval()
-    chosen = (
+    acquisition_function = (
         UpperConfidenceBound(gp, beta=kappa**2)
         if acquisition == "ucb"
-        else LogExpectedImprovement(gp, best_f=seen.amax(1))
+        else LogExpectedImprovement(gp, best_f=standardised.amax(1))
     )
     with torch.no_grad():
-        return chosen(unit.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()
+        return acquisition_function(unit.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()

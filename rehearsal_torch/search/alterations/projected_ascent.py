@@ -1,18 +1,18 @@
-"""Projected ascent: from many starts inside a box, uphill.
+"""Projected gradient ascent in a box, from many starts.
 
     z <- P(z + s d),    d = g / |g|,    z = (a - location) / scale,
 
-in the objective's standardised coordinates, with P the projection onto the box: what unit an action has, and
-how far from zero its box lies, changes nothing. The step s respects the objective's width by adapting to it:
-one that goes uphill is kept and the next is longer, one that does not is taken back and the next is shorter;
-a start whose steps have become negligible rests. All starts of all situations are one tensor; every ten steps
-the worse half of a situation's starts is given up, until few are left. What those have become is judged by
-the objective, which may be more cautious than the ascent; the best judged one is the answer, or, where the
-objective accepts none of them, the best start that it accepts.
+in the objective's standardised coordinates, with P the projection onto the box: neither the unit of an action
+nor the distance of its box from zero changes the result. The step size s adapts: a step that improves the
+objective is kept and the next one is longer, one that does not is undone and the next one is shorter; a start
+whose steps have become negligible stays where it is. All starts of all cases form one tensor; every ten steps
+the worse half of the starts of a case is dropped, until few are left. The end points are evaluated by the
+objective's comparison value, which may be more conservative than the function that is ascended; the best one
+is the answer, or, if the objective accepts none of them, the best start that it accepts.
 
 Fixed steps, as in the paper, are an option: z <- P(z + rate g).
 
-Source: Du et al. (2026), Alg. 1 (fixed steps); Riedmiller and Braun (1993) for steps that adapt.
+Source: Du et al. (2026), Alg. 1 (fixed steps); Riedmiller and Braun (1993) for adaptive steps.
 """
 
 from dataclasses import dataclass
@@ -36,16 +36,15 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     """Multi-start projected gradient ascent.
 
     Args:
-        starts: K, how many starts a situation has.
-        steps: T, at most how many steps.
-        min_starts: So many of a situation's starts climb to the end; K gives up none. Fixed steps give up
-            none either.
-        rate: A fixed factor of the gradient (the paper's learning rate, in standardised actions); None adapts
-            the steps.
-        single: Climbs in single precision; values are computed again in double precision at the end.
-        batch_size: How many situations at once.
-        declines: See `Search`; False for the paper's own behaviour.
-        budget_s: See `Search`; a step is one of the ascent.
+        starts: K, number of starts per case.
+        steps: T, maximum number of steps.
+        min_starts: Number of starts per case that continue to the end; K drops none. Fixed steps drop none
+            either.
+        rate: Fixed learning rate (as in the paper, for standardised actions); None for adaptive steps.
+        single: Ascend in single precision; values are computed again in double precision at the end.
+        batch_size: Maximum number of cases per call.
+        declines: See `Search`; False for the behaviour in the paper.
+        budget_s: See `Search`; a step is one step of the ascent.
 
     Raises:
         ValueError: if a number is not positive.
@@ -87,7 +86,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
             compared, acceptable = ranked(one.comparison_value(actions)), one.acceptable(actions)
             if not bool(acceptable.any(0).all()):
                 actions, compared, acceptable = self._with_starts(one, actions, compared, acceptable)
-            # The best acceptable action; where there is none, the best end of an ascent.
+            # The best acceptable action; if there is none, the best end point of an ascent.
             allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
             best = compared.where(allowed, -torch.inf).argmax(0)
             which = torch.arange(len(best), device=best.device)
@@ -100,8 +99,8 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     def _with_starts(
         self, objective: AlterationObjective, ends: Tensor, compared: Tensor, acceptable: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Ends of ascents with the starts behind them; starts count only in situations without an acceptable
-        end, and where they are acceptable.
+        """End points of the ascents followed by the starts; a start counts only if it is acceptable and its
+        case has no acceptable end point.
         """
         starts = objective.starts(self.starts)
         of_use = objective.acceptable(starts) & ~acceptable.any(0)
@@ -109,8 +108,8 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, of_use))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
-        """Where the starts end that were not given up, (n, B, k) in the actions' units, and how many steps
-        were made. A budget ends it after a step.
+        """The end points of the remaining starts, (n, B, k) in the actions' units, and the number of steps.
+        The budget ends the ascent after a step.
         """
         inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
         points = inside.points(objective.starts(self.starts))
@@ -124,7 +123,7 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
                 if bool(value.isfinite().all()):
                     points, gradients = moved, new_gradients
                     continue
-                # A step to where nothing is defined is not made, and what stands there stays.
+                # A step to an undefined value is not made; that start stays where it is.
                 defined = value.isfinite().unsqueeze(-1)
                 points, gradients = (
                     torch.where(defined, moved, points),
@@ -135,8 +134,8 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         for step in range(self.steps):
             if budget.out():
                 return inside.units(points), step
-            towards = gradients / gradients.norm(dim=-1, keepdim=True).clamp_min(1e-12)
-            moved = inside.clipped(points + length.unsqueeze(-1) * towards)
+            ascent_direction = gradients / gradients.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+            moved = inside.clipped(points + length.unsqueeze(-1) * ascent_direction)
             other, new_gradients = objective.value_and_gradient_in_frame(moved)
             better = other > value
             points, gradients = (
@@ -163,12 +162,12 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
 
 @dataclass(frozen=True)
 class _Frame:
-    """The box in the coordinates in which an ascent works.
+    """The box in the standardised coordinates of an ascent.
 
     Attributes:
-        objective: Whose box.
-        location: (k,), in units.
-        scale: (k,), in units.
+        objective: The objective with this box.
+        location: (k,), in the actions' units.
+        scale: (k,), in the actions' units.
         lower: (B, k), in the frame, in the ascent's precision.
         upper: (B, k).
     """
@@ -190,12 +189,12 @@ class _Frame:
         return torch.minimum(torch.maximum(points, self.lower), self.upper)
 
     def points(self, actions: Tensor) -> Tensor:
-        """Units to the frame, (..., B, k)."""
+        """From the actions' units to the frame, (..., B, k)."""
         return self.clipped(((actions - self.location) / self.scale).to(self.lower))
 
     def units(self, points: Tensor) -> Tensor:
-        """The frame to units, (..., B, k), within the box; what lies on a bound of the frame lies on the
-        bound itself, whatever the precision.
+        """From the frame to the actions' units, (..., B, k), within the box; a point on a bound of the frame
+        is mapped exactly to the bound, whatever the precision.
         """
         objective = self.objective
         inner = objective.project(self.location + self.scale * points.to(self.scale))

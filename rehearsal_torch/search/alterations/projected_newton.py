@@ -1,28 +1,24 @@
-"""Projected Newton steps on boxes, for many situations at once.
+"""Projected Newton method on boxes, for many cases at once.
 
-To make a concave function large on a box [l, u], coordinates that stand at a bound and are pushed against it
-are *active*. The curvature of the others gives a Newton step p; the point moves along its projection,
+To maximise a concave function on a box [l, u], coordinates at a bound whose gradient points outwards are
+*active*. The curvature of the others gives a Newton step p; the point moves along its projection,
 
     z(a) = clip(z + a p),    a = 1, beta, beta^2, ...,
 
-until Armijo's condition holds: the gain is at least sigma {a g_F' p_F + g_A' (z_A(a) - z_A)}, F the free and
-A the active coordinates. With one outcome the optimum has a closed form instead (see `interval_centring`).
+until the Armijo condition holds: the gain is at least sigma {a g_F' p_F + g_A' (z_A(a) - z_A)}, F the free
+and A the active coordinates. All cases share each step; converged cases leave the batch. The function is
+concave (see `gaussian_success`), so that the result is the global optimum, whatever the start.
 
-All situations share each step; those that have settled leave the batch. The function is concave (see
-`success_law`), so that what is found is the best action, wherever it starts.
+With a single outcome the optimum has a closed form. Let y = m + e'z + noise with the interval [y_l, y_u]:
+log P depends only on the mean m + e'z, rises up to the midpoint of the interval and falls after it. The best
+mean is this midpoint, clipped to what the box can reach, and every action with that mean is optimal. The one
+taken lies on the straight line from the corner with the smallest mean to the corner with the largest, so that
+every variable moves by the same share of its range instead of the first ones moving all the way. With an
+open side the mean goes to the bound.
 
 Source: Bertsekas (1982); Qin et al. (2025b), Alg. 1 (whose Armijo sum runs over the active set in both terms,
-a printing error).
-
-One outcome: the best action in closed form.
-
-With one outcome y = m + e'z + noise and the interval [y_l, y_u], log P depends on the mean m + e'z alone,
-rises up to the interval's middle and falls after it. The best mean is the middle, clipped to what the box can
-reach; every action with that mean is as good. Taken is the one on the straight line from the corner with the
-least mean to the corner with the largest, so that every variable moves its share instead of the first ones
-moving all the way. An open side pulls the mean as far as it goes.
-
-Source: Qin et al. (2025b), Alg. 2 (which fills one coordinate after the other; the optimum is the same).
+a printing error) and Alg. 2 (the closed form, filling one coordinate after the other; the optimum is the
+same).
 """
 
 import torch
@@ -37,7 +33,7 @@ from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
-    """Actions whose mean comes nearest to the target.
+    """Actions whose mean is closest to the target.
 
     Args:
         base: m, (B,).
@@ -61,17 +57,17 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
 
 
 class ProjectionNewton(BatchSearch[GaussianSuccess]):
-    """The most probable success over every candidate set.
+    """Maximises the probability of success over every candidate set.
 
     Args:
-        steps: At most so many Newton steps.
-        tolerance: Stops where no coordinate moves by more than this share of its range.
+        steps: Maximum number of Newton steps.
+        tolerance: Stops once no coordinate moves by more than this share of its range.
         shrink: beta, in (0, 1).
         decrease: sigma, in (0, 1/2).
-        batch_size: How many situations at once.
-        predictive: Compares sets by the predictive probability of their best action; false compares the
-            plug-in values, as the paper does.
-        declines: See `Search`; False for the paper's own behaviour.
+        batch_size: Maximum number of cases per call.
+        predictive: Compare sets by the predictive probability of their best action; False compares the
+            plug-in values, as in the paper.
+        declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a step is a Newton step.
 
     Raises:
@@ -105,7 +101,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
 
     @torch.no_grad()
     def batch_search(self, objective: GaussianSuccess) -> list[Decision]:
-        """The best set and action for each situation."""
+        """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
         actions = [self.best(one, budget) for one in in_time(sets, budget)]
@@ -115,7 +111,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
         return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
 
     def compared_value(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
-        """What the best actions (B, k) of a set are compared by, (B,)."""
+        """The values by which the best actions (B, k) of the sets are compared, (B,)."""
         return objective.compared_value(actions) if self.predictive else objective(actions)
 
     @torch.no_grad()
@@ -138,7 +134,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
 
     @torch.no_grad()
     def climb(self, objective: SuccessObjective, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
-        """Newton steps from (B, k) to the optimum of one set, (B, k), or as far as there is time."""
+        """Newton steps from (B, k) to the optimum of one set, (B, k), within the time budget."""
         answer, left = start.clone(), torch.arange(len(start), device=start.device)
         width = objective.upper - objective.lower
         unit = torch.where(width > 0, width, torch.ones_like(width))
@@ -147,7 +143,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
             if step_count and budget.out():
                 break
             found = objective.expansion(z, left)
-            # In shares of each variable's range, so that one tolerance and one ridge serve all.
+            # In units of each variable's range, so that one tolerance and one ridge suit all.
             gradient, curvature = (
                 found.gradient * unit,
                 -found.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2),
@@ -191,7 +187,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
                 active[rest], gradient[rest] * (trial - z[rest]) / unit[rest], torch.zeros_like(trial)
             ).sum(-1)
             gain = objective.values(trial, which[rest]) - value[rest]
-            # The last bits of log P may hide a gain: what is level within them is taken.
+            # Rounding of log P may hide a gain: a step that is level up to rounding is accepted.
             good = gain >= self.decrease * (size * free_gain[rest] + at_bound) - 1e-14 * (
                 1 + value[rest].abs()
             )
@@ -209,7 +205,7 @@ def clipped(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
-    """The Newton step with active coordinates uncoupled from the others: (n, k), (n, k, k) -> (n, k)."""
+    """The Newton step with active coordinates decoupled from the others: (n, k), (n, k, k) -> (n, k)."""
     diagonal = curvature.diagonal(dim1=-2, dim2=-1)
     free = ~active
     both = free.unsqueeze(-1) & free.unsqueeze(-2)
@@ -222,7 +218,7 @@ def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
 
 
 def _middle(lower: Tensor, upper: Tensor) -> Tensor:
-    """The middle of an interval; an infinity towards its open side."""
+    """The midpoint of an interval; infinite towards its open side."""
     if float(lower) <= -OPEN or float(upper) >= OPEN:
         return lower.new_tensor(torch.inf) if float(upper) >= OPEN else lower.new_tensor(-torch.inf)
     return (lower + upper) / 2

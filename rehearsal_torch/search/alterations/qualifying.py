@@ -1,10 +1,10 @@
-"""Which alterations are probable enough to succeed.
+"""Pools of alterations that satisfy the chance constraint.
 
-Of the scenarios of both samples, the one that is searched and the one that validates, at least a share tau
-must be desired. For one variable the points of which that is true are unions of closed intervals, found
-exactly on each sample and met (Alg. 1 and 3); from several variables come points that programs, sweeps and
-lines find (`joint_candidates`). Beside them stands the most probable point of each set, which says how far
-from tau a set stays.
+In both samples of scenarios, the one used for the search and the one used for validation, at least a share
+tau must be desired. For one variable the qualifying points form unions of closed intervals, found exactly on
+each sample and intersected (Alg. 1 and 3); for several variables candidates come from programs, sweeps and
+lines (`joint_candidates`). In addition, the most probable point of each set shows how far the set stays below
+tau.
 
 Source: Qin et al. (2023), Sec. 4.2, Alg. 1 and 3, App. B.2.
 """
@@ -23,12 +23,12 @@ from rehearsal_torch.search.budget import UNLIMITED, Budget
 
 @dataclass(frozen=True)
 class Programs:
-    """How candidates of several variables are looked for.
+    """Settings of the mixed-integer programs for candidates of several variables.
 
     Attributes:
-        count: How many mixed-integer programs.
-        scenarios: How many scenarios each holds.
-        nodes: At most how many nodes of a tree are looked at.
+        count: Number of programs.
+        scenarios: Number of scenarios in each.
+        nodes: Maximum number of nodes of a branch-and-bound tree.
     """
 
     count: int
@@ -38,12 +38,12 @@ class Programs:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one set.
+    """Points of one candidate set.
 
     Attributes:
         points: (m, k), the most probable first; m may be 0.
-        share: The share of validating scenarios that the most probable affordable point reaches, whether it
-            qualifies or not; -1 where the budget allows none.
+        share: The share of desired validation scenarios at the most probable affordable point, whether it
+            qualifies or not; -1 if no point is affordable.
     """
 
     points: Tensor
@@ -52,13 +52,13 @@ class Points:
 
 @dataclass(frozen=True)
 class Qualifying:
-    """Alterations that qualify.
+    """Finds qualifying alterations.
 
     Attributes:
-        tau: The share of desired scenarios that is asked for.
-        pool: How many points are given at most.
-        budget: What an alteration may cost; None for anything.
-        programs: How candidates of several variables are looked for.
+        tau: The required share of desired scenarios.
+        pool: Maximum number of points returned.
+        budget: Upper bound on the cost of an alteration; None for no bound.
+        programs: Settings of the search for candidates of several variables.
     """
 
     tau: float
@@ -67,7 +67,7 @@ class Qualifying:
     programs: Programs
 
     def points(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
-        """Those of one set in one situation, as far as there is time to look for them."""
+        """The qualifying points of one set in one case, as far as the time budget allows."""
         if len(one.names) == 1:
             covers = self._covers(one, index)
             pieces = meet(*(cover.at_least(self._required_count(count)) for cover, count in covers)).to(
@@ -84,16 +84,14 @@ class Qualifying:
         return self._first(one, index, self._affordable(one, found), self.best(one, index, budget).points)
 
     def pieces(self, one: SuccessProbability, index: int) -> Tensor:
-        """The values of a set of one variable that qualify in one situation: disjoint closed intervals (p,
-        2).
-        """
+        """The qualifying values of a set of one variable in one case: disjoint closed intervals, (p, 2)."""
         return one.origin[index] + meet(
             *(cover.at_least(self._required_count(count)) for cover, count in self._covers(one, index))
         ).to(one.lower)
 
     def best(self, one: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
-        """The most probable point that sweeps find in one set, affordable, in one situation, (1, k); (0, k)
-        where there is none.
+        """The most probable affordable point that sweeps find in one set for one case, (1, k); (0, k) if
+        there is none.
         """
         if len(one.names) == 1:
             found = self._deepest(one, index, self._covers(one, index)[0][0])
@@ -109,7 +107,7 @@ class Qualifying:
         return Points(found, float(one.share_of(index, found).max()) if len(found) else -1.0)
 
     def anywhere(self, one: SuccessProbability, index: int) -> Tensor:
-        """Affordable points all over the box, (m, k)."""
+        """Affordable points spread over the box, (m, k)."""
         if len(one.names) > 1:
             return self._affordable(one, one.starts(self.pool)[:, index])
         lower, upper = self._bounds(one, index)
@@ -118,7 +116,7 @@ class Qualifying:
         return one.origin[index] + spread(torch.stack([lower, upper], -1), self.pool).unsqueeze(-1)
 
     def _covers(self, one: SuccessProbability, index: int) -> list[tuple[Cover, int]]:
-        """The intervals of both samples, counted from the origin, and how many scenarios there are."""
+        """The intervals of both samples, relative to the origin, and the numbers of scenarios."""
         lower, upper = self._bounds(one, index)
         found = []
         for part in (one.search_scenarios, one.validation_scenarios):
@@ -134,9 +132,7 @@ class Qualifying:
         return one.origin[index] + one.lower.new_tensor([[point]] if count else []).reshape(-1, 1)
 
     def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
-        """What one variable may be set to, counted from the origin, (1,) each; lower > upper where the budget
-        leaves nothing.
-        """
+        """Bounds of one variable, relative to the origin, (1,) each; lower > upper if none is affordable."""
         lower, upper, origin = one.lower[index], one.upper[index], one.origin[index]
         if self.budget is not None:
             first, last = self.budget.reach(one.names[0])
@@ -147,7 +143,7 @@ class Qualifying:
         return points if self.budget is None else points[self.budget.affordable(one.names, points)]
 
     def _first(self, one: SuccessProbability, index: int, points: Tensor, best: Tensor) -> Points:
-        """The points behind the most probable one where that qualifies too, and how far that reaches."""
+        """The points, led by the most probable one if it qualifies, and the share that this one reaches."""
         if not len(best):
             return Points(points, float(one.share_of(index, points).max()) if len(points) else -1.0)
         reached = one.share_of(index, best)
@@ -163,14 +159,13 @@ class Qualifying:
 
 
 def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
-    """At most `count` of some points, each in turn the one that lies furthest from those before it, in units
-    of the box.
+    """Selects at most `count` points by farthest-point sampling, in units of the box.
 
     Args:
         points: (m, k).
-        begin: Points that stand before the first, (b, k).
-        count: How many.
-        width: The box's sides, (k,).
+        begin: Points that count as already selected, (b, k).
+        count: Maximum number of points.
+        width: Widths of the box, (k,).
     """
     unit = torch.where(width > 0, width, torch.ones_like(width))
     near = torch.cdist(points / unit, begin / unit).amin(-1) if len(points) else points.new_empty(0)

@@ -75,7 +75,7 @@ def test_a_budget_bounds_what_is_spent():
     assert float(bound.alteration.values[0]) == pytest.approx(1.5)
     assert asked(tau=0.9, budget={"limit": 0.1}).alteration is None
     none = asked(tau=0.3, budget={"limit": 0.0, "reference": {"a": 50.0}})
-    assert none.reason == "the budget allows none of the candidate alterations: raise it"
+    assert none.reason == "the cost budget allows none of the candidate alterations: raise its limit"
 
 
 def test_two_pieces_that_qualify_are_both_looked_at():
