@@ -1,15 +1,15 @@
-"""A* over counterfactual action sequences.
+"""A* search over counterfactual action sequences.
 
-Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the reward
-still to come. A* expands the open node of largest f; once no open node's f exceeds the best complete
+Given a node v = (x, l, t) reached with reward r, let f(v) = r + h(v), where h is an upper bound on the
+remaining reward. A* expands the open node with the largest f; once no open node's f exceeds the best complete
 sequence, that sequence is optimal. With the bounds of `lipschitz_bound`, h is consistent, and f never rises
 along a path.
 
-As published, anchors of all time steps are pooled, h looks one step ahead (Eq. 11), every path is followed to
-its end node by node. The defaults do less for the same answer: anchors belong to their time step; a node
-whose remaining path is fixed is a leaf, whose value one rollout gives; a child is bounded from the anchors at
-its own time (its own Eq. 11 maximum is only taken, child by child, when it is expanded); nodes are expanded
-in batches; a greedy sequence prunes from the start.
+As published, the anchors of all time steps are pooled, h looks one step ahead (Eq. 11), and every path is
+followed to its end node by node. The defaults reach the same answer with less work: each time step has its
+own anchors; a node whose remaining path is fixed is a leaf, evaluated by one rollout; a child is bounded from
+the anchors at its own time (its own Eq. 11 maximum is taken only when it is expanded, child by child); nodes
+are expanded in batches; a greedy sequence prunes from the start.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E).
 """
@@ -43,18 +43,18 @@ class AStar(Search[CounterfactualReturn]):
     """Optimal sequences by A* with Lipschitz bounds at anchors.
 
     Args:
-        anchors: How anchor states are chosen; 100 Monte Carlo sequences where left out.
-        pooled: Use the anchors of all time steps at each (as published), instead of a time step's own.
-        exact: Take exact values where the remaining path is fixed, instead of bounds (as published).
-        lookahead: Bound each child by Eq. 11 (as published), instead of by the anchors at its own time.
-        batch: Most nodes expanded at once; 1 is strictly best first (as published).
-        incumbent: Start from the greedy sequence, instead of from the observed one (as published).
-        constants: Gives sharper constants K_t (T - 1,) for an episode, valid wherever its search and anchors
-            come, or None.
-        budget_s: Seconds after which the best sequence so far is returned with its gap; None for no limit.
-            A step is a round of the greedy climb, the choice of anchors, their bounds at one time, or the
-            expansion of a batch.
-        node_limit: The same for nodes expanded.
+        anchors: Strategy for the choice of anchor states; None for 100 Monte Carlo sequences.
+        pooled: Use the anchors of all time steps at every step (as published) instead of its own anchors.
+        exact: Use exact values where the remaining path is fixed, instead of bounds (as published).
+        lookahead: Bound each child by Eq. 11 (as published) instead of by the anchors at its own time.
+        batch: Maximum number of nodes expanded at once; 1 is strictly best first (as published).
+        incumbent: Start from the greedy sequence instead of the observed one (as published).
+        constants: Returns tighter constants K_t, (T - 1,), for an episode, valid for all states of its search
+            and anchors, or None.
+        budget_s: Time limit in seconds, after which the best sequence so far is returned with its gap; None
+            for no limit. A step is a round of the greedy ascent, the choice of anchors, their bounds at one
+            time, or the expansion of a batch.
+        node_limit: Likewise, a limit on the number of expanded nodes.
 
     Raises:
         ValueError: if the batch is below 1, or the budget is not positive.
@@ -94,20 +94,20 @@ class AStar(Search[CounterfactualReturn]):
         return cls(anchors, True, False, True, 1, False, None, budget_s, node_limit)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """The optimal sequence, or the best so far with its gap.
+        """Returns the optimal sequence, or the best found with its gap.
 
         Raises:
-            UnboundedError: if the course or the reward knows no Lipschitz constant.
+            UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
         """
         return self.improve(objective, objective.observed)
 
     @torch.no_grad()
     def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
-        """The same, from a sequence that is known already, (H,) long: the answer is at least as good, and
-        less has to be expanded.
+        """Searches from a known sequence, (H,) long: the answer is at least as good, and fewer nodes have to
+        be expanded.
 
         Raises:
-            UnboundedError: if the course or the reward knows no Lipschitz constant.
+            UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
             ValueError: if the sequence makes more than k changes.
         """
         made = int((known != objective.observed).sum())
@@ -160,7 +160,7 @@ class AStar(Search[CounterfactualReturn]):
         )
 
     def _run(self, frontier: "_Frontier", effort: Effort, budget: Budget) -> str:
-        """Expands until nothing open can be better; otherwise says which limit ended it."""
+        """Expands until no open node can be better; returns "", or which limit ended the search."""
         while frontier.top() > frontier.value + frontier.tolerance:
             if self.node_limit is not None and effort.expanded >= self.node_limit:
                 return f"stopped after node_limit={self.node_limit} expanded nodes"
@@ -174,7 +174,7 @@ class AStar(Search[CounterfactualReturn]):
 
 @dataclass
 class _Block:
-    """Open nodes of one time and one number of changes, by falling f."""
+    """Open nodes of one time and one number of changes, by descending f."""
 
     time: int
     spent: int
@@ -213,7 +213,7 @@ class _Frontier:
             if bool((sequence != objective.observed).any())
             else objective.outcome()
         )
-        # Optimal means: up to this much, a thousand times above the rounding of the bounds.
+        # Optimal means optimal up to this tolerance, a thousand times the rounding margin of the bounds.
         self.tolerance = objective.rounding(
             1e-9, 1.0 + float(objective.rewards(objective.trajectory.states).abs().sum())
         )
@@ -239,7 +239,7 @@ class _Frontier:
     def expand(self, size: int) -> None:
         """Expands the best open nodes, at most `size` of them, all of one time and number of changes."""
         block = heapq.heappop(self._heap)[2]
-        # Whatever lies above the incumbent has to be expanded sooner or later; the rest is dropped.
+        # All nodes above the incumbent have to be expanded sooner or later; the others are dropped.
         block = block.split(int((block.f > self.value + self.tolerance).sum()))[0]
         block, rest = block.split(size)
         self._push(rest)
@@ -266,17 +266,15 @@ class _Frontier:
     def _receive(
         self, time: int, spent: int, parents: Tensor, states: Tensor, totals: Tensor, sequences: Tensor
     ) -> None:
-        """Takes in children: leaves are compared with the incumbent, others are bounded and put into the
-        queue.
-        """
+        """Processes children: leaves are compared with the incumbent, others are bounded and queued."""
         self.process.effort.generated += len(states)
         if self.bound.fixed(time, spent) and time == self.process.horizon - 1:
             last, action = self.process.final(states, torch.full_like(totals, spent))
             self._offer(totals + last, sequences, action if time < sequences.shape[-1] else None)
             return
         if self.bound.fixed(time, spent):
-            # A rollout costs more than the distances to the anchors: only leaves that these do not rule out
-            # are rolled out.
+            # A rollout costs more than the distances to the anchors: only leaves not ruled out by these are
+            # rolled out.
             able = totals + self.bound.interpolated(states, time, [spent])[:, 0] > self.value + self.tolerance
             if able.any():
                 self._offer(totals[able] + self.process.to_go(states[able], time), sequences[able], None)
@@ -289,7 +287,13 @@ class _Frontier:
         return (self.bound.ahead if self.lookahead else self.bound.at)(states, time, [spent])[:, 0]
 
     def _offer(self, values: Tensor, sequences: Tensor, last: Tensor | None) -> None:
-        """Complete sequences, (n,) and (n, H), with the last action where it counts: keeps the best."""
+        """Compares complete sequences with the incumbent and keeps the best.
+
+        Args:
+            values: Returns, (n,).
+            sequences: (n, H).
+            last: Last actions, (n,) long, if they are not in the sequences yet.
+        """
         values = ranked(values)
         best = int(values.argmax())
         # Better by more than rounding, so that a change without effect is not taken for an improvement.

@@ -1,37 +1,27 @@
-"""Random changes: what picking at random would have come to.
+"""Baselines over action sequences: random changes, greedy changes, and the k best single changes.
 
-Each of `count` sequences changes min(k, open steps) time steps, chosen uniformly, to other actions, chosen
-uniformly; the best of them is the answer, even where doing what was done is better. With the default of one
-sequence this is the plain baseline, and its mean over episodes is usually a loss.
+Random changes. Each of `count` sequences changes min(k, open steps) time steps, chosen uniformly, to other
+actions, chosen uniformly; the best of them is the answer, even if it is worse than the observed sequence.
+With the default of one sequence this is the plain baseline, and its mean over episodes is usually a loss.
 
-Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
-
-Single changes: every neighbour of a sequence at once.
-
-Given a sequence a' and the states x_t that it leads to, the return with the action at time t replaced by b is
+Single changes. Given a sequence a' and the states x_t that it leads to, the return with the action at time t
+replaced by b is
 
     sum_{r < t} R(x_r, a'_r) + R(x_t, b) + (reward-to-go under a' from F_t(x_t, b)).
 
-All H * A of them are rolled out in one growing batch: step t adds A states to those already on their way.
+All H * A of them are rolled out in one growing batch: step t adds A states to those of earlier steps.
 
-Greedy changes: the best single change, again and again.
+Greedy changes. Starting from the observed actions, each round evaluates every sequence that differs from the
+current one at one time step and from the observed one in at most k, and moves to the best of them while that
+is an improvement. A step that was changed in an earlier round may be changed again or restored. Nothing is
+proven: the answer is a local optimum, though if actions hardly interact it is close to the best.
 
-Starting from the observed actions, each round looks at every sequence that differs from the current one at
-one time step and from the observed one in at most k, and moves to the best of them while that is an
-improvement. A step that was changed in an earlier round may be changed once more, or put back, when that
-pays. Nothing is proven: the answer is a local optimum, though where actions hardly interact it is close to
-the best.
+Top k. Each single change is evaluated as if it were the only one; the k best at k different time steps, as
+far as they are improvements, are then made jointly. This ignores how changes interact, and how the best
+action at one step depends on another change. (Taking the k best pairs of time and action without requiring
+different time steps would often spend several changes on one step, and is weaker still.)
 
-Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
-
-Top k: the k best single changes, made together.
-
-Each single change is judged as if it were the only one; the k best at k different time steps, as far as they
-are improvements, are then made at once. That ignores how changes interact, and how the best action at one
-step depends on another change. (Taking the k best pairs of time and action without asking for different time
-steps would often spend several changes on one step, and is weaker still.)
-
-Source: baseline of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+Source: baselines of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
 from typing import final
@@ -50,15 +40,15 @@ from rehearsal_torch.seeding import stream
 
 @torch.no_grad()
 def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
-    """Returns after one replacement.
+    """Returns of all sequences with one action replaced.
 
     Args:
-        process: The episode's process, which counts the evaluations.
+        process: The decision process of the episode, which counts the evaluations.
         sequence: a', (H,) long.
 
     Returns:
-        (H, A): the return with the action at time t replaced by a; -inf where that is neither the observed
-        action nor one that it may be changed to, and at steps that are not open to change.
+        (H, A): the return with the action at time t replaced by a; -inf if a is neither the observed action
+        nor an allowed change, and at steps that are not open to change.
     """
     objective = process.objective
     trajectory, H, A = process.trajectory, len(sequence), objective.actions
@@ -87,7 +77,7 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
 
 @final
 class GreedyChanges(Search[CounterfactualReturn]):
-    """Adds the best single change until none helps or k are made.
+    """Makes the best single change until none is an improvement.
 
     Args:
         budget_s: See `Search`; a step is a round, which makes one change.
@@ -100,7 +90,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
         self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """A local optimum; its gap is unknown unless nothing may be changed."""
+        """Returns a local optimum; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
         sequence = climb(CounterfactualProcess(objective, effort), budget)
         gap = 0.0 if nothing_open(objective) else None
@@ -116,8 +106,8 @@ class GreedyChanges(Search[CounterfactualReturn]):
 
 
 def climb(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
-    """The greedy sequence, (H,) long; each round expands the current sequence and generates its
-    neighbours. A budget ends it after a round.
+    """The greedy sequence, (H,) long; each round expands the current sequence and generates its neighbours.
+    The budget ends the search after a round.
     """
     objective = process.objective
     observed = objective.observed
@@ -133,7 +123,7 @@ def climb(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
         after = differs.sum() - differs.long().unsqueeze(-1) + (actions != observed.unsqueeze(-1)).long()
         values = values.masked_fill(after > objective.changes, -torch.inf)
         best = int(values.argmax())
-        # Strictly better by more than rounding, so that the climb ends.
+        # Better by more than rounding, so that the search terminates.
         if not float(values.flatten()[best]) > value + objective.rounding(1e-12, max(1.0, abs(value))):
             return sequence
         value = float(values.flatten()[best])
@@ -150,11 +140,11 @@ def nothing_open(objective: CounterfactualReturn) -> bool:
 
 @final
 class TopK(Search[CounterfactualReturn]):
-    """Makes the k best single changes at k different time steps; keeps the observed actions where the sum of
-    them is worse.
+    """Makes the k best single changes at k different time steps; keeps the observed actions if making them
+    jointly is no improvement.
 
     Args:
-        budget_s: See `Search`; there is one step, which is not ended.
+        budget_s: See `Search`; there is a single step, which is always completed.
 
     Raises:
         ValueError: if the budget is not positive.
@@ -164,7 +154,7 @@ class TopK(Search[CounterfactualReturn]):
         self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """The changed sequence; its gap is unknown unless nothing may be changed."""
+        """Returns the changed sequence; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
         sequence, gap = objective.observed, 0.0 if nothing_open(objective) else None
         if gap is None:
@@ -186,15 +176,15 @@ class RandomChanges(Search[CounterfactualReturn]):
     """The best of `count` random sequences.
 
     Args:
-        count: How many sequences are drawn.
-        seed: With the episode's identity, fixes the draws.
-        budget_s: See `Search`; all draws are judged in one step, which is not ended.
+        count: Number of sequences drawn.
+        seed: Together with the identity of the episode, determines the draws.
+        budget_s: See `Search`; all draws are evaluated in a single step, which is always completed.
 
     Raises:
-        ValueError: if count is below 1, or the budget is not positive.
+        ValueError: if `count` is below 1, or the budget is not positive.
     """
 
-    declines = False  # what picking at random comes to, losses included
+    declines = False  # the baseline includes its losses
 
     def __init__(self, count: int = 1, seed: int = 0, budget_s: float | None = None) -> None:
         if count < 1:
@@ -203,7 +193,7 @@ class RandomChanges(Search[CounterfactualReturn]):
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """The best draw; its gap is unknown unless nothing may be changed."""
+        """Returns the best draw; its gap is unknown unless nothing may be changed."""
         budget, effort, observed = Budget(self.budget_s), Effort(), objective.observed
         if nothing_open(objective):
             return sequence_decision(
@@ -227,7 +217,7 @@ class RandomChanges(Search[CounterfactualReturn]):
         if not bool(values.isfinite().any()):
             drawn, reason = (
                 observed,
-                f"{UNDEFINED}: none of {self.count} random sequences can be compared with what was done",
+                f"{UNDEFINED}: none of {self.count} random sequences can be compared with the observed one",
             )
         return sequence_decision(
             objective,
@@ -243,7 +233,7 @@ class RandomChanges(Search[CounterfactualReturn]):
 
 
 def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:
-    """For each time step, one of the actions that its own may be changed to, (n, k) long -> (n, k) long."""
+    """For each time step, one of the allowed other actions, (n, k) long -> (n, k) long."""
     choices = objective.choices[times]
     if int(choices.sum(-1).min()) == objective.actions - 1:
         # Adding 1 ... A - 1 modulo A reaches each other action once, so the draw is uniform over them.

@@ -1,30 +1,32 @@
 """Branch and bound over change events, with a certified model of their joint gain.
 
-Sought is the set E of at most k events (t, a), one a time step, with the largest return. A node is a path on
-which some changes have been made, all before the node's open time steps; m more may follow. At a node,
+The aim is the set E of at most k events (t, a), at most one per time step, with the largest return. A node is
+a path on which some changes have been made, all before the node's open time steps; m more may follow. At a
+node,
 
-1. every single event is rolled out exactly; if m = 1, that closes the node;
-2. a certified model bounds what a set of them gains (`gain_bound`): gain(E) <= sum of D(e) + sum of W(e, f);
+1. every single event is rolled out exactly; if m = 1, this closes the node;
+2. a certified model bounds the gain of sets of events (`gain_bound`): gain(E) <= sum of D(e) + sum of
+   W(e, f);
 3. the sets that look best in the model are rolled out, which gives the incumbent;
-4. events, then sets, whose bound does not exceed the incumbent are dropped (`event_sets`); with fewer events
-  the model
-   is tighter, and is made again where that may help; if few sets are left, they are rolled out, best bound
-   first;
-5. else the node branches on the first event of the sets that are left: each child is re-centred on its own
-  path, where
-   only the interaction of the changes still unknown has to be bounded.
+4. events, then sets, whose bound does not exceed the incumbent are dropped (`event_sets`). With fewer events
+   the model is tighter, and is recomputed if that may help; if few sets remain, they are rolled out, best
+   bound first;
+5. otherwise the node branches on the first event of the remaining sets: each child is re-centred on its own
+   path, where only the interaction of the changes still unknown has to be bounded.
 
 Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the
 incumbent.
 
-The model needs a reward that is linear in the states, and a course that bounds its curvature. Where one is
-missing, or the bound at the root is more than `looseness` times the largest gain or loss seen, A* searches
-instead, which needs Lipschitz constants; where those are missing too, greedy changes. The decision says so
-(`fallback`, and its reason). The root's work is kept: the fallback has what is left of the limits, A* begins
-with the root's best sequence, and the answer is the better of the two, under the lower of the two bounds.
+The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. If one is
+missing, or the bound at the root is more than `looseness` times the largest gain or loss observed, A*
+searches instead, which needs Lipschitz constants; if these are missing too, greedy changes. The decision says
+so (`fallback`, and its reason). The work at the root is kept: the fallback gets what remains of the limits,
+A* begins with the best sequence of the root, and the answer is the better of the two, under the lower of the
+two bounds.
 
 Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it
-by more than 1e-9 times max(1, |observed return|). An optimum is proven up to that, and its gap is then 0.
+by more than 1e-9 times max(1, |observed return|). An optimum is proven up to this tolerance, and its gap is
+then 0.
 
 Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
@@ -52,15 +54,18 @@ class BranchAndBound(Search[CounterfactualReturn]):
     """The optimal sequence, proven.
 
     Args:
-        leaves: Most sets of one node that are rolled out rather than branched on.
-        events: Most events at one node; memory grows with its square. Beyond it, the fallback searches.
-        pool: Most open nodes kept; those of least bound are given up first, and the gap then covers them.
-        looseness: The largest bound at the root, in multiples of the largest gain of a set or loss of a
-            single change seen, that is still searched.
-        budget_s: Seconds after which the best sequence so far is returned with its gap; None for no limit. A
-            step is a node, so that the root is always done, or a step of the fallback.
-        node_limit: The same for nodes expanded.
-        fallback: What searches where the model says nothing; None for A* as it comes, under the same limits.
+        leaves: Maximum number of sets of one node that are rolled out rather than branched on.
+        events: Maximum number of events at one node; memory grows with its square. Beyond it, the fallback
+            searches.
+        pool: Maximum number of open nodes; those with the lowest bound are dropped first, and the gap then
+            covers them.
+        looseness: Maximum bound at the root, in multiples of the largest observed gain of a set or loss of a
+            single change; beyond it, the fallback searches.
+        budget_s: Time limit in seconds, after which the best sequence so far is returned with its gap; None
+            for no limit. A step is a node, so that the root is always completed, or a step of the fallback.
+        node_limit: Likewise, a limit on the number of expanded nodes.
+        fallback: The search used if the model has no usable bound; None for A* with its defaults, under the
+            same limits.
 
     Raises:
         ValueError: if a number is out of range.
@@ -93,7 +98,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """The optimal sequence, or the best found with its gap."""
+        """Returns the optimal sequence, or the best found with its gap."""
         budget, effort = Budget(self.budget_s), Effort()
         refused = self._refusal(objective)
         if refused:
@@ -120,12 +125,15 @@ class BranchAndBound(Search[CounterfactualReturn]):
         )
 
     def _refusal(self, objective: CounterfactualReturn) -> str:
-        """Why the model cannot be made, or nothing."""
+        """Why the model cannot be built; empty if it can."""
         if not isinstance(objective.reward, LinearReward):
             return "the reward is not linear in the states"
         gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale())
         if not torch.isfinite(gradient).all():
-            return "the reward is not linear in the course's coordinates (a rewarded feature is logged)"
+            return (
+                "the reward is not linear in the coordinates of the trajectory (a rewarded feature is on a "
+                "log scale)"
+            )
         if not isinstance(objective.trajectory, CurvedTrajectory):
             return f"{type(objective.trajectory).__name__} does not bound its curvature"
         count = int(objective.choices.sum())
@@ -139,7 +147,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         effort: Effort,
         tree: EventTree | None = None,
     ) -> Decision:
-        """The fallback's decision, which says why it was asked, or what the tree knew where that is
+        """The decision of the fallback with the reason for it, or the best sequence of the tree if that is
         better.
         """
         known = objective.observed if tree is None else tree.sequence
@@ -151,7 +159,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
             why = f"{why}; {error}"
         used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
         stopped = str(decision.trace.get("stopped", "")).partition(";")[0]
-        # Both searches' work counts.
+        # The effort of both searches counts.
         done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
         kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
         kept["effective_branching_factor"] = branching_factor(done["expanded"], objective.horizon)
@@ -183,7 +191,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         return replace(decision, trace=trace, reason=reason, seconds=budget.spent())
 
     def _limited(self, budget: Budget, expanded: int) -> Search[CounterfactualReturn]:
-        """The fallback with what is left of the limits."""
+        """The fallback with what remains of the limits."""
         limited = self._in_time(self.fallback, budget)
         if self.node_limit is not None and isinstance(limited, AStar):
             limited.node_limit = max(
@@ -197,7 +205,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
 
     @staticmethod
     def _in_time(search: Search[CounterfactualReturn], budget: Budget) -> Search[CounterfactualReturn]:
-        """A copy of a search with what is left of the time, or less where it has a budget of its own."""
+        """A copy of a search with the remaining time, or less if its own budget is smaller."""
         limited = copy(search)
         if budget.limit_s is not None:
             limited.budget_s = min(budget.left(), torch.inf if limited.budget_s is None else limited.budget_s)

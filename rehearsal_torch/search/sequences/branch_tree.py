@@ -1,4 +1,4 @@
-"""The tree of `branch_and_bound`: paths on which some changes have been made, best bound first.
+"""The tree of `branch_and_bound`: paths on which some changes have been made, expanded best bound first.
 
 Source: ours.
 """
@@ -20,16 +20,16 @@ from rehearsal_torch.search.sequences.event_sets import EventSets, SetModel
 from rehearsal_torch.search.sequences.gain_bound import gain_bound
 
 QUICK = 2_000
-"""Sets searched for before the model is made again for the events that are left."""
+"""Number of sets enumerated before the model is recomputed for the remaining events."""
 SHRUNK = 0.9
-"""The model is made again when at most this share of its events is left."""
+"""The model is recomputed when at most this share of its events remains."""
 BEAM = 32
-"""Sets of the model that are rolled out for the incumbent."""
+"""Number of promising sets of the model that are rolled out for the incumbent."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends or bounds the search; see `branch_and_bound`."""
+    """Limits of the search; see `branch_and_bound`."""
 
     leaves: int
     pool: int
@@ -40,7 +40,7 @@ class Limits:
 
 @dataclass(order=True)
 class _Node:
-    """A path with changes made, ordered by falling bound (`rank` is minus the bound, as a gain over the
+    """A path with changes made, ordered by descending bound (`rank` is minus the bound on the gain over the
     observed return).
     """
 
@@ -54,12 +54,12 @@ class _Node:
 
 
 class EventTree:
-    """Open nodes, the incumbent, and the count of what was done.
+    """Open nodes, the incumbent, and counters of the work done.
 
     Args:
-        objective: The episode; its course bounds its curvature, and its reward is linear.
-        effort: Where work is counted.
-        limits: When to stop.
+        objective: The episode; its trajectory must bound its curvature, and its reward must be linear.
+        effort: Counters of the search effort.
+        limits: Limits of the search.
     """
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
@@ -84,18 +84,18 @@ class EventTree:
 
     @property
     def bound(self) -> float:
-        """The most that any set of changes can gain over the observed return; infinite where the root's model
-        says nothing.
+        """Upper bound on the gain of any set of changes over the observed return; infinite if the model at
+        the root has no finite bound.
         """
         return torch.inf if not self.modelled else max(self.best, self.root)
 
     def gap(self) -> float:
-        """How far, at most, the optimum lies above the incumbent; 0 within the tolerance."""
+        """Upper bound on how far the optimum lies above the incumbent; 0 within the tolerance."""
         bound = max(self._given_up, -self._heap[0].rank if self._heap else -torch.inf)
         return bound - self.best if bound > self.best + self.tolerance else 0.0
 
     def run(self) -> str:
-        """Expands nodes until none can be better; otherwise says which limit ended it."""
+        """Expands nodes until none can be better; returns "", or which limit ended the search."""
         while self._heap and -self._heap[0].rank > self.best + self.tolerance:
             if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
                 return f"stopped after node_limit={self.limits.nodes} expanded nodes"
@@ -138,7 +138,7 @@ class EventTree:
         size = max(self.best, float(events.gains.abs().max()))
         if first and self.root > self.limits.looseness * size + self.tolerance:
             self.loose = (
-                f"its bound of the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} "
+                f"its bound on the gain, {self.root:.6g}, is more than looseness={self.limits.looseness:g} "
                 f"times the largest gain or loss, {size:.6g}"
             )
             return
@@ -162,11 +162,11 @@ class EventTree:
             self._branch(node, events, found.firsts)
 
     def _threshold(self, node: _Node) -> float:
-        """The gain over the node's path that a better set needs."""
+        """The gain over the node's path that a set must exceed to improve on the incumbent."""
         return self.best + self.tolerance - node.gain
 
     def _sieve(self, node: _Node, events: ChangeEvents, model: SetModel) -> tuple[ChangeEvents, SetModel]:
-        """The events that may still be part of a better set, and their model."""
+        """The events that may still belong to a better set, and their model."""
         while len(events.gains):
             kept, _ = model.sieve(self._threshold(node))
             if len(kept) == len(events.gains):
@@ -188,7 +188,7 @@ class EventTree:
         self._offer(node.gain + float(gains[place]), sequences[place])
 
     def _offer(self, gain: float, sequence: Tensor) -> None:
-        """Takes a sequence that is better by more than rounding."""
+        """Updates the incumbent if the sequence is better by more than rounding."""
         if gain > self.best + 1e-3 * self.tolerance:
             self.best, self.sequence = gain, sequence
 

@@ -1,11 +1,11 @@
-"""Change events: the single changes of a path, and what each does by itself.
+"""Change events: the single changes of a path, and the exact effect of each by itself.
 
-Given a path of a course under actions o, the event e = (t, a) replaces o_t by a and keeps all later actions.
-Its states
+Given a path of a trajectory under actions o, the event e = (t, a) replaces o_t by a and keeps all later
+actions. Its states
 
     x_{t+1} = F_t(c_t, a),    x_{q+1} = F_q(x_q, o_q),
 
-are rolled out for all events at once, in one batch that grows by A - 1 rows a time step: T^2 (A - 1) / 2
+are rolled out for all events at once, in one batch that grows by A - 1 rows per time step: T^2 (A - 1) / 2
 network evaluations. For a return that is linear in the states this gives the gain D(e) = sum_q r.(x_q - c_q)
 exactly.
 
@@ -25,12 +25,12 @@ from rehearsal_torch.search.sequences.decision_process import ROWS, Effort
 
 @dataclass(frozen=True)
 class ChangeEvents:
-    """n events in the order of time, with the path that they leave.
+    """n events in the order of time, with the path from which they depart.
 
     Attributes:
         path: c, (T, D).
         kept: o, (T - 1,) long.
-        times: t of each event, (n,) long, rising.
+        times: t of each event, (n,) long, ascending.
         actions: a of each event, (n,) long.
         effects: Displacements delta_q(e), (n, T, D); zero up to the event's time.
         gains: D(e), (n,).
@@ -50,7 +50,7 @@ class ChangeEvents:
 
     @cached_property
     def first(self) -> int:
-        """The first event's time; T - 1 where there is none."""
+        """The time of the first event; T - 1 if there are no events."""
         return int(self.times[0]) if len(self.times) else len(self.path) - 1
 
     @cached_property
@@ -58,12 +58,12 @@ class ChangeEvents:
         return torch.searchsorted(self.times, torch.arange(len(self.path), device=self.times.device)).tolist()
 
     def span(self, time: int) -> tuple[int, int]:
-        """The events of one time step are those from start to stop; those before start are earlier."""
+        """Start and stop index of the events of one time step; those before start are earlier."""
         return self._bounds[time], self._bounds[time + 1]
 
     def reach(self, time: int, count: int) -> Tensor:
-        """How far 0, 1 ... count events can displace the path at a time, as sums of their own displacements,
-        (count + 1,).
+        """Upper bounds on the displacement of the path at a time by 0, 1 ... count events, as sums of their
+        own displacements, (count + 1,).
         """
         largest = self.norms.new_zeros(len(self.path))
         largest.scatter_reduce_(0, self.times, self.norms[:, time], "amax")
@@ -72,7 +72,7 @@ class ChangeEvents:
         return padded[: count + 1]
 
     def only(self, places: Tensor) -> "ChangeEvents":
-        """Some of the events, (m,) long and rising."""
+        """A subset of the events; `places` is (m,) long and ascending."""
         return ChangeEvents(
             self.path,
             self.kept,
@@ -92,15 +92,15 @@ def change_events(
     effort: Effort,
     choices: Tensor | None = None,
 ) -> ChangeEvents:
-    """All events at some times.
+    """Rolls out all events at the given times.
 
     Args:
-        trajectory: The maps.
+        trajectory: The counterfactual maps.
         gradient: r, (D,).
         path: c, (T, D).
         kept: o, (T - 1,) long.
-        times: The time steps at which a change may be made, rising.
-        effort: Where evaluations are counted.
+        times: The time steps at which a change may be made, ascending.
+        effort: Counters of the search effort.
         choices: The actions that may be chosen at each step, (T - 1, A) bool; None for all.
     """
     every, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
@@ -137,22 +137,22 @@ def roll_out(
     """Exact gains of sets of events at different times.
 
     Args:
-        trajectory: The maps.
+        trajectory: The counterfactual maps.
         gradient: r, (D,).
         events: The events.
-        sets: Places of each set's events in the order of time, -1 after the last, (N, m) long; N and m at
-            least 1.
-        effort: Where evaluations are counted.
+        sets: Indices of the events of each set in the order of time, -1 after the last, (N, m) long; N and m
+            at least 1.
+        effort: Counters of the search effort.
 
     Returns:
-        Gains (N,) and the action sequences (N, T - 1) long.
+        Gains (N,) and action sequences (N, T - 1) long.
     """
     horizon, kept = len(events.path), events.kept
     sequences = kept.repeat(len(sets), 1)
     for column in sets.unbind(1):
         rows = (column >= 0).nonzero()[:, 0]
         sequences[rows, events.times[column[rows]]] = events.actions[column[rows]]
-    # In the order of their first change, sets join one growing batch when they leave the path.
+    # In the order of their first change, sets join one growing batch at the step where they leave the path.
     first, order = events.times[sets[:, 0]].sort()
     moving, gains = events.path[:0], events.path.new_zeros(len(sets))
     joined = torch.searchsorted(first, torch.arange(horizon - 1, device=first.device), right=True).tolist()

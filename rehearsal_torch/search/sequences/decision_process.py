@@ -1,22 +1,18 @@
-"""The counterfactual decision process, in batches.
+"""The counterfactual decision process in batches, and the decisions made from action sequences.
 
 Given an observed episode and a limit of k changes, a node (x, l, t) is a state x at time t on a path that has
 made l changes so far. Keeping the observed action leads to (F_t(x, a_t), l, t + 1); each of the other
-actions, where l < k and step t is open, leads to (F_t(x, a), l + 1, t + 1). Once no change is left or no open
-step ahead, the rest of the path is fixed, and its reward J_t(x) is found by one rollout under the observed
+actions, if l < k and step t is open, leads to (F_t(x, a), l + 1, t + 1). Once no change or no open step
+remains, the rest of the path is fixed, and its reward J_t(x) follows from one rollout under the observed
 actions.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-8; the exact reward-to-go is ours.
-
-Answers of the searches over action sequences.
-
-Whatever searched, the answer is an action sequence, judged by the same objective in the same way: its return,
-the observed return, and how much work it took. The effective branching factor b of a search that expanded N
-nodes of an episode of T steps solves
+Whatever the search, its answer is an action sequence, evaluated by the same objective in the same way: its
+return, the observed return, and the search effort. The effective branching factor b of a search that expanded
+N nodes of an episode of T steps solves
 
     N = 1 + b + b^2 + ... + b^T.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-8 and Sec. 5; the exact reward-to-go is ours.
 """
 
 import math
@@ -34,11 +30,11 @@ from rehearsal_torch.spaces.box import Alteration
 
 @dataclass
 class Effort:
-    """What a search has spent.
+    """Counters of the search effort.
 
     Attributes:
-        expanded: Nodes taken from the queue and expanded.
-        generated: Nodes made.
+        expanded: Nodes expanded.
+        generated: Nodes generated.
         network_evaluations: Single steps F_t(x, a) computed.
     """
 
@@ -59,20 +55,20 @@ def sequence_decision(
     declines: bool = True,
     **trace: object,
 ) -> Decision:
-    """The decision that stands for an action sequence.
+    """The decision to which an action sequence amounts.
 
     Args:
-        objective: What was searched; its `forward` gives the value that is reported.
+        objective: The objective that was searched; calling it gives the reported value.
         actions: The best sequence found, (H,) long.
-        effort: What the search has spent.
-        budget: The call's.
-        search: The search's name.
-        gap: How far, at most, the optimum can lie above the value, in the reward's unit; 0 when proven; None
-            where nothing is known.
-        reason: What the reader must know.
-        declines: Whether a sequence that is no better than the observed one by the model's own estimate is
-            given up; otherwise it bears a warning.
-        trace: Further plain values.
+        effort: Counters of the search effort.
+        budget: The time budget of the call.
+        search: Name of the search.
+        gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
+            optimal; None if no bound is known.
+        reason: Explanation for the user.
+        declines: Whether to return no action if the sequence is no better than the observed one by the
+            model's own estimate; if False, the decision carries a warning instead.
+        trace: Further trace entries (plain values).
     """
     observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
     changed = (sequence != observed).nonzero()[:, 0].tolist()
@@ -82,17 +78,18 @@ def sequence_decision(
     if changed and not finite:
         changed, reason = (
             [],
-            f"the best sequence found has the return {value}: the model has no number for it",
+            f"the best sequence found has the return {value}: the model is undefined there",
         )
     elif changed and not value > outcome:
         message = (
-            f"no better than what was done by the model's own estimate ({value:.6g} against {outcome:.6g})"
+            f"by the model's own estimate no better than the observed actions ({value:.6g} against "
+            f"{outcome:.6g})"
         )
         if declines:
             changed, value, reason = [], outcome, reason or message
         else:
             warnings = (*warnings, message)
-    quiet = "" if changed else "no change of at most k actions is better than what was done"
+    default_reason = "" if changed else "no change of at most k actions is better than the observed actions"
     found = {
         "search": search,
         **asdict(effort),
@@ -111,7 +108,7 @@ def sequence_decision(
         if changed
         else {},
         warnings=warnings,
-        reason=reason or quiet,
+        reason=reason or default_reason,
         trace={**found, **trace, **budget.facts(gap)},
         seconds=budget.spent(),
     )
@@ -122,7 +119,7 @@ def _return(value: float) -> Estimate | None:
 
 
 def branching_factor(nodes: int, horizon: int) -> float:
-    """b with nodes = 1 + b + ... + b^horizon, at least 1; by bisection to 1e-12."""
+    """The b >= 1 with nodes = 1 + b + ... + b^horizon; by bisection to 1e-12."""
     if nodes <= horizon + 1:
         return 1.0
     powers = torch.arange(horizon + 1, dtype=torch.float64)
@@ -133,24 +130,25 @@ def branching_factor(nodes: int, horizon: int) -> float:
     return (low + high) / 2
 
 
-ROWS = 1024  # rows of a network evaluation: few enough that the hidden layer stays in the processor's cache
+ROWS = 1024  # rows per network evaluation: few enough that the hidden layer stays in the processor's cache
 
-# A reward that lies so many times its own range from zero is counted from a baseline in float32.
+# A reward farther from zero than this multiple of its range is measured from a baseline in float32.
 OFFSET = 100.0
 
 
 class CounterfactualProcess:
-    """Steps and rewards of one episode's search tree; every network evaluation is counted.
+    """Steps and rewards in the search tree of one episode; every network evaluation is counted.
 
     Args:
         objective: The episode, its reward and its limit of changes.
-        effort: Where evaluations are counted.
-        dtype: Precision of states and rewards; float32 only where the course offers it, else the course's
-            own.
+        effort: Counters of the search effort.
+        dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
+            precision of the trajectory.
 
     Attributes:
-        baseline: What is left out of the reward of each step, in the reward's unit: 0, but in float32 that of
-            the observed states where it is so large that differences would be rounded away.
+        baseline: Constant subtracted from the reward of each step, in the reward's unit: 0, except in float32
+            if rewards are so large that differences would be lost to rounding; then the mean reward of the
+            observed states.
     """
 
     def __init__(
@@ -176,7 +174,7 @@ class CounterfactualProcess:
         return self.trajectory.states[:1]
 
     def rewards(self, states: Tensor) -> Tensor:
-        """R, (n, D) -> (n, A), or (n, 1) where the action plays no part."""
+        """R, (n, D) -> (n, A), or (n, 1) if the reward does not depend on the action."""
         if self._affine is None:
             return self.objective.rewards(states)
         return torch.addmm(self._affine[1], states, self._affine[0])
@@ -213,7 +211,7 @@ class CounterfactualProcess:
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
         """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1.
 
-        The last action moves no state, so that it is chosen for its reward alone.
+        The last action changes no state, so that it is chosen for its reward only.
         """
         rewards, time = self.rewards(states), self.horizon - 1
         best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
@@ -231,8 +229,8 @@ class CounterfactualProcess:
         return total
 
     def _linear(self) -> tuple[Tensor, Tensor] | None:
-        """Slope (D, 1) and intercept (1,) of a reward that is affine in the course's coordinates: one product
-        a state.
+        """Coefficients (D, 1) and intercept (1,) of a reward that is affine in the coordinates of the
+        trajectory; None for other rewards.
         """
         reward, surrogate = self.objective.reward, self.objective.surrogate
         if not isinstance(reward, LinearReward):
@@ -242,7 +240,7 @@ class CounterfactualProcess:
             return None
         states = self.trajectory.states
         zero = self.objective.rewards(torch.zeros_like(self.objective.trajectory.states[:1]))
-        usual = float(self.objective.rewards(self.objective.trajectory.states).mean())
-        if states.dtype == torch.float32 and abs(usual) > OFFSET * self.objective.constant:
-            self.baseline = usual
+        typical = float(self.objective.rewards(self.objective.trajectory.states).mean())
+        if states.dtype == torch.float32 and abs(typical) > OFFSET * self.objective.constant:
+            self.baseline = typical
         return gradient.to(states).unsqueeze(-1), (zero[0] - self.baseline).to(states)

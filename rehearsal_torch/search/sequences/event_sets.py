@@ -1,16 +1,16 @@
-"""Sets of events that may still be better than what is known.
+"""Enumeration of the sets of events that may still improve on the incumbent.
 
 Given gains D(e) and pair bounds W(e, f) with gain(E) <= sum D + sum W for all sets of at most m events at
 different times (`gain_bound`), find all sets whose bound exceeds a threshold. Let A_P(f) = D(f) + sum over e
-in P of W(e, f). If j more events, later than all of P, are added to P, their mutual pairs are shared out by
-halves, so that
+in P of W(e, f). If j more events, later than all of P, are added to P, each takes half of the bounds of their
+mutual pairs, so that
 
     gain <= S(P) + sum over the j best time steps of max(0, max_{f there} (A_P(f) + H(f) / 2)),
 
 with H(f) the sum of the j - 1 largest of max(0, max W(f, f')) over the other open time steps. Two uses:
 
-- sieve: P = {e}, with the others at any other time; events that cannot be part of a better set are dropped,
-  which lowers the maxima for the rest, until nothing changes;
+- sieve: P = {e}, with the others at any other time; events that cannot belong to a better set are dropped,
+  which lowers the maxima for the remaining ones, until nothing changes;
 - layers: sets grow event by event in the order of time, a whole layer in one batch.
 
 Source: ours; the knapsack-like relaxation is the standard one of branch and bound.
@@ -26,15 +26,15 @@ from rehearsal_torch.search.sequences.gain_bound import GainBound
 
 @dataclass(frozen=True)
 class EventSets:
-    """What a search in the model found.
+    """The result of an enumeration.
 
     Attributes:
-        sets: Events of each set in the order of time, -1 where a set has fewer than m, (N, m) long.
-        bounds: Upper bound of each set's gain, (N,).
-        complete: Whether these are all sets above the threshold; if not, there are more than were allowed.
-        firsts: For each event, an upper bound over all sets of two or more whose first event it is, -inf
-            where none is above the threshold, (n,).
-        grown: How many sets were extended.
+        sets: Indices of the events of each set in the order of time, padded with -1, (N, m) long.
+        bounds: Upper bound on the gain of each set, (N,).
+        complete: Whether these are all sets above the threshold; if not, there are more than allowed.
+        firsts: For each event, an upper bound over all sets of two or more events that begin with it, -inf
+            if none is above the threshold, (n,).
+        grown: Number of sets that were extended.
     """
 
     sets: Tensor
@@ -45,11 +45,11 @@ class EventSets:
 
 
 class SetModel:
-    """Bounds over sets of the events of one model.
+    """Bounds over sets of the events of one gain bound.
 
     Args:
-        bound: The model.
-        times: Time of each event, (n,) long, rising.
+        bound: The bounds on single events and pairs.
+        times: Time of each event, (n,) long, ascending.
     """
 
     def __init__(self, bound: GainBound, times: Tensor) -> None:
@@ -64,14 +64,14 @@ class SetModel:
         counts = torch.bincount(place, minlength=len(slots))
         start = counts.cumsum(0) - counts
         lane = torch.arange(int(counts.max()) if len(counts) else 1, device=times.device)
-        # Events of one time step side by side; missing lanes point at a last column of minus infinity.
+        # Events of one time step side by side; missing lanes point to a last column of minus infinity.
         self.table = torch.where(lane < counts.unsqueeze(1), start.unsqueeze(1) + lane, len(times))
         self.slot, self.slots = place, len(slots)
         self.mutual = self._slotwise(self.pairs).clamp_min_(0)
 
     def sieve(self, threshold: float) -> tuple[Tensor, Tensor]:
-        """The events that may be part of a set with a gain above the threshold, and each event's bound, (n',)
-        long, (n,).
+        """The events that may belong to a set with a gain above the threshold, (n',) long, and the bound of
+        every event, (n,).
         """
         j = self.changes - 1
         half = self._half(j, self.mutual) if j > 1 else torch.zeros_like(self.gains)
@@ -99,19 +99,19 @@ class SetModel:
                 found.append(torch.nn.functional.pad(sets[own], (0, self.changes - size - 1), value=-1))
                 bounds.append(totals[own])
                 ended.scatter_reduce_(0, sets[own, 0], totals[own], "amax")
-            # Sets that end here stay better than the threshold, even if none of them can be extended.
+            # Sets that end here stay above the threshold, even if none of them can be extended.
             firsts = ended.scatter_reduce(0, sets[:, 0], ceiling, "amax")
         return EventSets(torch.cat(found), torch.cat(bounds), True, firsts, extended)
 
     def promising(self, width: int) -> Tensor:
-        """At most `width` sets of m events that look best in the model without its rest, (N, m) long: a beam
-        over the layers.
+        """Beam search over the layers: at most `width` sets of m events with the largest value of the model
+        without its rest, (N, m) long.
         """
         sets = torch.zeros(1, 0, dtype=torch.long, device=self.times.device)
         totals, scores = self.gains.new_zeros(1), self.gains.unsqueeze(0)
-        likely = self.pairs - self.bound.rest - self.bound.rest.mT
+        estimated_pairs = self.pairs - self.bound.rest - self.bound.rest.mT
         for _ in range(min(self.changes, self.slots)):
-            # Any order of growth finds a set; sorting afterwards merges what was found twice.
+            # A set may be found in any order of its events; sorting merges duplicates.
             best = (totals.unsqueeze(1) + scores).flatten().topk(min(4 * width, scores.numel()))
             row, event = (
                 best.indices[best.values > -torch.inf].div(len(self.gains), rounding_mode="floor"),
@@ -119,7 +119,7 @@ class SetModel:
             )
             event = event[best.values > -torch.inf]
             sets = torch.cat([sets[row], event.unsqueeze(1)], 1).sort(1).values
-            totals, scores = totals[row] + scores[row, event], scores[row] + likely[event]
+            totals, scores = totals[row] + scores[row, event], scores[row] + estimated_pairs[event]
             sets, first = _distinct(sets)
             keep = totals[first].topk(min(width, len(first))).indices
             sets, totals, scores = sets[keep], totals[first[keep]], scores[first[keep]]
@@ -155,7 +155,7 @@ class SetModel:
         return torch.cat(rows), torch.cat(events), torch.cat(ceilings)
 
     def _later(self, others: int) -> Tensor:
-        """H(f) of `others` further events at slots from s on, (slots + 1, n)."""
+        """H(f) for `others` further events at slots from s on, (slots + 1, n)."""
         if others < 1:
             return self.gains.new_zeros(self.slots + 1, len(self.gains))
         return torch.stack(
@@ -163,7 +163,7 @@ class SetModel:
         )
 
     def _half(self, events: int, mutual: Tensor) -> Tensor:
-        """H(f) / 2 where `events` are added in all, (n,)."""
+        """H(f) / 2 if `events` are added in total, (n,)."""
         count = min(events - 1, mutual.shape[1])
         return 0.5 * mutual.topk(count, -1).values.sum(-1) if count > 0 else torch.zeros_like(self.gains)
 
@@ -188,7 +188,7 @@ def _best_after(values: Tensor, count: int) -> Tensor:
 
 
 def _distinct(sets: Tensor) -> tuple[Tensor, Tensor]:
-    """The different rows, and where each stands first."""
+    """The distinct rows, and the index of the first occurrence of each."""
     rows, place = torch.unique(sets, dim=0, return_inverse=True)
     first = torch.full((len(rows),), len(sets), device=sets.device).scatter_reduce_(
         0, place, torch.arange(len(sets), device=sets.device), "amin"

@@ -4,9 +4,9 @@ Given an episode of T steps, A actions and a limit of k changes, the search tree
 
     sum over t < T of sum over l <= k of C(t, l) (A - 1)^l
 
-nodes (fewer where steps are fixed). Each is evaluated once, in batches: nodes that may still change are
-expanded time step by time step in blocks of bounded size; once the last change is made, the rest of the path
-is one rollout.
+nodes (fewer if some steps are fixed). Each is evaluated once, in batches: nodes that may still change are
+expanded time step by time step in blocks of bounded size; once the last change is made, the remaining path is
+one rollout.
 
 Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4; the blocks are ours.
 """
@@ -31,17 +31,17 @@ class Exhaustive(Search[CounterfactualReturn]):
     """The best of all sequences.
 
     Args:
-        chunk: Most nodes expanded at once; memory grows with chunk * A * T.
-        precision: "float64", or "float32" for about twice the speed: the best candidates are then judged
-            again in float64, and the optimum is proven up to ten times the rounding seen on them. A course
-            without a float32 form is searched in its own precision.
-        node_limit: Largest tree that is searched at all.
-        budget_s: Seconds after which the best sequence so far is returned, without proof; None for no limit.
-            A step is the expansion of a block.
-        finalists: How many candidates are judged again.
+        chunk: Maximum number of nodes expanded at once; memory grows with chunk * A * T.
+        precision: "float64", or "float32" for about twice the speed: the best candidates are then evaluated
+            again in float64, and the optimum is proven up to ten times the rounding error observed on them. A
+            trajectory without a float32 form is searched in its own precision.
+        node_limit: Maximum size of a tree that is searched at all.
+        budget_s: Time limit in seconds, after which the best sequence so far is returned without proof; None
+            for no limit. A step is the expansion of a block.
+        finalists: Number of candidates that are evaluated again.
 
     Raises:
-        ValueError: if the precision has another name, a size is below 1, or the budget is not positive.
+        ValueError: if the precision is unknown, a size is below 1, or the budget is not positive.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Exhaustive(Search[CounterfactualReturn]):
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
-        """The optimal sequence.
+        """Returns the optimal sequence.
 
         Raises:
             ValueError: if the tree has more than `node_limit` nodes.
@@ -80,9 +80,8 @@ class Exhaustive(Search[CounterfactualReturn]):
         if nodes > self.node_limit:
             raise ValueError(
                 f"expected a search tree of at most node_limit={self.node_limit:,} nodes; got {nodes:,} "
-                f"(T={objective.horizon}, "
-                f"A={objective.actions}, k={objective.changes}): raise node_limit, lower the changes, or use "
-                "branch_and_bound or astar"
+                f"(T={objective.horizon}, A={objective.actions}, k={objective.changes}): raise node_limit, "
+                "lower the number of changes, or use branch_and_bound or astar"
             )
         effort = Effort()
         process = CounterfactualProcess(objective, effort, PRECISIONS[self.precision])
@@ -91,11 +90,11 @@ class Exhaustive(Search[CounterfactualReturn]):
         value, sequence, gap, rounding = best.evaluated(objective, process.baseline * process.horizon)
         if not value > objective.outcome() + objective.rounding(
             1e-12, 1 + abs(value)
-        ):  # better by rounding alone is no improvement
+        ):  # an improvement within rounding is none
             sequence = objective.observed
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
-        reason = "" if finished else f"{budget.reason()}; the sequences left out may be better"
+        reason = "" if finished else f"{budget.reason()}; the sequences not evaluated may be better"
         return sequence_decision(
             objective,
             sequence,
@@ -109,7 +108,7 @@ class Exhaustive(Search[CounterfactualReturn]):
         )
 
     def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", budget: Budget) -> bool:
-        """Visits every node; false where the budget ended it."""
+        """Visits every node; returns False if the budget ended the search."""
         start, observed = process.start, best.observed.to(torch.int16).unsqueeze(0)
         best.offer(start.new_full((1, 1), process.objective.outcome()), observed)
         if process.last < 0:
@@ -163,7 +162,7 @@ class Exhaustive(Search[CounterfactualReturn]):
 
 
 class _Finalists:
-    """The best sequences so far, by their value in the search's precision."""
+    """The best sequences so far, by their value in the precision of the search."""
 
     def __init__(self, count: int, observed: Tensor) -> None:
         self.count, self.observed = count, observed
@@ -173,8 +172,13 @@ class _Finalists:
     def offer(
         self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None
     ) -> None:
-        """Takes in candidates, (n, m): row i's sequence, (n, H), with the action at a time replaced by each
-        of (n, m).
+        """Adds candidates.
+
+        Args:
+            values: Returns, (n, m).
+            sequences: (n, H).
+            time: The time at which actions are replaced; None if m = 1 and nothing is replaced.
+            actions: (n, m); candidate (i, j) is sequence i with actions[i, j] at that time.
         """
         flat = ranked(values.flatten())
         if len(self.values) == self.count and flat.max() <= self.values[-1]:
@@ -193,15 +197,17 @@ class _Finalists:
     def evaluated(
         self, objective: CounterfactualReturn, baseline: float
     ) -> tuple[float, Tensor, float, float]:
-        """Value, sequence, gap and largest rounding after judging every finalist by the objective itself;
-        values are counted from a baseline.
+        """Value, sequence, gap and largest rounding error after evaluating every finalist with the objective
+        itself; stored values are relative to a baseline.
         """
-        exact, seen = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
-        rounding = float((exact - seen).where(exact.isfinite() & seen.isfinite(), 0.0).abs().max())
+        exact, approximate = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
+        rounding = float(
+            (exact - approximate).where(exact.isfinite() & approximate.isfinite(), 0.0).abs().max()
+        )
         winner = int(exact.argmax())
-        # What is no finalist was at most the last finalist's value, as rounded; ten times the rounding seen
-        # covers it.
-        left_out = float(seen[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
+        # Any other sequence has at most the last finalist's rounded value; ten times the observed rounding
+        # error covers the difference.
+        left_out = float(approximate[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
         precise = self.values.dtype == torch.float64
         return (
             float(exact[winner]),
@@ -212,7 +218,7 @@ class _Finalists:
 
 
 def tree_size(objective: CounterfactualReturn) -> list[int]:
-    """How many nodes the search tree has at each of the T time steps."""
+    """The number of nodes of the search tree at each of the T time steps."""
     count, layers = [1] + [0] * objective.changes, [1]
     for time in range(objective.horizon - 1):
         other = len(objective.candidate_actions(time))
@@ -222,8 +228,8 @@ def tree_size(objective: CounterfactualReturn) -> list[int]:
 
 
 def _set(sequences: Tensor, time: int, actions: Tensor) -> Tensor:
-    """The sequences with other actions at one time, (n, H), t, (n,) -> (n, H); at t = H, where no action
-    counts, as they are.
+    """The sequences with other actions at one time, (n, H), t, (n,) -> (n, H); unchanged at t = H, where
+    there is no action.
     """
     if time == sequences.shape[-1]:
         return sequences

@@ -1,9 +1,9 @@
-"""A certified quadratic model of what several changes are worth together.
+"""Certified quadratic upper bound on the joint gain of several changes.
 
-Given a path c_0 ... c_{T-1} of a course under its own actions o, and a return that is linear in the states,
-R(x) = r.x + constant, an *event* e = (t, a) replaces o_t by a. Let delta_q(e) be the displacement x_q - c_q
-that e alone causes and D(e) its gain; both come from one exact rollout. Sought are numbers W(e, f), one a
-pair, such that for every set E of at most m events at different times
+Given a path c_0 ... c_{T-1} of a trajectory under its own actions o, and a return that is linear in the
+states, R(x) = r.x + constant, an *event* e = (t, a) replaces o_t by a. Let delta_q(e) be the displacement
+x_q - c_q that e alone causes and D(e) its gain; both come from one exact rollout. This module computes
+numbers W(e, f), one per pair, such that for every set E of at most m events at different times
 
     gain(E) <= sum of D(e) over E  +  sum of W(e, f) over the pairs of E.
 
@@ -13,30 +13,31 @@ summing r.X_q by parts gives, exactly,
     gain(E) = sum_q psi_q(X_q; a_q),
     psi_q(y; a) = p_{q+1} . (F_q(c_q + y, a) - F_q(c_q, o_q) - DF_q(c_q, o_q) y),
 
-where psi_q(0; o) = 0 and D psi_q(0; o) = 0: curvature is paid for step by step and nothing is multiplied
-along the path. Write psi(y; a) = psi(0; a) + G_a.y + y'C_a y / 2 + cubic, G_a = (DF_a - DF_o)'p, C_a =
-D^2(p.F_a), |cubic| <= twist |y|^3 / 6, and X_q = sum_e delta_q(e) + eps_q. Subtracting D(e) for each e
-leaves, for a pair e before f at time t,
+where psi_q(0; o) = 0 and D psi_q(0; o) = 0: curvature enters step by step and nothing is multiplied along the
+path. Write psi(y; a) = psi(0; a) + G_a.y + y'C_a y / 2 + cubic, G_a = (DF_a - DF_o)'p, C_a = D^2(p.F_a),
+|cubic| <= twist |y|^3 / 6, and X_q = sum_e delta_q(e) + eps_q. Subtracting D(e) for each e leaves, for a pair
+e before f at time t,
 
     W(e, f) = G_f.delta_t(e) + delta_t(e)'(C_f - C_o) delta_t(e) / 2 + sum_{q > t} delta_q(e)' C_q delta_q(f)
     + rest,
 
-and the rest bounds what is of third order, with n_q(e) = |delta_q(e)|, R_q the most that m events displace at
-q, eta_q(e, f) the pair's share of |eps_q|, and Y_q = R_q + |eps_q|:
+where the rest bounds all third-order terms, with n_q(e) = |delta_q(e)|, R_q the largest displacement by m
+events at q, eta_q(e, f) the pair's share of |eps_q|, and Y_q = R_q + |eps_q|:
 
 - mixed differences of psi_q(.; o): sum over l of twist |S||d|(|S| + |d|)/2 <= twist R_q/2 * sum of n_q(e)
   n_q(f) over pairs;
-- eps in psi_q(.; o), whose slope at y is at most |C_q||y| + twist |y|^2/2: eta (|C_q| Y + twist Y^2/2);
-- at f's own step: (twist_f + twist_o)/6 |y|^3, with y caused by at most m - 1 events, |y|^3 <= Y^2 sum n (n^3
-  if m = 2);
+- eps in psi_q(.; o), whose gradient norm at y is at most |C_q||y| + twist |y|^2/2: eta (|C_q| Y + twist
+  Y^2/2);
+- at the step of f itself: (twist_f + twist_o)/6 |y|^3, with y caused by at most m - 1 events, |y|^3 <= Y^2
+  sum n (n^3 if m = 2);
 - at the step of each of at most m - 2 later events g: |G_g| eta + |C_g - C_o|(n(e) n(f) + eta Y) + (twist_g +
   twist_o)/6 Y^2 eta, of which the largest m - 2 steps count.
 
-eps obeys eps_{q+1} <= slope eps_q + bend_o * sum of n n over pairs, plus, at the step of an event f, |(DF_f -
-DF_o) delta(e)| + (bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are at most
-bend |S||d|. There the slope is that of f's action, at most `excess` times the kept action's; at most m - 2
-changes follow a pair. All constants hold on the ball of radius Y_q around c_q, which holds every point used,
-and Y_q depends on earlier steps only.
+eps obeys eps_{q+1} <= |DF_o| eps_q + bend_o * sum of n n over pairs, plus, at the step of an event f,
+|(DF_f - DF_o) delta(e)| + (bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are
+at most bend |S||d|. There the Jacobian norm is that of f's action, at most `excess` times that of the kept
+action; at most m - 2 changes follow a pair. All constants hold on the ball of radius Y_q around c_q, which
+contains every point used, and Y_q depends on earlier steps only.
 
 Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
@@ -56,8 +57,8 @@ class GainBound:
 
     Attributes:
         gains: D(e), exact, (n,).
-        pairs: W(e, f), symmetric, minus infinity for events of one time step, (n, n).
-        rest: The third-order part of W, (n, n); what the bound can be off by at most (twice, downwards).
+        pairs: W(e, f), symmetric, minus infinity for events of the same time step, (n, n).
+        rest: The third-order part of W, (n, n); the bound is loose by at most twice this.
         changes: m.
     """
 
@@ -68,11 +69,11 @@ class GainBound:
 
     @property
     def finite(self) -> bool:
-        """Whether the certificate says anything."""
+        """Whether the bound is finite."""
         return bool(torch.isfinite(self.rest).all() and torch.isfinite(self.gains).all())
 
     def only(self, places: Tensor) -> "GainBound":
-        """The model of some of the events, (n',) long and rising."""
+        """The bound restricted to some of the events; `places` is (n',) long and ascending."""
         return GainBound(
             self.gains[places], self.pairs[places][:, places], self.rest[places][:, places], self.changes
         )
@@ -81,13 +82,13 @@ class GainBound:
 def gain_bound(
     trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
 ) -> GainBound:
-    """The model around a path.
+    """Computes the bound around a path.
 
     Args:
-        trajectory: The maps.
+        trajectory: The counterfactual maps.
         gradient: r, dR/dx, (D,).
         events: The events considered, with their exact effects.
-        changes: m >= 1, how many of them may be made.
+        changes: m >= 1, the maximum number of events in a set.
     """
     steps = _Steps(trajectory, gradient, events, changes)
     for time in range(events.first, trajectory.horizon - 1):
@@ -99,7 +100,7 @@ def gain_bound(
 
 
 class _Steps:
-    """The sums over time, taken forward; pairs (e, f) stand at e < f in the order of time."""
+    """The sums over time, accumulated forward; a pair (e, f) is stored at e < f in the order of time."""
 
     def __init__(
         self, trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
@@ -113,10 +114,10 @@ class _Steps:
         self.epsilon, self.excess = 0.0, 1.0
 
     def advance(self, time: int) -> None:
-        """Adds what step `time` contributes, and propagates eta and epsilon through it."""
+        """Adds the contribution of step `time`, and propagates eta and epsilon through it."""
         events = self.events
         start, stop = events.span(time)
-        moved, norms = events.effects[:start, time], events.norms[:start, time]
+        displacements, norms = events.effects[:start, time], events.norms[:start, time]
         reach = events.reach(time, self.changes)
         farthest, before = float(reach[self.changes]), float(reach[self.changes - 1])
         radius = farthest + self.epsilon
@@ -124,7 +125,7 @@ class _Steps:
             events.path[time : time + 1],
             time,
             self.adjoint[time + 1].unsqueeze(0),
-            torch.tensor([radius], dtype=moved.dtype, device=moved.device),
+            torch.tensor([radius], dtype=displacements.dtype, device=displacements.device),
         )
         kept, taken = int(events.kept[time]), events.actions[start:stop]
         bend, twist, hessian = (
@@ -137,7 +138,7 @@ class _Steps:
         old, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
         both = norms.unsqueeze(1) * norms
         share = float(spectral_bound(hessian)) * radius + 0.5 * twist * radius**2
-        self.pairs[old, old] += moved @ hessian @ moved.mT
+        self.pairs[old, old] += displacements @ hessian @ displacements.mT
         self.rest[old, old] += 0.5 * twist * farthest * both + share * eta
         epsilon = largest_norm * self.epsilon + 0.5 * bend * farthest**2
         if len(taken):
@@ -145,7 +146,7 @@ class _Steps:
             if self.after:
                 self._keep(old, change.gradient_norm(radius) * eta + change.gap * both)
             self.pairs[old, start:stop], self.rest[old, start:stop], fresh = change.with_earlier(
-                moved, norms, before, before + self.epsilon, self.changes
+                displacements, norms, before, before + self.epsilon, self.changes
             )
             epsilon += change.spread(before)
             self.eta[old, start:stop] = fresh
@@ -154,8 +155,8 @@ class _Steps:
         self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
 
     def _mutual(self, stop: int) -> float:
-        """The most that the pairs of m events can displace beyond their own effects, by the first `stop`
-        events' eta.
+        """Upper bound on the displacement by pairs among m events beyond their own effects, from the eta of
+        the first `stop` events.
         """
         if not stop:
             return 0.0
@@ -166,14 +167,14 @@ class _Steps:
         rows = torch.stack([self.eta[span, :stop].amax(0) for span in spans])
         steps = torch.stack([rows[:, span].amax(1) for span in spans], 1)
         count = min(self.changes, len(times))
-        # Each pair of time steps stands in the sum of both its ends, hence the half.
+        # Each pair of time steps is counted at both its ends, hence the half.
         ends = (
             (steps + steps.mT).topk(min(count - 1, len(times)), -1).values.sum(-1) if count > 1 else steps[0]
         )
         return 0.5 * float(ends.topk(count).values.sum())
 
     def _keep(self, old: slice, fresh: Tensor) -> None:
-        """Keeps, pair by pair, the largest m - 2 values seen."""
+        """Keeps, for each pair, the largest m - 2 values so far."""
         for level in self.later[:, old, old]:
             lower = torch.minimum(level, fresh)
             torch.maximum(level, fresh, out=level)
@@ -181,7 +182,7 @@ class _Steps:
 
 
 class _Change:
-    """What replacing the action of one step adds, for each of the h actions that may be taken there."""
+    """Terms added by replacing the action of one step, for each of the h candidate actions."""
 
     def __init__(self, bounds: Curvature, covector: Tensor, kept: int, taken: Tensor) -> None:
         self.jacobian = bounds.jacobian[0, taken] - bounds.jacobian[0, kept]
@@ -193,23 +194,23 @@ class _Change:
         self.gap = float(self.bows.max())
 
     def gradient_norm(self, radius: float) -> float:
-        """What one unit of eta costs at most, whichever of the actions is taken."""
+        """Upper bound on the factor of eta, over all candidate actions."""
         jacobian_norm = torch.linalg.vector_norm(self.gradient, dim=-1)
         return float((jacobian_norm + self.bows * radius + self.twist / 6 * radius**2).max())
 
     def spread(self, before: float) -> float:
-        """How much the step adds to epsilon, at most."""
+        """Upper bound on what the step adds to epsilon."""
         return float((spectral_bound(self.jacobian) * before + 0.5 * self.bend * before**2).max())
 
     def with_earlier(
-        self, moved: Tensor, norms: Tensor, before: float, radius: float, changes: int
+        self, displacements: Tensor, norms: Tensor, before: float, radius: float, changes: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """W without rest, rest and eta of earlier events with these, (e, D), (e,) -> (e, h) each."""
-        bow = torch.einsum("ed,hdc,ec->eh", moved, self.hessian, moved)
+        """W without rest, rest, and eta of earlier events paired with these, (e, D), (e,) -> (e, h) each."""
+        bow = torch.einsum("ed,hdc,ec->eh", displacements, self.hessian, displacements)
         cubic = norms**3 if changes == 2 else radius**2 * norms
-        parted = torch.linalg.vector_norm(torch.einsum("hcd,ed->ehc", self.jacobian, moved), dim=-1)
+        parted = torch.linalg.vector_norm(torch.einsum("hcd,ed->ehc", self.jacobian, displacements), dim=-1)
         eta = parted + 0.5 * before * norms.unsqueeze(1) * self.bend
-        return moved @ self.gradient.mT + 0.5 * bow, cubic.unsqueeze(1) * self.twist / 6, eta
+        return displacements @ self.gradient.mT + 0.5 * bow, cubic.unsqueeze(1) * self.twist / 6, eta
 
 
 def _adjoint(trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents) -> Tensor:

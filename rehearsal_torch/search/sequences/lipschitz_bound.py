@@ -1,39 +1,35 @@
-"""Lipschitz bounds on the value of a node.
+"""Lipschitz bounds on the value of a node, and the anchor states that they start from.
 
 Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest reward
-from time t on with l changes made, is Lipschitz in x with
+from time t on with l changes made, is Lipschitz in x with constant
 
     L_{T-1} = C,    L_t = C + K_t L_{t+1}.
 
-Values that are known to be upper bounds at anchor states therefore bound every other state's value,
+Upper bounds W at anchor states y therefore bound the value of every other state,
 
     V(x, l, t) <= min over anchors y of  W(y, l, t) + L_t |x - y|,
 
-and the recursion of V, with that in place of the values one step ahead, gives W at the anchors from the last
-time step to the first. A node whose remaining path is fixed needs no anchors: one rollout is its value.
+and the recursion of V, with these bounds in place of the values one step ahead, gives W at the anchors from
+the last time step to the first. A node whose remaining path is fixed needs no anchors: one rollout is its
+value.
 
-Bounds hold in floating point: float64, distances by differences (never by matrix products, which come out too
-short), and a margin above the rounding of the states and rewards.
+The bounds hold in floating point: float64, distances by differences (never by matrix products, which may come
+out too short), and a margin above the rounding error of states and rewards.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Lemma 5, Algorithm 1, Prop. 6, Eq. 11 and Thm. 7; anchors by time
-and exact values are ours.
-
-Anchor sets: the finite states at which values are bounded.
-
-Given an observed episode, an anchor set holds states near which the search is likely to come. Three
-strategies:
+An anchor set holds states near those that the search is likely to visit. There are three strategies:
 
 - MC-Lipschitz: the observed states, and the states of random sequences that change k' ~ U{1 ... k} time
   steps, drawn without replacement with probability L_t / sum L, to actions drawn from all A (so that one may
-  turn out observed);
+  equal the observed action);
 - MC-Uniform: the same with all open time steps equally likely;
 - Facility-Location: states observed in other episodes, chosen one at a time, each farthest from those already
-  chosen. Keeping every state's distance to the nearest chosen one makes b choices among n states cost O(n b)
-  distances.
+  chosen. Since every state's distance to the nearest chosen one is stored, b choices among n states cost
+  O(n b) distances.
 
-A sampled state is known by its time and the actions before it, so that duplicates are found exactly.
+A sampled state is identified by its time and the actions before it, so that duplicates are found exactly.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4 and App. F, Eq. 18.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Lemma 5, Algorithm 1, Prop. 6, Eq. 11 and Thm. 7 (bounds); Sec. 4
+and App. F, Eq. 18 (anchors); anchors by time and exact values are ours.
 """
 
 from abc import ABC, abstractmethod
@@ -54,18 +50,18 @@ WEIGHTS = ("lipschitz", "uniform")
 
 
 class Anchors(ABC):
-    """A way to choose anchor states for an episode."""
+    """A strategy for choosing the anchor states of an episode."""
 
     @abstractmethod
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:
-        """Anchor states for each time step.
+        """Returns anchor states for each time step.
 
         Args:
-            process: The episode's process.
+            process: The decision process of the episode.
             lipschitz: L_t, (T,).
 
         Returns:
-            T tensors (n_t, D), each n_t at least 1, in the course's coordinates.
+            T tensors (n_t, D), each n_t at least 1, in the coordinates of the trajectory.
         """
 
 
@@ -74,13 +70,14 @@ class MonteCarlo(Anchors):
     """The observed states and those of random sequences.
 
     Args:
-        samples: M, how many sequences are drawn; None where `size` decides.
-        size: Draw until the set, over all time steps, has at least this many states (or no new ones turn up).
+        samples: M, number of sequences drawn; None if `size` is given.
+        size: Draw until the set, over all time steps, has at least this many states (or no new ones appear).
         weights: "lipschitz" (MC-Lipschitz) or "uniform" (MC-Uniform).
-        seed: With the episode's identity, fixes the draws.
+        seed: Together with the identity of the episode, determines the draws.
 
     Raises:
-        ValueError: unless exactly one of samples and size is given, at least 1; or for other weights.
+        ValueError: unless exactly one of `samples` and `size` is given and at least 1, or if the weights are
+            unknown.
     """
 
     def __init__(
@@ -105,7 +102,7 @@ class MonteCarlo(Anchors):
         states = process.objective.replay(sequences)
         process.effort.network_evaluations += len(sequences) * (process.horizon - 1)
         chosen = [states[first, time] for time, first in enumerate(_firsts(sequences, process.horizon))]
-        # The observed sequence stands first; its states are taken as they were observed.
+        # The observed sequence comes first; its states are taken as observed rather than replayed.
         return [
             torch.cat([process.trajectory.states[time : time + 1], rest[1:]])
             for time, rest in enumerate(chosen)
@@ -123,7 +120,7 @@ class MonteCarlo(Anchors):
             else torch.ones(len(free), dtype=torch.float64)
         )
         order = free[torch.multinomial(weights.expand(count, -1), len(free), generator=generator)]
-        # The first k' of a weighted order without replacement are a weighted draw of k' without replacement.
+        # The first k' of a weighted permutation are a weighted draw of k' without replacement.
         changes = torch.randint(1, min(objective.changes, len(free)) + 1, (count, 1), generator=generator)
         picked = torch.zeros(count, len(observed), dtype=torch.bool)
         picked.scatter_(1, order, torch.arange(len(free)) < changes)
@@ -131,7 +128,7 @@ class MonteCarlo(Anchors):
         return torch.cat([observed.unsqueeze(0), torch.where(picked, drawn, observed)]).to(objective.observed)
 
     def _until(self, process: CounterfactualProcess, lipschitz: Tensor, generator: torch.Generator) -> Tensor:
-        """As few of the drawn sequences as make `size` states."""
+        """The fewest of the drawn sequences that yield `size` states."""
         sequences, block = process.objective.observed.unsqueeze(0), 64
         while True:
             found = (
@@ -149,16 +146,16 @@ class MonteCarlo(Anchors):
 
 @final
 class FacilityLocation(Anchors):
-    """Farthest-point choice among states observed in other episodes; the same set serves every time step.
+    """Farthest-point sampling of states observed in other episodes; every time step uses the same set.
 
     Args:
-        pool: Observed states, (n, D) in the coordinates of the courses; or a table of transitions in clinical
-            units, which a transition model scales.
-        size: b, how many are chosen (all, where there are fewer).
-        seed: Fixes the first one.
+        pool: Observed states, (n, D) in the coordinates of the trajectories; or a table of transitions in
+            clinical units, which a transition model scales.
+        size: b, number of states selected (all, if there are fewer).
+        seed: Determines the first state.
 
     Raises:
-        ValueError: if size is below 1 or the pool is empty.
+        ValueError: if `size` is below 1 or the pool is empty.
     """
 
     def __init__(self, pool: Tensor | Table, size: int = 500, seed: int = 0) -> None:
@@ -170,7 +167,7 @@ class FacilityLocation(Anchors):
         self._chosen: tuple[object, Tensor] | None = None
 
     def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:  # noqa: ARG002
-        """T times the same (b, D)."""
+        """The same tensor (b, D) for each of the T time steps."""
         surrogate = process.objective.surrogate
         if self._chosen is None or self._chosen[0] is not surrogate:
             if isinstance(self.pool, Tensor):
@@ -193,8 +190,8 @@ class FacilityLocation(Anchors):
 
 
 def farthest_points(points: Tensor, count: int, first: int = 0) -> Tensor:
-    """Indices (<= count,) of points (n, D), each farthest from those before it; covers within twice the least
-    possible radius.
+    """Indices (<= count,) of points (n, D), each farthest from those before it; the covering radius is at
+    most twice the optimal one.
     """
     chosen = [first]
     nearest = (points - points[first]).square().sum(-1)
@@ -208,7 +205,7 @@ def farthest_points(points: Tensor, count: int, first: int = 0) -> Tensor:
 
 
 def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
-    """For each time step, the first sequence of each distinct way to get there, (n_t,) long, rising."""
+    """For each time step, the index of the first sequence of each distinct prefix, (n_t,) long, ascending."""
     group = torch.zeros(len(sequences), dtype=torch.long, device=sequences.device)
     rows, found = torch.arange(len(sequences), device=sequences.device), []
     for time in range(horizon):
@@ -227,30 +224,30 @@ ENTRIES = 1 << 16  # distances held at once: few enough to stay in the processor
 
 
 class UnboundedError(ValueError):
-    """No Lipschitz constant is known, so that no Lipschitz bound exists."""
+    """No finite Lipschitz constant is known, so that there is no Lipschitz bound."""
 
 
 def value_constants(objective: CounterfactualReturn, constants: Tensor | None = None) -> Tensor:
-    """L_t, (T,) float64.
+    """The Lipschitz constants L_t of the value, (T,) float64.
 
     Args:
         objective: The episode and its reward.
-        constants: (T - 1,) constants K_t that hold wherever the search and its anchors come (on a ball, say);
-            the course's own global ones where left out.
+        constants: (T - 1,) constants K_t that hold for all states of the search and its anchors (on a ball,
+            for instance); None for the global constants of the trajectory.
 
     Raises:
-        UnboundedError: if the course or the reward knows no finite constant.
+        UnboundedError: if the trajectory or the reward has no finite constant.
     """
     known = objective.trajectory.lipschitz() if constants is None else constants
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
-        culprit = (
+        missing = (
             "reward has no finite Lipschitz constant in these coordinates"
             if known is not None
             else "transition has no Lipschitz constant"
         )
         raise UnboundedError(
-            f"expected Lipschitz constants of the transition and the reward; the {culprit}: use "
-            "greedy_changes, or exhaustive where it fits"
+            f"expected Lipschitz constants of the transition and the reward; the {missing}: use "
+            "greedy_changes, or exhaustive if the search tree is small enough"
         )
     lipschitz = [objective.constant]
     for constant in known.tolist()[::-1]:
@@ -259,15 +256,15 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
 
 
 class LipschitzBound:
-    """Upper bounds W at anchors, and from there everywhere.
+    """Upper bounds W at anchors, extended to all states.
 
     Args:
-        process: The episode's process, in float64.
+        process: The decision process of the episode, in float64.
         anchors: T tensors (n_t, D), the anchor states of each time step.
         lipschitz: L_t, (T,).
-        exact: Take the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
-            instead of bounds by anchors (the paper's Algorithm 1 uses anchors throughout).
-        budget: Once it is out, only the first anchor of each remaining time step is bounded.
+        exact: Use the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
+            instead of bounds from anchors (Algorithm 1 of the paper uses anchors throughout).
+        budget: Once it is spent, only the first anchor of each remaining time step is bounded.
     """
 
     def __init__(
@@ -283,7 +280,7 @@ class LipschitzBound:
             lipschitz[0]
         )
         self.margin = process.objective.rounding(1e-12, 1.0 + scale)
-        # An anchor where the model has no finite state bounds nothing.
+        # An anchor at which the model has no finite state gives no bound.
         self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
@@ -298,14 +295,12 @@ class LipschitzBound:
             self.values[time] = _above(self.ahead(self.anchors[time], time, every))
 
     def fixed(self, time: int, spent: int) -> bool:
-        """Whether `at` is exact there: the rest of the path is fixed, or only the last reward is left."""
+        """Whether `at` is exact there: the remaining path is fixed, or only the last reward remains."""
         process = self.process
         return self.exact and (spent >= process.changes or time > process.last or time == process.horizon - 1)
 
     def at(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); distances are shared over
-        l.
-        """
+        """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); all l share the distances."""
         process = self.process
         out = states.new_empty(len(states), len(spent))
         bounded = [column for column, made in enumerate(spent) if not self.fixed(time, made)]
@@ -320,8 +315,8 @@ class LipschitzBound:
         return out
 
     def ahead(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) by looking one step ahead, max over a of R + bound(F_t(x, a)), (n, D),
-        t, (m,) -> (n, m).
+        """Upper bounds on V(x, l, t) by one-step lookahead, max over a of R + bound(F_t(x, a)), (n, D), t,
+        (m,) -> (n, m).
 
         Source: Tsirtsis and Gomez-Rodriguez (2023), Algorithm 1 and Eq. 11.
         """
@@ -346,7 +341,7 @@ class LipschitzBound:
         return best
 
     def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
-        """Upper bounds on V(x, l, t) from the anchors at time t alone, (n, D), t, (m,) -> (n, m)."""
+        """Upper bounds on V(x, l, t) from the anchors at time t only, (n, D), t, (m,) -> (n, m)."""
         anchors, values = self.anchors[time], self.values[time]
         lipschitz_constant = float(self.lipschitz[time]) * (1 + 1e-12)
         out = states.new_empty(len(states), len(spent))
@@ -362,5 +357,5 @@ class LipschitzBound:
 
 
 def _above(values: Tensor) -> Tensor:
-    """Values of anchors as upper bounds: one that is undefined bounds nothing."""
+    """Values of anchors as upper bounds; undefined ones become infinite."""
     return values.where(~values.isnan(), torch.inf)
