@@ -1,10 +1,10 @@
-"""Candidate sets: an objective for each set of variables that may be altered.
+"""Candidate sets: one objective for each set of variables that may be altered.
 
-A task that leaves open which variables to alter has several sets. Their values are comparable, and a search
-answers with the best set for each situation.
+A task that leaves open which variables to alter has several candidate sets. Their values are comparable, and
+a search returns the best set for each case.
 
-A method says by a subclass only how its objectives are made from a surrogate; what a search asks is the same
-for all of them.
+A method only defines, in a subclass, how its objectives are built from a surrogate; the interface to searches
+is the same for all methods.
 
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
@@ -22,16 +22,16 @@ T_co = TypeVar("T_co", bound=AlterationObjective, covariant=True)
 
 
 class Candidates(Generic[T_co]):
-    """The sets of variables that may be altered in B situations, an objective each.
+    """One objective for each candidate set of variables, over B cases.
 
     Args:
-        cases: The B situations.
-        sets: An objective for each candidate set, over the same situations.
-        surrogate: What they rest on: its graphs and the observations that it was fitted to decide which
-            answers have to be refused or warned of. None gives up those checks.
+        cases: The B cases.
+        sets: One objective per candidate set, over the same cases.
+        surrogate: The surrogate behind them; its graphs and observations determine which answers must be
+            refused or need a warning. None skips these checks.
 
     Attributes:
-        kind: The problems that it is for; see `Objective`.
+        kind: The kind of problem that it applies to; see `Objective`.
     """
 
     kind: Kind | None = "rehearse"
@@ -47,4 +47,4 @@ class Candidates(Generic[T_co]):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses settings that do not go with a surrogate; see `Objective.check`."""
+        """Rejects settings that do not fit a surrogate; see `Objective.check`."""

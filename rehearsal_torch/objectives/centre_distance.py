@@ -1,7 +1,7 @@
-"""The distance to the centre of the region.
+"""The expected distance of outcomes to the centre of the desired region.
 
-With fixed noise u_1, ..., u_n and outcomes Y_i(z) pushed forward through the altered graph, an alteration
-costs
+With fixed noise u_1, ..., u_n and outcomes Y_i(z) pushed forward through the altered graph, the loss of an
+alteration is
 
     1/n sum_i distance(Y_i(z), o, r),       o, r: centre and radius of the largest ball in the region,
 
@@ -10,27 +10,23 @@ in standardised outcomes, where distance is, with a = |y - o|,
     mae          |y - o|_1                            mse    a^2
     insensitive  max(0, a - r)                        huber  a^2 inside the ball, r (2 a - r) outside.
 
-It is differentiable in z where the indicator of the region is not. It is no probability, and what makes it
-small need not make P(Y in S) large; so the share of draws in the region is counted beside it. Draws of its
-own choose among sets, and again others say what is expected of the choice.
-
-Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball); Du et al. (2026), App. C (where the centre
-misleads).
-
-Where the middle of a region is.
+It is differentiable in z where the indicator of the region is not. It is not a probability, and what makes it
+small need not make P(Y in S) large; therefore the share of draws in the region is computed beside it.
+Separate draws compare candidate sets, and further ones give the reported probability.
 
 The Chebyshev centre o of S = {y : M y <= d} is the centre of the largest ball inside,
 
     max r   subject to   m_k' o + r |m_k| <= d_k,
 
-a linear program. Two cases need more to be said. An open region ({y1 < 5.7, y2 < 100}) holds balls of any
-radius: on each side on which an outcome is unbounded in S, S is cut at a range of what was observed (the
-outer deciles: the extremes grow with the number of rows), widened until something is left of S. A region that
-is longer than wide holds many largest balls: among them the one is taken that keeps farthest from the other
-faces, and so on until no choice is left. Faces that are tight for all largest balls are those with a positive
-multiplier.
+a linear program. Two cases need more care. An open region ({y1 < 5.7, y2 < 100}) contains balls of any
+radius: on each side on which an outcome is unbounded in S, S is cut at a range of the observations (the outer
+deciles, since the extremes grow with the sample size), widened until the interior is not empty. A region that
+is longer than wide contains many largest balls: among them the one is taken that keeps farthest from the
+other faces, and so on until it is unique. Faces that are tight for all largest balls are those with a
+positive multiplier.
 
-Source: Qin et al. (2025), Sec. 4.2 (bounded regions); cut and choice among balls are ours.
+Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball) and Sec. 4.2 (bounded regions); Du et al. (2026),
+App. C (where the centre misleads); the cut and the choice among balls are ours.
 """
 
 from collections.abc import Sequence
@@ -53,12 +49,12 @@ WIDER = (0.0, 0.5, 1.0, 3.0, 10.0, 100.0, 1e4, 1e6)
 
 
 def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tuple[Tensor, float]:
-    """The middle of the largest ball in a region, (|Y|,), and its radius.
+    """The centre of the largest ball in a region, (|Y|,), and its radius.
 
     Args:
         region: S; an open one is cut at the range.
-        lowest: The lower ends of the range, (|Y|,), in the region's units.
-        highest: The upper ends.
+        lowest: Lower ends of the range, (|Y|,), in the region's units.
+        highest: Upper ends of the range, (|Y|,).
 
     Raises:
         ValueError: if the region lies farther than a million ranges away from everything observed.
@@ -85,28 +81,27 @@ def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tupl
         if radius > 1e-9:
             return torch.from_numpy(centre).to(lowest), radius
     raise ValueError(
-        f"the region of {list(region.names)} is flat or lies far from everything observed ({low} to {high}): "
-        "check its units and bounds"
+        f"the region of {list(region.names)} has an empty interior or lies far from all observations ({low} "
+        f"to {high}): check its units and bounds"
     )
 
 
 def _inmost(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
     """The centre of the largest ball that keeps farthest from the other faces, and its radius; minus infinity
-    where the region is empty.
+    if the region is empty.
     """
     length, width = np.linalg.norm(rows, axis=1), rows.shape[1]
     free, kept, radius, centre = np.ones(len(rows), dtype=bool), np.zeros(len(rows)), -np.inf, np.zeros(width)
     while free.any():
-        # Free faces keep the largest common distance, the others the one that they had when they were found
-        # tight.
-        faces, room = (
+        # Free faces keep the largest common distance, the others the distance at which they became tight.
+        faces, slack = (
             np.hstack([rows, np.where(free, length, 0.0)[:, None]]),
             bounds - np.where(free, 0.0, length * kept),
         )
         found = linprog(
             np.append(np.zeros(width), -1.0),
             A_ub=faces,
-            b_ub=room,
+            b_ub=slack,
             bounds=[(None, None)] * (width + 1),
             method="highs",
         )
@@ -116,13 +111,13 @@ def _inmost(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
         tight = free & (found.ineqlin.marginals < -1e-9)
         if not tight.any():
             break
-        # A hair less, so that rounding leaves something to choose from.
+        # Slightly less, so that rounding does not make the next program infeasible.
         kept, free = np.where(tight, found.x[-1] - 1e-9 * (1 + abs(found.x[-1])), kept), free & ~tight
     return centre, float(radius)
 
 
 def _largest(direction: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> np.ndarray | None:
-    """The point of {v : rows v <= bounds} farthest in a direction; None where there is no farthest one."""
+    """The point of {v : rows v <= bounds} farthest in a direction; None if there is none."""
     found = linprog(-direction, A_ub=rows, b_ub=bounds, bounds=[(None, None)] * rows.shape[1], method="highs")
     return found.x if found.success else None
 
@@ -133,13 +128,13 @@ TRAINING, VALIDATION, TEST = 0, 1, 2
 
 @dataclass(frozen=True)
 class Aim:
-    """What outcomes are measured against, in standardised outcomes.
+    """The target from which distances are measured, in standardised outcomes.
 
     Attributes:
         region: The desired region.
         centre: o, (|Y|,).
         radius: r.
-        loss: Which distance.
+        loss: The distance.
     """
 
     region: Polytope
@@ -148,14 +143,14 @@ class Aim:
     loss: Loss
 
     def distance(self, outcomes: Tensor) -> Tensor:
-        """(..., |Y|) -> (...)."""
+        """The distance of outcomes, (..., |Y|) -> (...)."""
         away = outcomes - self.centre.to(outcomes)
         if self.loss == "mae":
             return away.abs().sum(-1)
         square = away.square().sum(-1)
         if self.loss == "mse":
             return square
-        # The floor keeps the root's slope finite at the centre itself.
+        # The floor keeps the gradient of the root finite at the centre itself.
         far = square.clamp_min(1e-12).sqrt()
         if self.loss == "insensitive":
             return (far - self.radius).clamp_min(0)
@@ -163,16 +158,15 @@ class Aim:
 
 
 class CentreDistance(AlterationObjective):
-    """Minus the distance to the centre, for one set of altered variables in B situations.
+    """Minus the expected distance to the centre, for one set of altered variables in B cases.
 
     Args:
-        surrogate: What was learnt.
-        cases: The B situations.
+        surrogate: The fitted surrogate.
+        cases: The B cases.
         names: The k altered variables.
-        aim: What outcomes are measured against.
-        pushforward: The push-forward of the draws that the search uses, then of those that choose, then of
-            those that judge.
-        before: Share of desired draws with nothing altered, (B,), by the draws that judge.
+        aim: The target from which distances are measured.
+        pushforward: Push-forwards of the draws for training (the search), validation and test.
+        before: Share of desired test draws without an alteration, (B,).
     """
 
     def __init__(
@@ -188,18 +182,18 @@ class CentreDistance(AlterationObjective):
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
 
     def forward(self, actions: Tensor) -> Tensor:
-        """(..., B, k) -> (..., B)."""
+        """Minus the expected distance, (..., B, k) -> (..., B)."""
         return self.values_and_shares(actions)[0]
 
     def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the distance, and the share of draws in the region.
+        """Minus the expected distance, and the share of draws in the region.
 
         Args:
             actions: (..., B, k).
-            draws: Uses so many draws alone; None for all.
-            which: The situations, where not all B.
+            draws: Use only this many draws; None for all.
+            which: Indices of the cases; None for all B.
 
         Returns:
             (..., B) each; the share without gradient.
@@ -211,22 +205,22 @@ class CentreDistance(AlterationObjective):
 
     @torch.no_grad()
     def share(self, actions: Tensor, purpose: int) -> Tensor:
-        """Share of fresh draws in the region, (..., B, k) -> (..., B); NaN where no draw has finite
-        outcomes.
+        """Share of the draws of one `purpose` in the region, (..., B, k) -> (..., B); NaN where no draw has
+        finite outcomes.
         """
         outcomes = self._outcomes(self.pushforward[purpose], actions)
         share = self.aim.region.contains(outcomes).to(actions).mean(-1)
-        # Only where nothing is desired can all be undefined.
+        # All draws can be undefined only where none is desired.
         return share.where((share > 0) | outcomes.isfinite().all(-1).any(-1), torch.nan)
 
     def starts(self, count: int) -> Tensor:
-        """The middle of the box, then points spread over it."""
+        """The centre of the box, then Sobol points, (count, B, k)."""
         unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The share of fresh draws that become desired, and of those with nothing altered."""
+        """The share of desired test draws, and that without an alteration."""
         rows = zip(self.share(actions, TEST).tolist(), self.before.tolist(), strict=True)
         return [
             Appraisal(
@@ -244,14 +238,14 @@ class CentreDistance(AlterationObjective):
 
 
 class CentreDistances(Candidates[CentreDistance]):
-    """Minus the distance to the centre for every candidate set.
+    """Minus the expected distance to the centre for every candidate set.
 
     Args:
         surrogate: A fitted model.
-        cases: The B situations.
+        cases: The B cases.
         loss: mae, mse, huber or insensitive.
-        draws: n, the noise that the search sees.
-        evaluation_draws: How many other draws choose among sets, and how many again judge.
+        draws: n, number of noise draws for the search.
+        evaluation_draws: Number of draws in each of the samples for validation and test.
         precision: 32 or 64 bits for the push-forward.
 
     Raises:
@@ -268,10 +262,12 @@ class CentreDistances(Candidates[CentreDistance]):
         precision: int = 32,
     ) -> None:
         if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
-            settings = f"loss={loss!r}, draws={draws}, fresh={evaluation_draws}, precision={precision}"
+            settings = (
+                f"loss={loss!r}, draws={draws}, evaluation_draws={evaluation_draws}, precision={precision}"
+            )
             raise ValueError(
-                f"expected a loss among {get_args(Loss)}, draws and fresh >= 1, precision 32 or 64; got "
-                f"{settings}"
+                f"expected a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or "
+                f"64; got {settings}"
             )
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler

@@ -2,20 +2,20 @@
 
 Altering costs the more the further a value is moved from its reference z0,
 
-    cost(z) = sum_i w_i (z_i - z0_i)^2,        sought: the least cost with P(Y in S | x, z) >= tau.
+    cost(z) = sum_i w_i (z_i - z0_i)^2,        to be minimised subject to P(Y in S | x, z) >= tau.
 
-The constraint is replaced by a sufficient one: the ellipsoid around the mean that holds Y with probability
+The constraint is replaced by a sufficient one: the ellipsoid around the mean that contains Y with probability
 tau lies inside S = {y : M y <= d}, that is
 
     M B z <= d - M (A x + c0) - sqrt( chi2_|Y|^-1(tau) ) * |M_k R|,   R R' = C Sigma C',
 
-face by face: a polytope of z, so that the cheapest action is a projection onto it and onto the box at once.
-Outside of it an action is worth minus infinity, inside minus its cost, the constant sum w_i z0_i^2 included:
-sets of different variables are compared by what they really cost.
+face by face: a polytope of z, so that the cheapest action is a projection onto its intersection with the box.
+Outside of it the value of an action is minus infinity, inside minus its cost, including the constant sum w_i
+z0_i^2: sets of different variables are compared by their actual cost.
 
-Where tau is left open, it is the level of a grid at which the method's own mean success over contexts that
-were observed is largest, counting contexts without a qualifying action as left alone: a level too low is
-content with little, one too high qualifies nowhere.
+If tau is not given, it is the level of a grid that maximises the method's own mean success probability over
+observed contexts, where contexts without a feasible action count as not altered: a level too low is satisfied
+too easily, one too high is infeasible everywhere.
 
 Source: Du et al. (2024), Eq. 6-9 and Prop. 3.3 (whose code solves without the box and clips, and leaves the
 constant out); the choice of tau: Qin et al. (2025b), Sec. 5.
@@ -45,7 +45,7 @@ class ChanceCost(AlterationObjective):
     """Minus the cost of altering one set of variables, where the ellipsoid lies inside the region.
 
     Args:
-        success: What the same alteration is worth by its probability.
+        success: The success probability of the same alteration.
         weights: w, (k,).
         reference: z0, (k,), in the variables' units.
         level: tau.
@@ -60,36 +60,36 @@ class ChanceCost(AlterationObjective):
         self.reference: Tensor
 
     def forward(self, actions: Tensor) -> Tensor:
-        """(..., B, k) -> (..., B)."""
+        """Minus the cost, or minus infinity where infeasible, (..., B, k) -> (..., B)."""
         normals, offsets = self.constraints()
-        # From the middle of the box: far from zero the faces' offsets are large, and so would be what
-        # rounding is allowed.
-        middle, slack = (self.lower + self.upper) / 2, margin(self.lower, self.upper, 1e-9)
-        room = offsets - middle @ normals.mT
-        met = ((actions - middle) @ normals.mT <= room + 1e-6 * (1 + room.abs())).all(-1)
-        inside = ((actions >= self.lower - slack) & (actions <= self.upper + slack)).all(-1)
+        # Relative to the centre of the box: far from zero the offsets of the faces are large, and so would be
+        # the tolerance for rounding.
+        middle, tolerance = (self.lower + self.upper) / 2, margin(self.lower, self.upper, 1e-9)
+        slack = offsets - middle @ normals.mT
+        met = ((actions - middle) @ normals.mT <= slack + 1e-6 * (1 + slack.abs())).all(-1)
+        inside = ((actions >= self.lower - tolerance) & (actions <= self.upper + tolerance)).all(-1)
         return torch.where(met & inside, -self.cost(actions), torch.full_like(actions[..., 0], -torch.inf))
 
     def cost(self, actions: Tensor) -> Tensor:
-        """(..., k) -> (...)."""
+        """The cost of actions, (..., k) -> (...)."""
         return (self.weights * (actions - self.reference).square()).sum(-1)
 
     def constraints(self) -> tuple[Tensor, Tensor]:
-        """The chance constraint's faces: normals (l, k), offsets (B, l)."""
+        """The faces of the chance constraint: normals (l, k), offsets (B, l)."""
         return _faces(self.success, self.success.base, self.level)
 
     def cheapest(self) -> Projected:
-        """The cheapest actions that qualify, (B, k), and whether there are any."""
+        """The cheapest feasible actions, (B, k), and whether there are any."""
         return _cheapest(self, self.success.base, self.lower, self.upper, self.level)
 
     def starts(self, count: int) -> Tensor:
-        """The actions that cost least whatever comes of them, then those of the success probability."""
+        """The cheapest actions in the box, feasible or not, then the starts of the success probability."""
         free = self.project(self.reference.expand(len(self.cases), -1))
         return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """What the success probability says. Trace: ``cost``, ``level`` (asked for), ``qualifies`` (whether
-        it is met).
+        """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies`` (whether
+        the chance constraint holds).
         """
         costs, qualifies = self.cost(actions).tolist(), self(actions).isfinite().tolist()
         unmet = f"the chance constraint cannot be met at level {self.level:g}"
@@ -108,11 +108,11 @@ class ChanceCosts(Candidates[ChanceCost]):
 
     Args:
         surrogate: A fitted linear surrogate.
-        cases: The B situations.
-        level: tau, 0 < tau < 1; None chooses one from the observations.
-        weights: Variable to w; the others weigh 1 / variance, so that a move by one standard deviation costs
+        cases: The B cases.
+        level: tau, 0 < tau < 1; None selects one from the observations.
+        weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation costs
             1.
-        reference: Variable to z0; the others refer to their mean, unaltered.
+        reference: Variable to z0; for the others, their mean without an alteration.
 
     Raises:
         ValueError: if the level is out of range, a weight is not positive, or a cost is given for a variable
@@ -154,10 +154,10 @@ class ChanceCosts(Candidates[ChanceCost]):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Whether weights and references are of variables that may be altered.
+        """Checks that weights and references belong to variables that may be altered.
 
         Raises:
-            ValueError: if they are not, or a weight is not positive.
+            ValueError: if they do not, or a weight is not positive.
         """
         if not isinstance(surrogate, LinearSurrogate):
             return
@@ -176,12 +176,12 @@ class ChanceCosts(Candidates[ChanceCost]):
 def best_level(
     surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
 ) -> float:
-    """The level at which the method's own mean success over observed contexts is largest; the first of
+    """The level that maximises the method's own mean success over observed contexts; the first one among
     equals.
 
     Args:
-        surrogate: The fitted surrogate, which keeps contexts that were observed.
-        sets: An objective for each candidate set, in any situations; their boxes' hull is taken.
+        surrogate: The fitted surrogate, which stores observed contexts.
+        sets: One objective per candidate set, for any cases; bounds are those of the task.
         levels: The grid.
     """
     contexts = surrogate.contexts.values
@@ -199,18 +199,18 @@ def best_level(
             box = surrogate.task.box.only(one.names)
             lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
             found = _cheapest(one, base, lower, upper, level)
-            own = one.cost(found.points)
-            better = found.feasible & (own < cost)
+            set_cost = one.cost(found.points)
+            better = found.feasible & (set_cost < cost)
             success = one.success.region_probability.log_probability(
                 base + found.points @ one.success.effect.mT
             ).exp()
-            cost, reached = torch.where(better, own, cost), torch.where(better, success, reached)
+            cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
         means.append(float(reached.mean()))
     return levels[max(range(len(levels)), key=lambda index: means[index])]
 
 
 def _centres(success: SuccessObjective, contexts: Tensor) -> Tensor:
-    """Whitened means with nothing added for the action, (B, |Y|)."""
+    """Whitened means without the effect of the action, (B, |Y|)."""
     return torch.linalg.solve_triangular(
         success.root, (success.response.base(contexts) - success.origin).mT, upper=False
     ).mT
@@ -219,9 +219,9 @@ def _centres(success: SuccessObjective, contexts: Tensor) -> Tensor:
 def _faces(success: SuccessObjective, base: Tensor, level: float) -> tuple[Tensor, Tensor]:
     region = success.region
     whitened = region.normals.to(base) @ success.root
-    room = region.offsets.to(base) - region.normals.to(base) @ success.origin
+    slack = region.offsets.to(base) - region.normals.to(base) @ success.origin
     radius = float(chi2.ppf(level, len(region.names))) ** 0.5
-    return whitened @ success.effect, room - radius * whitened.norm(dim=-1) - base @ whitened.mT
+    return whitened @ success.effect, slack - radius * whitened.norm(dim=-1) - base @ whitened.mT
 
 
 def _cheapest(one: ChanceCost, base: Tensor, lower: Tensor, upper: Tensor, level: float) -> Projected:

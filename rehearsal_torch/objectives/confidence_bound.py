@@ -1,15 +1,15 @@
-"""The upper confidence bound of a causal system.
+"""The upper confidence bound of a causal network.
 
 With fixed draws u_s of the learnt noise,
 
     alpha(a) = 1/S sum_s mu(a, u_s) + beta 1/S sum_s sigma(a, u_s),
 
-mu and sigma being posterior mean and standard deviation of the reward node's mechanism at the inputs that
-draw s brings about. How the uncertainty of the nodes before it counts is a strategy of its own, chosen by
+where mu and sigma are the posterior mean and standard deviation of the reward node's mechanism at the inputs
+to which draw s leads. How the uncertainty of upstream nodes counts is a strategy of its own, selected by
 `propagate` (see `propagation`).
 
-beta multiplies the standard deviation, in every objective alike. With `growing`, beta_t = beta (0.2 k log
-2n)^(1/2) after n experiments with k actions.
+beta multiplies the standard deviation in all objectives. With `growing`, beta_t = beta (0.2 k log 2n)^(1/2)
+after n experiments with k actions.
 
 Source: Ren et al. (2025), Eq. 5; Kandasamy et al. (2015), Sec. 4 (growth).
 """
@@ -27,23 +27,23 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 @final
 class ConfidenceBound(CausalObjective):
-    """Eq. 5, and what lets the nodes before the reward count.
+    """The bound of Eq. 5, and its extensions to the uncertainty of upstream nodes.
 
     Args:
         surrogate: A fitted causal model.
         case: The round.
-        beta: How many standard deviations are added.
+        beta: Multiplier of the standard deviation.
         growing: Whether beta grows with the number of experiments.
         propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``: a key of
             `PROPAGATE`.
-        draws: S, fixed draws of the noise.
-        epistemic_draws: E, draws of what is not known; for ``sample``, and for ``mean`` where the reward is
-            no weighted sum.
-        evaluation_draws: Other draws, by which a recommendation is judged.
-        seed: With the round's identity, decides the draws.
+        draws: S, number of fixed noise draws.
+        epistemic_draws: E, number of epistemic draws; for ``sample``, and for ``mean`` if the reward is not a
+            weighted sum.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines the draws.
 
     Raises:
-        ValueError: if beta is negative, or `propagate` is none of these.
+        ValueError: if beta is negative, or `propagate` is unknown.
     """
 
     def __init__(
@@ -70,8 +70,7 @@ class ConfidenceBound(CausalObjective):
             else 1.0
         )
         self.beta = beta * growth
-        # The seeds below are those of the noise, apart by a little: the draws of nodes must not follow those
-        # of the noise.
+        # The seed differs from those of the noise: epistemic draws must not be correlated with noise draws.
         epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
             self.noise
         )
@@ -79,9 +78,9 @@ class ConfidenceBound(CausalObjective):
 
     @property
     def further(self) -> int:
-        """The pushes that the propagation leaves open."""
+        """The number of perturbations that the search optimises jointly with the action."""
         return self.propagation.further
 
     def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """(..., k + further) -> (...)."""
+        """The bound under the first `draws` draws, (..., k + further) -> (...)."""
         return self.propagation.bound(points, self.noise[:draws])

@@ -1,22 +1,19 @@
-"""Counterfactual return: what an episode would have come to under other actions.
+"""Counterfactual return: the return of an episode under other actions, and the reward behind it.
 
 Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} that
 
     maximise  sum_t R(s'_t, a'_t),    s'_0 = s_0,    s'_{t+1} = F_t(s'_t, a'_t),    sum_t 1[a'_t != a_t] <= k,
 
-in the counterfactual process F of the episode's abducted noise. The last action moves no state, so it is open
-to change only where the reward itself depends on the action. A change is a change of what is given: an action
-that gives what the observed one gives is no alternative to it, and neither is one that the surrogate does not
-let select.
+in the counterfactual process F of the episode's abducted noise. The last action changes no state, so that it
+is open to change only if the reward itself depends on the action. A change must change the doses given: an
+action with the same doses as the observed one is not a change, and actions that the surrogate does not allow
+to be selected are excluded.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
+A `Reward` R(s, a) is a function of states in the variables' own units (SOFA points, for instance), with a
+Lipschitz constant in the coordinates of a surrogate. The outcome of an episode is the sum of R(s_t, a_t) over
+its T states.
 
-Rewards: what a state is worth, with a known Lipschitz constant.
-
-The outcome of an episode is the sum of R(s_t, a_t) over its T states. Rewards are read in the variables' own
-units (SOFA points, say); their Lipschitz constant is asked for in a surrogate's coordinates.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1 and Sec. 5.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5.
 """
 
 import math
@@ -50,30 +47,28 @@ class Reward(nn.Module, ABC):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The state variables that R is known to read before any state is seen; none unless a subclass says
-        so.
-        """
+        """The state variables on which R is known to depend in advance; empty by default."""
         return ()
 
     @abstractmethod
     def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
-        """(..., D) -> (..., A), or (..., 1) where the action plays no part."""
+        """R, (..., D) -> (..., A), or (..., 1) if it does not depend on the action."""
 
     @abstractmethod
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
-        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates of which one step is worth `state_scale`
-        (D,) units; may be infinite.
+        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates x whose unit is `state_scale` (D,) of the
+        variables' units; may be infinite.
         """
 
 
 class LinearReward(Reward):
-    """R(s) = sum of weight times variable.
+    """A weighted sum of state variables, R(s) = sum_i w_i s_i.
 
     Args:
-        weights: Variable to weight, in 1 / the variable's unit; None is the paper's, minus SOFA.
+        weights: Variable to weight, in 1 / the variable's unit; None for the paper's reward, minus SOFA.
 
     Raises:
-        ValueError: if there is no weight, or one is no finite number.
+        ValueError: if there is no weight, or a weight is not a finite number.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
@@ -100,20 +95,20 @@ class LinearReward(Reward):
 
     @property
     def acts(self) -> bool:
-        """Never."""
+        """False: R depends on states only."""
         return False
 
     def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
-        """(..., D) -> (..., 1)."""
+        """R, (..., D) -> (..., 1)."""
         place = positions(names, tuple(self.weights))
         return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
-        """|weights * slope|."""
+        """The norm of the gradient."""
         return float(torch.linalg.vector_norm(self.gradient(names, state_scale)))
 
     def gradient(self, names: Sequence[str], state_scale: Tensor) -> Tensor:
-        """dR/dx in coordinates of slope (D,), -> (D,)."""
+        """dR/dx in coordinates x whose unit is `state_scale` (D,) of the variables' units, (D,)."""
         place = positions(names, tuple(self.weights))
         gradient = torch.zeros(len(names), dtype=torch.float64, device=state_scale.device)
         gradient[place] = torch.tensor(
@@ -123,16 +118,16 @@ class LinearReward(Reward):
 
 
 class CounterfactualReturn(Objective):
-    """The return of whole action sequences of one episode, and the pieces that step-wise searches need.
+    """The return of whole action sequences of one episode, and the parts that step-wise searches need.
 
     Args:
-        surrogate: What replays the episode.
+        surrogate: The surrogate that replays the episode.
         case: The episode, and which of its actions are fixed.
         reward: R, in the variables' units.
-        changes: k, at most how many actions may differ from the observed ones.
+        changes: k, maximum number of actions that differ from the observed ones.
 
     Raises:
-        ValueError: if k is negative, or the mask of fixed actions has another length than the episode.
+        ValueError: if k is negative, or the mask of fixed actions does not have the length of the episode.
     """
 
     kind: Kind | None = "look_back"
@@ -151,7 +146,7 @@ class CounterfactualReturn(Objective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Whether the surrogate moves every variable that the reward reads.
+        """Checks that the surrogate models every variable on which the reward depends.
 
         Raises:
             ValueError: if it does not.
@@ -166,12 +161,12 @@ class CounterfactualReturn(Objective):
             )
             meant = f" (did you mean {', '.join(near)}?)" if near else ""
             expected = (
-                "reward.weights: expected some of the variables that the surrogate moves, "
+                "reward.weights: expected some of the variables that the surrogate models, "
                 f"{list(surrogate.names)}"
             )
             raise ValueError(
-                f"{expected}; got {unknown}{meant}: a mapping that is typed takes the default's place, "
-                f"objective.reward.weights={{NAME: 1}}"
+                f"{expected}; got {unknown}{meant}: a mapping given on the command line replaces the "
+                "default, objective.reward.weights={NAME: 1}"
             )
 
     @property
@@ -186,19 +181,19 @@ class CounterfactualReturn(Objective):
 
     @property
     def observed(self) -> Tensor:
-        """The observed actions that may be changed, (H,) long: H = T - 1, or T where the reward depends on
-        the action.
+        """The observed actions that may be changed, (H,) long: H = T - 1, or T if the reward depends on the
+        action.
         """
         return self.trajectory.observed if self.reward.acts else self.trajectory.observed[:-1]
 
     @cached_property
     def open(self) -> Tensor:
-        """The time steps at which a change is allowed, (<= H,) long, rising."""
+        """The time steps at which a change is allowed, (<= H,) long, ascending."""
         return self.choices.any(-1).nonzero()[:, 0].cpu()
 
     @cached_property
     def choices(self) -> Tensor:
-        """The actions that each step's may be changed to, (H, A) bool."""
+        """The actions to which each observed action may be changed, (H, A) bool."""
         allowed = ~self._same
         if self.surrogate.selectable is not None:
             allowed &= self.surrogate.selectable.to(allowed.device)
@@ -208,38 +203,38 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def _same(self) -> Tensor:
-        """Whether each action gives what the step's observed one gives, (H, A) bool."""
+        """Whether each action has the same doses as the observed one of the step, (H, A) bool."""
         doses = self.surrogate.doses(torch.arange(self.actions, device=self.observed.device))
         return (doses == doses[self.observed].unsqueeze(1)).all(-1)
 
     def settled(self, actions: Tensor) -> Tensor:
-        """Sequences with the observed action wherever theirs gives the same, (..., H) long -> (..., H)
-        long.
+        """Replaces actions that have the same doses as the observed one by the latter, (..., H) long ->
+        (..., H) long.
         """
         step = torch.arange(len(self.observed), device=self.observed.device)
         return torch.where(self._same[step, actions], self.observed, actions)
 
     def candidate_actions(self, time: int) -> Tensor:
-        """The actions that the observed one at time t may be changed to, (<= A - 1,) long, rising; none where
-        the action is fixed.
+        """The actions to which the observed one at time t may be changed, (<= A - 1,) long, ascending; empty
+        if the action is fixed.
         """
         return self.choices[time].nonzero()[:, 0]
 
     def rewards(self, states: Tensor) -> Tensor:
-        """R of states in the course's coordinates, (..., D) -> (..., A) or (..., 1)."""
+        """R of states in the coordinates of the trajectory, (..., D) -> (..., A) or (..., 1)."""
         return self.reward(self.surrogate.units(states), self.surrogate.names)
 
     @cached_property
     def constant(self) -> float:
-        """C, the reward's Lipschitz constant in the course's coordinates; infinite if unknown."""
+        """C, the Lipschitz constant of the reward in the trajectory's coordinates; infinite if unknown."""
         return self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
 
     def rounding(self, share: float, size: float) -> float:
-        """Up to what two returns count as equal: `share` of their size, in the reward's unit.
+        """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit.
 
-        Where the size comes from an offset of the reward, or all is small, that would be more than returns
-            can differ by: at most `share` of a
-        thousand times what the states can change, and what floating point needs at this size.
+        If the size comes from an offset of the reward, or all returns are small, this could exceed what
+        returns differ by; it is therefore limited to `share` of a thousand times what the states can change,
+        plus the floating-point error at this size.
         """
         return min(
             share * size,
@@ -247,7 +242,7 @@ class CounterfactualReturn(Objective):
         )
 
     def forward(self, actions: Tensor) -> Tensor:
-        """The return of whole sequences, (..., H) long -> (...)."""
+        """The return of action sequences, (..., H) long -> (...)."""
         flat = actions.reshape(-1, len(self.observed))
         rewards = self.rewards(self.replay(flat))
         if self.reward.acts:
@@ -257,14 +252,14 @@ class CounterfactualReturn(Objective):
         return total.reshape(actions.shape[:-1])
 
     def replay(self, actions: Tensor) -> Tensor:
-        """The states under whole sequences, (n, H) long -> (n, T, D), in the course's coordinates."""
+        """The states under action sequences, (n, H) long -> (n, T, D), in the trajectory's coordinates."""
         return replay(self.trajectory, actions)
 
     def outcome(self) -> float:
-        """The observed return: that of the observed states, not of a replay.
+        """The observed return, computed from the observed states rather than from a replay.
 
         Raises:
-            NoFiniteValueError: if it is not finite, so that nothing can be compared with it.
+            NoFiniteValueError: if it is not finite, so that no other return can be compared with it.
         """
         rewards = self.rewards(self.trajectory.states)
         total = float(
@@ -272,17 +267,17 @@ class CounterfactualReturn(Objective):
         )
         if not math.isfinite(total):
             raise NoFiniteValueError(
-                f"{self.case.identity}: expected a finite return of what was observed; got {total}: "
-                "look for extreme values in the episode, "
-                "or train the model again"
+                f"{self.case.identity}: expected a finite return of the observed episode; got {total}: "
+                "look for extreme values in the episode, or train the model again"
             )
         return total
 
     def sequence(self, decision: Decision) -> Tensor:
-        """The whole action sequence under a decision, (H,) long.
+        """The action sequence under a decision, (H,) long.
 
         Raises:
-            ValueError: if the decision changes an action that is not open here, or to a number that is none.
+            ValueError: if the decision makes more than k changes, changes an action that is not open to
+                change, or names an unknown action.
         """
         chosen, open_steps = self.observed.clone(), self.open.tolist()
         different = [
@@ -299,14 +294,14 @@ class CounterfactualReturn(Objective):
             if step not in open_steps or not 0 <= action < self.actions:
                 known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
                 raise ValueError(
-                    f"{self.case.identity}: action[{step}] = {action} is not open to change: expected {known}"
+                    f"{self.case.identity}: action[{step}] = {action} is not allowed: expected {known}"
                 )
             chosen[step] = action
         return self.settled(chosen)
 
     @torch.no_grad()
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:
-        """What a decision means step by step, as plain data.
+        """The effect of a decision step by step, as plain data.
 
         Returns:
             ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
@@ -332,7 +327,7 @@ class CounterfactualReturn(Objective):
         }
 
     def warnings(self) -> tuple[str, ...]:
-        """What the reader must know of the episode: where it leaves the range of the observations."""
+        """Warnings about the episode: where it leaves the range of the observations."""
         return self.surrogate.outside(self.case.episode)
 
     def starts(self, count: int) -> Tensor:

@@ -1,50 +1,35 @@
-"""What an action is worth in a causal system that is not fully known.
+"""Expected reward of actions in a causal network that is not fully known.
 
-Objectives of causal Bayesian optimisation look at fixed draws u_1 ... u_S of the noise through the learnt
-network: the same draws for every candidate of a round, so that candidates are compared under the same luck
-and the objective is smooth. The posterior mean of the reward,
+Objectives of causal Bayesian optimisation use fixed draws u_1 ... u_S of the noise of the learnt network,
+common to all candidates of a round (common random numbers), so that candidates are comparable and the
+objective is smooth. The posterior mean of the reward,
 
     E[r | a] = 1/S sum_s r(x(a, u_s)),     x_i = m_i(w_i, u_i)  in topological order,
 
-is what an action is *believed* to be worth; what it is worth *trying* is the business of each objective.
+is the predicted reward of an action. Its maximiser is the action that every method recommends at the end of a
+round; random and Sobol actions use it only for this. Which action to *try* is decided by each objective. A
+candidate is an action, followed by further coordinates in [-1, 1] if an objective optimises some jointly.
 
-A candidate is an action, followed by further coordinates in [-1, 1] where an objective has some to be chosen
-along with it.
-
-Source: Ren et al. (2025), Sec. 5.1, Eq. 5 and Alg. 1; common random numbers: Balandat et al. (2020), Sec. 3.
-
-What is not known of the laws, as fixed draws.
-
-A law is known up to a standard deviation: x_i = m_i + e_i s_i with e_i ~ N(0, 1). One draw e of all nodes,
-kept the same for every input, noise and candidate, is one plausible network, and
+Epistemic draws. A mechanism is known up to a posterior standard deviation: x_i = m_i + e_i s_i with e_i ~
+N(0, 1). One draw e of all nodes, the same for every input, noise draw and candidate, is one plausible
+network, and
 
     f_e(a) = E_u[r(x(a, u, e))]
 
-its expected reward. The mean and the spread of f_e over e are what is believed of E[r | a] and how sure that
-is; the luck of a single experiment (the spread over u) is averaged out.
+its expected reward. Mean and standard deviation of f_e over e are the posterior mean and the epistemic
+uncertainty of E[r | a]; the noise of a single experiment (the spread over u) is averaged out.
 
-Source: Astudillo and Frazier (2021), Sec. 4.2 (one fixed draw a node and sample); Balandat et al. (2020)
-(normal Sobol draws).
-
-How unsure a known reward is, when the nodes that it reads are known up to a standard deviation.
-
-With x_i = m_i + e_i s_i, e_i ~ N(0, 1) independent, a weighted sum has the spread
+A known reward inherits uncertainty from the nodes that it reads. With x_i = m_i + e_i s_i, e_i ~ N(0, 1)
+independent, a weighted sum has the standard deviation
 
     (sum_i w_i^2 s_i^2)^(1/2)
 
 exactly, |w| s for a single node. For any other reward it is the standard deviation over fixed normal draws e.
 
-Source: Ren et al. (2025), Eq. 5 (one node); the extension to known functions of several nodes is ours.
-
-The posterior mean of the reward: what to do when nothing is tried for the sake of learning.
-
-    alpha(a) = 1/S sum_s r(x(a, u_s)),    x_i = m_i(w_i, u_i).
-
-Its maximiser is the action that every method recommends at the end of a round. Random and Sobol actions use
-it for that alone.
-
-Source: Ren et al. (2025), Eq. 5 with beta = 0; Frazier (2018), Sec. 4.2 (recommending the maximiser of the
-posterior mean).
+Source: Ren et al. (2025), Sec. 5.1, Eq. 5 (one node; with beta = 0 the posterior mean) and Alg. 1; Balandat
+et al. (2020), Sec. 3 (common random numbers, normal Sobol draws); Astudillo and Frazier (2021), Sec. 4.2 (one
+fixed draw per node and sample); Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
+The extension to known functions of several nodes is ours.
 """
 
 from abc import ABC, abstractmethod
@@ -69,14 +54,14 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalN
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
     """Normal draws (count, width) with mean 0 and variance 1 in every column: scrambled Sobol points, each
-    followed by its mirror image.
+    followed by its antithetic counterpart.
 
     Raises:
         ValueError: if `count` is odd or below 2.
     """
     if count < 2 or count % 2:
         raise ValueError(
-            f"expected an even number of draws, as each comes with its mirror image; got {count}"
+            f"expected an even number of draws, since they come in antithetic pairs; got {count}"
         )
     half = (
         draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64)
@@ -94,9 +79,10 @@ def mean_reward(
 
     Args:
         network: The fitted network.
-        actions: In their units.
-        noise: S draws.
-        perturbation: How far each node is pushed from its posterior mean; None for the posterior mean itself.
+        actions: (..., k), in their units.
+        noise: (S, N), draws of the noise.
+        perturbation: Perturbation of each node from its posterior mean, in posterior standard deviations;
+            None for the posterior mean itself.
     """
     values, _ = network.propagate(actions, noise, perturbation)
     return network.reward(values).mean(-1)
@@ -104,12 +90,10 @@ def mean_reward(
 
 def plausible_rewards(network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor) -> Tensor:
     """f_e(a) for every draw e, (..., k), (S, N), (E, N) -> (..., E)."""
-    batch_search, draws = len(epistemic), len(noise)
+    networks, draws = len(epistemic), len(noise)
     perturbed = epistemic.repeat_interleave(draws, 0)
-    values, _ = network.propagate(
-        actions, noise.repeat(batch_search, 1), lambda place, _: perturbed[:, place]
-    )
-    return network.reward(values).unflatten(-1, (batch_search, draws)).mean(-1)
+    values, _ = network.propagate(actions, noise.repeat(networks, 1), lambda place, _: perturbed[:, place])
+    return network.reward(values).unflatten(-1, (networks, draws)).mean(-1)
 
 
 def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
@@ -117,8 +101,8 @@ def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: T
 
     Args:
         reward: A function of m nodes.
-        means: (..., m), their best guesses.
-        stds: (..., m), what is not known of each.
+        means: (..., m), their posterior means.
+        stds: (..., m), their posterior standard deviations.
         epistemic: (E, m), normal draws with mean 0 and variance 1, for rewards without a closed form.
 
     Returns:
@@ -134,25 +118,25 @@ def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: T
 
 
 def safe_root(squares: Tensor) -> Tensor:
-    """The square root, with a slope of finite size at zero."""
+    """The square root, with a finite gradient at zero."""
     return squares.clamp_min(1e-30).sqrt()
 
 
-# Candidates are screened with one draw out of so many.
+# Candidates are screened with one in SCREEN draws.
 SCREEN = 4
-# Candidates times draws that are looked at in one tensor.
+# Maximum number of candidates times draws in one tensor.
 CHUNK = 16_384
 
 
 class CausalObjective(Objective, ABC):
-    """What candidates are worth, under fixed draws of the learnt noise.
+    """The value of candidates under fixed draws of the learnt noise.
 
     Args:
-        surrogate: A fitted causal model; its network is cached here, once.
-        case: The round; says within which bounds each action may be set.
-        draws: S, fixed draws of the noise.
-        evaluation_draws: Other draws, by which a recommendation is judged.
-        seed: With the round's identity, decides the draws.
+        surrogate: A fitted causal model; its network is cached here.
+        case: The round, with the bounds of each action.
+        draws: S, number of fixed noise draws.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines the draws.
 
     Raises:
         ValueError: if an action may not be set, or there is no draw.
@@ -174,10 +158,10 @@ class CausalObjective(Objective, ABC):
                 f"expected at least 1 draw; got draws={draws} and evaluation_draws={evaluation_draws}"
             )
         self.task, self.case, self.network = surrogate.task, case, surrogate.network()
-        closed = [name for name in self.task.actions if name not in case.feasible]
-        if closed:
+        fixed = [name for name in self.task.actions if name not in case.feasible]
+        if fixed:
             raise ValueError(
-                f"{case.identity}: {closed} may not be set; feasible are {list(case.feasible)}: a "
+                f"{case.identity}: {fixed} may not be set; feasible are {list(case.feasible)}: a "
                 "round sets every action"
             )
         self.box = Box.of({name: case.feasible[name] for name in self.task.actions})
@@ -191,14 +175,12 @@ class CausalObjective(Objective, ABC):
 
     @property
     def further(self) -> int:
-        """How many coordinates in [-1, 1] a candidate has besides its action; none, unless an objective has
-        some.
-        """
+        """Number of coordinates in [-1, 1] of a candidate besides its action; 0 by default."""
         return 0
 
     @cached_property
     def reward_frame(self) -> RewardFrame:
-        """In what unit a search compares rewards: that of the posterior means at the visited actions."""
+        """The frame in which a search compares rewards, from the posterior means at the visited actions."""
         with torch.no_grad():
             return (
                 RewardFrame.of(self.expected(self.visited, self._screened_points))
@@ -208,14 +190,12 @@ class CausalObjective(Objective, ABC):
 
     @property
     def frame(self) -> RewardFrame:
-        """In what unit a search compares this objective's values; that of rewards, unless an objective has
-        none.
-        """
+        """The frame in which a search compares values of this objective; by default that of rewards."""
         return self.reward_frame
 
     @property
     def _screened_points(self) -> Tensor:
-        """The draws by which much is looked at quickly."""
+        """The draws with which many candidates are screened."""
         return self.noise[: max(1, len(self.noise) // SCREEN)]
 
     @property
@@ -227,21 +207,21 @@ class CausalObjective(Objective, ABC):
         )
 
     def region(self, further: bool = True) -> CandidateRegion:
-        """Where candidates may lie; without their further coordinates, where actions may."""
+        """The feasible region of candidates; without `further`, that of actions."""
         size = self.bounds.shape[-1] if further else len(self.task.actions)
         lower, upper = self.bounds[:, :size]
         return CandidateRegion.within(lower, upper, self.task.limits)
 
     @abstractmethod
     def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """What candidates are worth by the first `draws` draws, (..., k + further) -> (...)."""
+        """The value of candidates under the first `draws` draws, (..., k + further) -> (...)."""
 
     def forward(self, points: Tensor) -> Tensor:
-        """What candidates are worth trying, (..., k + further) -> (...)."""
+        """The value of trying candidates, (..., k + further) -> (...)."""
         return self.value_with(points, len(self.noise))
 
     def rough(self, points: Tensor) -> Tensor:
-        """The same at a quarter of the cost, by some of the draws, (..., k + further) -> (...)."""
+        """An approximation at a quarter of the cost, with some of the draws, (..., k + further) -> (...)."""
         return self.value_with(points, max(1, len(self.noise) // SCREEN))
 
     @torch.no_grad()
@@ -252,14 +232,14 @@ class CausalObjective(Objective, ABC):
         )
 
     def expected(self, actions: Tensor, noise: Tensor | None = None) -> Tensor:
-        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the round's draws, unless
-        others are given.
+        """The posterior mean of the reward, (..., k) -> (...), in its unit; under the draws of the round by
+        default.
         """
         return mean_reward(self.network, actions, self.noise if noise is None else noise)
 
     def allowed(self, actions: Tensor) -> Tensor:
-        """Whether actions (n, k) keep to the round's bounds and the task's limits, but for rounding; (n,)
-        bool.
+        """Whether actions (n, k) satisfy the bounds of the round and the limits of the task up to rounding,
+        (n,) bool.
         """
         lower, upper, slack = (
             self.box.lower.to(actions),
@@ -290,8 +270,8 @@ class CausalObjective(Objective, ABC):
 
 @final
 class PosteriorMean(CausalObjective):
-    """E[r | a] as believed by now."""
+    """The posterior mean of E[r | a]."""
 
     def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """(..., k) -> (...)."""
+        """The posterior mean under the first `draws` draws, (..., k) -> (...)."""
         return self.expected(points, self.noise[:draws])

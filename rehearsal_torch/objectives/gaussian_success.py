@@ -1,19 +1,19 @@
-"""The probability of success under a linear Gaussian law.
+"""The probability of success under a linear Gaussian model.
 
-Given Y = A x + B z + c0 + C eps, an alteration z of one candidate set is worth
+Given Y = A x + B z + c0 + C eps, the value of an alteration z of one candidate set is
 
     log P(Y in S | x, z) = log P(w in Q),   w ~ N(L^-1 (A x + c0 + B z - o), I),   L L' = C Sigma C',
 
 with Q the region S around a point o, whitened. It is concave in z for every convex S and any correlation of
 the noise: an interval or a canonical rectangle has a closed form, a polygon a sum over its edges, other
-polytopes quasi-Monte Carlo.
+polytopes use quasi-Monte Carlo.
 
-What is said of the chosen action is the *predictive* probability, the mean over parameters that the
-observations leave open, with an interval from the same draws (normal on the logistic scale): the plug-in
-value that was maximised is the more optimistic the fewer the rows. Sets of variables are compared by it too,
-unless the search is told otherwise.
+The probability reported for the chosen action is the *predictive* one, the mean over the posterior of the
+parameters, with an interval from the same draws (normal on the logistic scale): the plug-in value that was
+maximised is too optimistic, the more so the fewer the observations. Candidate sets are compared by it too,
+unless the search is set otherwise.
 
-Source: Qin et al. (2025b), Eq. 8 and Thm. 3.2; Prekopa (1971) for convex regions at large; the predictive
+Source: Qin et al. (2025b), Eq. 8 and Thm. 3.2; Prekopa (1971) for general convex regions; the predictive
 probability is ours.
 """
 
@@ -39,22 +39,22 @@ from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
-# Standard deviations on either side of the middle that hold this share of a normal law.
+# Half-width of the central interval of a normal distribution, in standard deviations, and its probability.
 LEVEL, COVERED = 1.959964, 0.95
 
 
 class SuccessObjective(AlterationObjective):
-    """log P(Y in S | x, z) for one set of altered variables in B situations.
+    """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
-        cases: The B situations.
+        cases: The B cases.
         names: The k altered variables.
         contexts: (B, |X|).
         region: S.
         origin: A point of S, (|Y|,).
-        response: How outcomes depend on contexts and actions.
-        likely: The same under draws of the parameters, in a leading dimension; None where there are none.
-        nothing: The predictive probability with nothing altered, (B,); None where it is not known.
+        response: The affine response of the outcomes to contexts and actions.
+        likely: The same under draws of the parameters, in a leading dimension; None if there are no draws.
+        nothing: The predictive probability without an alteration, (B,); None if it is not known.
     """
 
     def __init__(
@@ -89,9 +89,7 @@ class SuccessObjective(AlterationObjective):
         )
 
     def centres(self, actions: Tensor, which: Tensor | None = None) -> Tensor:
-        """The whitened means, (..., B, k) -> (..., B, |Y|); `which` picks situations, then B is their
-        number.
-        """
+        """The whitened means, (..., B, k) -> (..., B, |Y|); with `which`, those of the given cases only."""
         return (self.base if which is None else self.base[which]) + actions @ self.effect.mT
 
     def forward(self, actions: Tensor) -> Tensor:
@@ -99,11 +97,11 @@ class SuccessObjective(AlterationObjective):
         return self.region_probability.log_probability(self.centres(actions))
 
     def values(self, actions: Tensor, which: Tensor) -> Tensor:
-        """log P in some of the situations, (n, k) -> (n,)."""
+        """log P in some of the cases, (n, k) -> (n,)."""
         return self.region_probability.log_probability(self.centres(actions, which))
 
     def expansion(self, actions: Tensor, which: Tensor) -> Expansion:
-        """log P to second order in z in some of the situations, (n, k)."""
+        """log P to second order in z in some of the cases, (n, k)."""
         found = self.region_probability.expansion(self.centres(actions, which))
         return Expansion(
             found.value, found.gradient @ self.effect, self.effect.mT @ found.curvature @ self.effect
@@ -115,8 +113,8 @@ class SuccessObjective(AlterationObjective):
         return found.value, found.gradient @ self.effect
 
     def starts(self, count: int) -> Tensor:
-        """The action whose mean comes nearest to the region's centre (clipped), the middle of the box, then
-        points all over it.
+        """The action whose mean is closest to the centre of the region (clipped), the centre of the box, then
+        Sobol points.
         """
         middle, width = (self.lower + self.upper) / 2, self.upper - self.lower
         aim = -self.centres(middle) @ torch.linalg.pinv(self.effect).mT
@@ -127,10 +125,10 @@ class SuccessObjective(AlterationObjective):
         return torch.stack(several[:count])
 
     def chances(self, actions: Tensor) -> Tensor | None:
-        """P under each draw of the parameters, (B, k) -> (draws, B); None where there are none."""
+        """P under each draw of the parameters, (B, k) -> (draws, B); None if there are no draws."""
         if self.likely is None:
             return None
-        # A search asks twice of the actions that it found: to compare sets, and to appraise them.
+        # A search evaluates the actions that it found twice: to compare sets, and to appraise them.
         if self._asked is None or self._asked[0] is not actions:
             self._asked = (
                 actions,
@@ -139,17 +137,17 @@ class SuccessObjective(AlterationObjective):
         return self._asked[1]
 
     def compared_value(self, actions: Tensor) -> Tensor:
-        """The logarithm of the predictive probability, (B, k) -> (B,); log P where there are no draws.
+        """The logarithm of the predictive probability, (B, k) -> (B,); log P if there are no draws.
 
-        By it sets are compared: the plug-in optimum of a set whose effect was estimated badly is the more
-            exaggerated.
+        Sets are compared by it, since the plug-in optimum is the more exaggerated the less precisely the
+        effect of a set is estimated.
         """
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The predictive probability with its interval, and what is expected with nothing altered. Trace:
-        ``plug_in``, the plug-in probability.
+        """The predictive probability with its interval, and that without an alteration. Trace: ``plug_in``,
+        the plug-in probability.
         """
         plug_in = self(actions).exp()
         drawn = self.chances(actions)
@@ -180,7 +178,7 @@ class GaussianSuccess(Candidates[SuccessObjective]):
 
     Args:
         surrogate: A fitted linear surrogate.
-        cases: The B situations.
+        cases: The B cases.
     """
 
     def __init__(self, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> None:
@@ -189,7 +187,7 @@ class GaussianSuccess(Candidates[SuccessObjective]):
 
 @torch.no_grad()
 def success_objectives(surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> list[SuccessObjective]:
-    """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B situations."""
+    """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B cases."""
     task, found = surrogate.task, []
     device = surrogate.contexts.values.device
     contexts = surrogate.task.given(cases).to(device)
@@ -211,7 +209,7 @@ def success_objectives(surrogate: LinearSurrogate, cases: Sequence[RehearsalCase
 
 
 def region_probability_of(normals: Tensor, offsets: Tensor) -> RegionProbability:
-    """The fastest exact law of {w : N w <= s}: normals (l, m), offsets (l,)."""
+    """The fastest exact form of P(N w <= s), w ~ N(nu, I): normals (l, m), offsets (l,)."""
     rectangle = rectangle_of(normals, offsets)
     if rectangle is not None:
         return rectangle
@@ -224,8 +222,8 @@ def region_probability_of(normals: Tensor, offsets: Tensor) -> RegionProbability
 def chances(
     likely: AffineResponse, region: Polytope, origin: Tensor, root: Tensor, contexts: Tensor, actions: Tensor
 ) -> Tensor:
-    """P(Y in S | x, z) under every set of parameters, (R, B): contexts (B, |X|), actions (B, k), `root` (|Y|,
-    |Y|) the plug-in factor.
+    """P(Y in S | x, z) under every set of parameters, (R, B): contexts (B, |X|), actions (B, k), `root`
+    (|Y|, |Y|) the Cholesky factor of the plug-in covariance.
     """
     roots = _root(likely.covariance)
     centres = _whitened(roots, likely.base(contexts) + actions @ likely.action.mT - origin)
@@ -258,7 +256,7 @@ def chances(
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """The Cholesky factor, after a floor on the diagonal a billionth of it: outcomes may be functions of each
+    """The Cholesky factor, with a billionth of the diagonal added, since outcomes may be functions of each
     other.
     """
     return torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))

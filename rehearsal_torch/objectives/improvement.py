@@ -1,20 +1,20 @@
-"""Expected improvement through a causal system.
+"""Expected improvement through a causal network.
 
-With plausible networks e (fixed draws of what is not known) and
+With plausible networks e (fixed epistemic draws) and
 
     f_e(a) = 1/M sum_m r(x(a, u_m, e)),
 
-an action is worth trying as far as some plausible network has it beat the best that is known,
+the value of an action is its expected improvement over the best action so far,
 
     alpha(a) = log 1/E sum_e softplus(f_e(a) - f*),     f* = max over visited a of the mean of f_e(a) over e,
 
-a smooth positive part of small temperature, in logarithms, so that there is a slope where improvement is
-unlikely. f* is a posterior mean, because the best *observed* value is the luckiest one. With the causal graph
-this is EIFN; with every node from all actions it is EICF, which ignores the structure where the reward is a
-node.
+with a smooth positive part of small temperature, and in logarithms, so that the gradient does not vanish
+where an improvement is unlikely. f* is a posterior mean, because the best *observed* value is biased upwards
+by noise. With the causal graph this is EIFN; with every node a function of all actions it is EICF, which
+ignores the structure, and the reward is a node.
 
-With `noise_draws` = 1, every draw e goes with one draw u of its own, and the improvement is that of a single,
-noisy experiment.
+With `noise_draws` = 1, every draw e is paired with one noise draw u of its own, and the improvement is that
+of a single, noisy experiment.
 
 Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and
 10 (logarithm, fat tail).
@@ -48,14 +48,14 @@ class Improvement(CausalObjective):
     Args:
         surrogate: A fitted causal model.
         case: The round.
-        epistemic_draws: E, draws of what is not known; even.
-        noise_draws: M, draws of the noise over which each is averaged.
-        draws: Draws of the noise by which recommendations are found.
-        evaluation_draws: Other draws, by which a recommendation is judged.
-        seed: With the round's identity, decides the draws.
+        epistemic_draws: E, number of epistemic draws; even.
+        noise_draws: M, number of noise draws over which each is averaged.
+        draws: Number of noise draws with which recommendations are found.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines the draws.
 
     Raises:
-        ValueError: if nothing has been visited, a number is out of range, or no visited action has a finite
+        ValueError: if no action has been visited, a number is out of range, or no visited action has a finite
             reward.
     """
 
@@ -73,15 +73,14 @@ class Improvement(CausalObjective):
         if noise_draws < 1 or not len(self.visited):
             raise ValueError(
                 f"expected noise_draws >= 1 and at least one visited action; got noise_draws={noise_draws} "
-                "and "
-                f"{len(self.visited)} actions"
+                f"and {len(self.visited)} actions"
             )
         self.epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
             self.noise
         )
         self.noise_draws = noise_draws
         self.common = surrogate.draws(epistemic_draws if noise_draws == 1 else noise_draws, self.seed + 3)
-        # What cannot be set any more is no mark to improve upon.
+        # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
         with torch.no_grad():
             middle = torch.cat(
@@ -94,10 +93,10 @@ class Improvement(CausalObjective):
         if not len(middle):
             raise NoFiniteValueError(
                 f"{case.identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
-                "for extreme rows in the table"
+                "for extreme values in the table"
             )
         spread = middle.std() if len(middle) > 1 else middle.abs().max()
-        # A spread of any size counts, unless it is rounding alone.
+        # A spread of any size counts, unless it is only rounding.
         self.best, self.scale = (
             middle.max(),
             torch.where(spread > 1e-14 * middle.abs().max(), spread, spread.clamp_min(1e-12)),
@@ -105,7 +104,7 @@ class Improvement(CausalObjective):
 
     @property
     def frame(self) -> RewardFrame:
-        """None: an improvement is counted in standard deviations, and the value is its logarithm."""
+        """The identity: values are logarithms of improvements in standard deviations."""
         return RewardFrame()
 
     def rewards(self, actions: Tensor, count: int) -> Tensor:
@@ -117,10 +116,10 @@ class Improvement(CausalObjective):
         return self.network.reward(values)
 
     def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """(..., k) -> (...), the logarithm of an improvement in standard deviations of the reward among the
+        """(..., k) -> (...), the log expected improvement, in standard deviations of the reward among the
         visited actions.
         """
-        # A draw and its mirror image stay together.
+        # An even number, so that each draw keeps its antithetic counterpart.
         count = (
             len(self.epistemic)
             if draws == len(self.noise)

@@ -1,51 +1,42 @@
-"""What a round would teach: the mutual information between the rehearsal model and what is seen after the
-alteration.
+"""The information that a round provides: the mutual information between rehearsal model and new observation.
 
     I(G, Theta; V | D, x, z) = H(V | D, x, z) - H(V | G, Theta, D, x, z),
-    V = (Z, Y) without what is altered.
+    V = (Z, Y) without the altered variables.
 
 Given the model, V is normal with a covariance that depends on neither x nor z, so that the second entropy is
-a constant of the set of altered variables, known in closed form. Only the first needs an estimate, from N
-models (G_s, theta_s) with a row v_s(z) each:
+a constant of the set of altered variables, known in closed form. Only the first has to be estimated, from N
+models (G_s, theta_s) with one row v_s(z) each:
 
     predictive   -(1/N) sum_s log sum_G p(G | D) p(v_s | G, D, x, z), the parameters of each graph integrated
                  out in closed form: unbiased, N log-densities for each graph;
-    sampled      -(1/N) sum_s log (1/N) sum_j p(v_s | G_j, theta_j, x, z), a nested sample that holds v_s's
-                 own model: biased downwards and never above log N, but asks for no closed form;
-    neighbours   the entropy of the N rows by their nearest neighbours, as in the paper's Algorithm 4: slow in
-                 the dimension.
+    sampled      -(1/N) sum_s log (1/N) sum_j p(v_s | G_j, theta_j, x, z), a nested sample that includes the
+                 model of v_s itself: biased downwards and never above log N, but needs no closed form;
+    neighbours   the entropy of the N rows by nearest neighbours, as in the paper's Algorithm 4: converges
+                 slowly in the dimension.
 
-Rows of all z share the models and their noise: differences between alterations are not chance.
+Rows of all z share models and noise (common random numbers), so that differences between alterations are not
+due to chance.
 
-Source: Qin et al. (2023), Eq. 9, App. C and Alg. 4; for the nested sample Foster et al. (2020), Unified
-stochastic gradient approach, Thm. 1.
-
-Entropy from samples, by the distance to the k-th nearest neighbour.
-
-Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i to its k-th nearest
-neighbour,
-
-    H = psi(N) - psi(k) + log V_d + (d / N) sum_i log r_i,       V_d = pi^(d/2) / Gamma(d/2 + 1).
-
-Distances compare dimensions, so that draws are scaled to unit deviation first and the logarithms of the
-scales added back. The estimate is consistent, but slow in d: its bias falls like N^(-1/d).
-
-Source: Kozachenko and Leonenko (1987); Singh et al. (2003) for k > 1. The black box of Qin et al. (2023),
-App. C, Alg. 4.
-
-Densities with the parameters integrated out.
-
-Given a graph, the equations' parameters are independent of each other a posteriori, and each clique follows
-from its parents, so that
+Predictive density. Given a graph, the parameters of the equations are independent of each other a posteriori,
+and each clique follows from its parents, so that
 
     log p(v | G, D, x, z)  =  sum over cliques  log p(v_c | v_pa(c), D),
 
-each term in closed form (a multivariate t, or a normal law where the noise is taken for known): no parameters
-are sampled.
+each term in closed form (a multivariate t, or a normal distribution if the noise is taken as known): no
+parameters are sampled. Among rows that differ only in the altered variables, only the cliques that the
+alteration reaches have different densities.
 
-Of rows that differ in what is set alone, only the cliques that the alteration reaches have other densities.
+Nearest-neighbour entropy. Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i
+to its k-th nearest neighbour,
 
-Source: Qin et al. (2023), Sec. 4.1 (the posterior factorises over cliques); the closed forms are those of the
+    H = psi(N) - psi(k) + log V_d + (d / N) sum_i log r_i,       V_d = pi^(d/2) / Gamma(d/2 + 1).
+
+Distances compare dimensions, so that draws are scaled to unit standard deviation first and the logarithms of
+the scales added back. The estimate is consistent, but slow in d: its bias decreases like N^(-1/d).
+
+Source: Qin et al. (2023), Eq. 9, Sec. 4.1 (the posterior factorises over cliques), App. C and Alg. 4 (the
+nearest-neighbour estimate); Foster et al. (2020), Unified stochastic gradient approach, Thm. 1 (the nested
+sample); Kozachenko and Leonenko (1987), and Singh et al. (2003) for k > 1; the closed forms are those of the
 regressions.
 """
 
@@ -63,14 +54,14 @@ from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, 
 
 
 def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
-    """The entropy in nats.
+    """The nearest-neighbour estimate of the entropy, in nats.
 
     Args:
         draws: (..., N, d).
         neighbours: k.
 
     Returns:
-        (...); minus infinity where a dimension does not vary.
+        (...); minus infinity if a dimension does not vary.
 
     Raises:
         ValueError: if there are not more draws than neighbours, or k < 1.
@@ -78,7 +69,7 @@ def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
     count, width = draws.shape[-2:]
     if not 1 <= neighbours < count:
         raise ValueError(
-            f"expected 1 <= neighbours < draws; got {neighbours} and {count}: draw more or ask for nearer "
+            f"expected 1 <= neighbours < draws; got {neighbours} and {count}: increase the draws or decrease "
             "neighbours"
         )
     if not width:
@@ -96,12 +87,13 @@ def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
 
 
 class PredictiveDensity:
-    """log p(v | G, D, x, z) of what is neither context nor altered, for rows that differ in z alone.
+    """log p(v | G, D, x, z) of the variables that are neither context nor altered, for rows that differ only
+    in z.
 
     Args:
         model: A fitted posterior.
-        altered: The k variables that are set.
-        rows: (..., d), every variable in the order of the task's graph, for some z.
+        altered: The k altered variables.
+        rows: (..., d), all variables in the order of the task's graph, for some z.
 
     Raises:
         ValueError: if a variable may not be altered.
@@ -118,8 +110,8 @@ class PredictiveDensity:
         self._still = {each: self._term(each, rows) for each in self._all() if each not in self._moving}
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Rows (*lead, ..., d) -> (*lead, ..., H): they equal those given at first in everything that the
-        alteration does not reach.
+        """The log-density under each of H graphs, rows (*lead, ..., d) -> (*lead, ..., H); the rows must
+        equal those given at construction in all variables that the alteration does not reach.
         """
         terms = self._still | {each: self._term(each, rows) for each in self._all() if each in self._moving}
         found = [
@@ -140,7 +132,7 @@ class PredictiveDensity:
 
 
 def _reached(equations: Sequence[Equation], altered: Sequence[str]) -> list[Equation]:
-    """The equations that what is set reaches, parents before children."""
+    """The equations that the altered variables reach, parents before children."""
     reached, found = set(altered), []
     for each in equations:
         if reached & set(each.parents):
@@ -154,17 +146,17 @@ ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled", "neighbours")
 
 
 class Information(nn.Module):
-    """I(G, Theta; V | D, x, z) for one set of altered variables in B situations, in nats.
+    """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats.
 
     Args:
         surrogate: A fitted posterior.
         models: N models sampled from it.
         contexts: (B, |X|).
         names: The k altered variables.
-        entropy: How H(V | D, x, z) is estimated.
+        entropy: The estimate of H(V | D, x, z).
 
     Raises:
-        ValueError: if there is no such estimate, or the surrogate does not offer it.
+        ValueError: if the estimate is unknown or the surrogate does not support it.
     """
 
     def __init__(
@@ -196,18 +188,18 @@ class Information(nn.Module):
                 )
             rows = self.scenarios.rows(contexts.new_zeros(len(contexts), len(self.names)))
             self.densities = [PredictiveDensity(surrogate, self.names, each) for each in rows]
-            # A row's density under its own model depends on its noise alone, not on x or z. Its mean stands
-            # in for the entropy: it strays with the rows as the other term does, so that their difference
-            # strays less.
+            # A row's density under its own model depends only on its noise, not on x or z. Its mean replaces
+            # the exact entropy as a control variate: its sampling error correlates with that of the other
+            # term, so that the difference has a lower variance.
             self.known = -models.log_density(rows[0], self.names).diagonal(dim1=-2, dim2=-1).mean()
 
     def forward(self, actions: Tensor) -> Tensor:
-        """(..., B, k) -> (..., B)."""
+        """The information of actions, (..., B, k) -> (..., B)."""
         return torch.stack([self.at(index, actions[..., index, :]) for index in range(actions.shape[-2])], -1)
 
     @torch.no_grad()
     def at(self, index: int, actions: Tensor) -> Tensor:
-        """In one of the situations, (..., k) -> (...)."""
+        """The information of actions in one case, (..., k) -> (...)."""
         rows = self.scenarios.offset[index] + torch.einsum(
             "sdk,...k->...sd", self.scenarios.gain, actions.to(self.scenarios.gain)
         )

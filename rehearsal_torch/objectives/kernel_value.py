@@ -1,16 +1,15 @@
-"""The kernel value: the nested ridge estimate of the smoothed probability of a desired outcome, as an
-objective.
+"""The kernel value: the nested ridge estimate of the smoothed probability of a desired outcome.
 
-An ascent climbs the estimate J(a; x). What it finds is then judged with caution,
+An ascent maximises the estimate J(a; x). Its end points are then compared by a lower confidence bound,
 
     J(a; x) - caution sd(J(a; x)),
 
-because the largest of many uncertain values is likely to be large by chance, and most uncertain where no row
-lies. What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the indicator with the
-same kernel, with an interval from its posterior, and the number of rows that lie near the decision. A
-decision that no row comes near is refused; one whose whole interval lies below the estimate for doing nothing
-is declined (`search.guard` declines every one whose estimate is not above it); one that few rows come near,
-or whose adjustment is not valid, bears a warning.
+because the largest of many uncertain values is likely to be large by chance, and most uncertain where there
+are no observations. What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the
+indicator with the same kernel, with an interval from its posterior, and the support: the number of
+observations near the decision. A decision without nearby observations is refused; one whose whole interval
+lies below the estimate for no action is declined (`search.guard` declines every one whose estimate is not
+above it); one with few nearby observations, or whose adjustment is not valid, carries a warning.
 
 Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 """
@@ -29,17 +28,17 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Nest
 
 
 class AlteredValue(AlterationObjective):
-    """The kernel value of altering one set.
+    """The kernel value of altering one candidate set.
 
     Args:
-        surrogate: What was fitted.
-        cases: The B situations.
-        which: The number of the candidate set.
-        before: Estimate of P(Y in S | x) with nothing altered and its deviation, (B,) each.
-        caution: How many posterior deviations are taken off.
-        level: Probability that the interval should cover the truth.
-        min_support: Rows near a decision below which it is refused.
-        low_support: Rows near a decision below which it bears a warning.
+        surrogate: The fitted surrogate.
+        cases: The B cases.
+        which: Index of the candidate set.
+        before: Estimate of P(Y in S | x) without an alteration and its standard deviation, (B,) each.
+        caution: Number of posterior standard deviations that are subtracted for the comparison.
+        level: Coverage probability of the interval.
+        min_support: Number of observations near a decision below which it is refused.
+        low_support: Number of observations near a decision below which it carries a warning.
     """
 
     def __init__(
@@ -71,11 +70,11 @@ class AlteredValue(AlterationObjective):
 
     @property
     def adjustment(self) -> Adjustment:
-        """What the set is adjusted for."""
+        """The adjustment set of the candidate set."""
         return self.surrogate.adjustments[self.which]
 
     def shown(self, actions: Tensor) -> Tensor:
-        """Units to standardised actions, (..., k)."""
+        """From the actions' units to standardised actions, (..., k)."""
         return self.surrogate.scaler.shown(self.names, actions).to(actions.dtype)
 
     def forward(self, actions: Tensor) -> Tensor:
@@ -92,28 +91,28 @@ class AlteredValue(AlterationObjective):
         return self.estimator.value_and_gradient(self.prepared, points)
 
     def comparison_value(self, actions: Tensor) -> Tensor:
-        """J less `caution` posterior deviations, (..., B, k) -> (..., B)."""
+        """J minus `caution` posterior standard deviations, (..., B, k) -> (..., B)."""
         shown = self.shown(actions)
         value = self.estimator.value(self.prepared, shown)
         return value - self.caution * self.estimator.std(self.prepared, shown) if self.caution else value
 
     def acceptable(self, actions: Tensor) -> Tensor:
-        """Whether enough rows lie near, (..., B, k) -> (..., B)."""
+        """Whether there are enough observations nearby, (..., B, k) -> (..., B) bool."""
         shown = self.shown(actions)
         flat = shown.reshape(-1, *shown.shape[-2:])
         support = torch.stack([self.estimator.support(self.prepared, each) for each in flat])
         return support.reshape(shown.shape[:-1]) >= self.min_support
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each action over the rows, (k,) each: the estimator's own
-        coordinates.
+        """Mean and standard deviation of each action over the observations, (k,) each: the coordinates of the
+        estimator.
         """
         scaler = self.surrogate.scaler
         place = [scaler.names.index(name) for name in self.names]
         return scaler.location[place], scaler.scale[place]
 
     def starts(self, count: int) -> Tensor:
-        """The historical actions that speak most for themselves in each situation, moved into the box,
+        """The historical actions with the largest estimator weights in each case, projected onto the box,
         (count, B, k).
 
         Source: Du et al. (2026), Alg. 1, line 13.
@@ -124,13 +123,13 @@ class AlteredValue(AlterationObjective):
         return self.project(self.surrogate.scaler.units(self.names, actions[best].transpose(0, 1)))
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support``, rows near the decision under the fitted
-        kernel.
+        """See `AlterationObjective.appraise`. Trace: ``support``, the number of observations near the
+        decision under the fitted kernel.
         """
         shown = self.shown(actions)
         probability = self.estimator.value(self.prepared, shown, 1)
         std = self.estimator.std(self.prepared, shown, 1)
-        reach = (
+        half_width = (
             math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * std
         )
         support = self.estimator.support(self.prepared, shown)
@@ -138,8 +137,8 @@ class AlteredValue(AlterationObjective):
         for index in range(len(self.cases)):
             estimated, baseline = _clipped(probability[index]), _clipped(self.before[0][index])
             lower, upper = (
-                _clipped(probability[index] - reach[index]),
-                _clipped(probability[index] + reach[index]),
+                _clipped(probability[index] - half_width[index]),
+                _clipped(probability[index] + half_width[index]),
             )
             near = round(float(support[index]), 2)
             warnings, refused, declined = (
@@ -148,7 +147,7 @@ class AlteredValue(AlterationObjective):
                 "",
             )
             if near < self.low_support:
-                warnings.append(f"support: only {near:g} of the rows lie near this decision")
+                warnings.append(f"support: only {near:g} observations lie near this decision")
             if near < self.min_support:
                 refused = (
                     f"no support: {near:g} rows lie near the best alteration found, fewer than "
@@ -173,13 +172,13 @@ class KernelValue(Candidates[AlteredValue]):
     """The kernel value of each candidate set.
 
     Args:
-        surrogate: What was fitted.
-        cases: The B situations.
-        caution: How many posterior deviations are taken off what an ascent has found; 0 is the paper's
-            choice.
-        level: Probability that intervals should cover the truth.
-        min_support: Rows near a decision below which it is refused.
-        low_support: Rows near a decision below which it bears a warning.
+        surrogate: The fitted surrogate.
+        cases: The B cases.
+        caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
+            compared; 0 is the choice in the paper.
+        level: Coverage probability of intervals.
+        min_support: Number of observations near a decision below which it is refused.
+        low_support: Number of observations near a decision below which it carries a warning.
 
     Raises:
         ValueError: if a number is out of range.
@@ -197,14 +196,13 @@ class KernelValue(Candidates[AlteredValue]):
         if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
             raise ValueError(
                 f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
-                f"{level}, "
-                f"{min_support}, {low_support}"
+                f"{level}, {min_support}, {low_support}"
             )
         surrogate.require_fitted()
         before = surrogate.untouched(_contexts(surrogate, cases))[:, 1]
-        unsure = torch.zeros_like(before)
+        no_std = torch.zeros_like(before)
         sets = [
-            AlteredValue(surrogate, cases, which, (before, unsure), caution, level, min_support, low_support)
+            AlteredValue(surrogate, cases, which, (before, no_std), caution, level, min_support, low_support)
             for which in range(len(surrogate.task.candidates))
         ]
         super().__init__(cases, sets, surrogate)

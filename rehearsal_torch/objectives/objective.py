@@ -1,14 +1,14 @@
-"""Objectives: what an action is worth, here and now.
+"""Objectives: the value of an action in a given decision context.
 
-Given a surrogate and a situation, an objective maps candidate actions to values. Searches know objectives
-alone.
+Given a surrogate and a decision context, an objective maps candidate actions to values. Searches depend on
+objectives only.
 
-Alterations: what altering one set of k variables is worth, in B situations that were decided together. The
-objective maps actions (..., B, k) to values (..., B). A task that leaves open which variables to alter has
-several sets, an objective each (see `candidates`).
+An `AlterationObjective` is the value of altering one set of k variables, in B cases that are decided in one
+batch: it maps actions (..., B, k) to values (..., B). A task that leaves open which variables to alter has
+several sets with one objective each (see `candidates`).
 
 Every rehearsal method is such an objective: the kernel value, the Gaussian success probability, the cost
-under a chance constraint, the distance to the region's centre, the count of sampled models.
+under a chance constraint, the distance to the centre of the region, the share of successful scenarios.
 
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
@@ -28,36 +28,36 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 class Objective(nn.Module, ABC):
-    """A function of k action coordinates, to be made large.
+    """A function of k action coordinates, to be maximised.
 
     Attributes:
-        kind: The kind of problem whose actions it values (`Problem.kind`); None for any.
+        kind: The kind of problem whose actions it evaluates (`Problem.kind`); None for any.
     """
 
     kind: Kind | None = None
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses settings that do not go with a surrogate, before it is fitted; by default none are refused.
+        """Rejects settings that do not fit a surrogate, before it is fitted; accepts all by default.
 
         Args:
-            surrogate: Fitted or not.
-            settings: What the objective will be made with, besides surrogate and situation.
+            surrogate: The surrogate, fitted or not.
+            settings: The objective's arguments besides surrogate and decision context.
 
         Raises:
-            ValueError: naming the setting, what was expected, and what was given.
+            ValueError: with the setting, what was expected, and what was given.
         """
 
     @abstractmethod
     def forward(self, actions: Tensor) -> Tensor:
-        """(..., k) -> (...)."""
+        """The value of actions, (..., k) -> (...)."""
 
     @abstractmethod
     def starts(self, count: int) -> Tensor:
-        """At most `count` candidates worth looking at first, (<= count, k)."""
+        """At most `count` promising candidates from which a search may start, (<= count, k)."""
 
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
-        """What a decision means step by step, as plain data; empty where there are no steps."""
+        """The effect of a decision step by step, as plain data; empty if there are no steps."""
         return {}
 
 
@@ -66,16 +66,16 @@ CHANCE = "probability of a desired outcome"
 
 @dataclass(frozen=True)
 class Appraisal:
-    """What a method says of one action in one situation.
+    """A method's assessment of one action in one case.
 
     Attributes:
-        estimate: The probability that the outcomes become desired; None where the method has no number.
-        baseline: The same with nothing altered.
-        warnings: What the reader must know before acting, a sentence each.
-        refused: Why the method takes the recommendation back because it cannot judge it; empty where it
-            stands.
-        declined: Why doing nothing is better by the method's own rule; empty where it is not.
-        trace: Further plain numbers and texts.
+        estimate: The probability of desired outcomes; None if the method has no estimate.
+        baseline: The same without an alteration.
+        warnings: What the user must know before acting, one sentence each.
+        refused: Why the method withdraws the recommendation because it cannot assess it; empty if it does
+            not.
+        declined: Why no action is better by the method's own rule; empty if it is not.
+        trace: Further trace entries (plain numbers and texts).
     """
 
     estimate: Estimate | None
@@ -89,8 +89,8 @@ class Appraisal:
 def chance(
     point: float, lower: float | None = None, upper: float | None = None, level: float = 0.95
 ) -> Estimate | None:
-    """A probability with its interval; None where the point is no finite number, no interval where an end is
-    none.
+    """A probability with its interval; None if the point is not finite, without an interval if one of its
+    ends is missing or not finite.
     """
     if not math.isfinite(point):
         return None
@@ -100,8 +100,8 @@ def chance(
 
 
 def gradient(values: Tensor, at: Tensor) -> Tensor:
-    """The gradient of the values' sum at actions; zero where values do not depend on them at all, as where no
-    path leads from action to outcome.
+    """The gradient of the sum of the values at actions; zero if the values do not depend on them at all, for
+    instance if no path leads from action to outcome.
     """
     if not values.requires_grad:
         return torch.zeros_like(at)
@@ -110,19 +110,19 @@ def gradient(values: Tensor, at: Tensor) -> Tensor:
 
 
 def no_help(estimated: float, baseline: float) -> str:
-    """What is said where no alteration helps."""
-    return f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} with nothing altered"
+    """The message if no alteration improves on the baseline."""
+    return f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} without one"
 
 
 class AlterationObjective(Objective, ABC):
-    """What actions of one set of variables are worth in B situations.
+    """The value of altering one set of variables in B cases.
 
     Args:
-        cases: The B situations.
-        names: The k variables that are altered.
+        cases: The B cases.
+        names: The k altered variables.
 
     Raises:
-        ValueError: if a situation does not allow one of the variables to be set.
+        ValueError: if a case does not allow one of the variables to be set.
     """
 
     kind: Kind | None = "rehearse"
@@ -148,8 +148,8 @@ class AlterationObjective(Objective, ABC):
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
 
     def comparison_value(self, actions: Tensor) -> Tensor:
-        """What actions are compared by in the end, (..., B, k) -> (..., B): their value, unless an objective
-        is more cautious.
+        """The value by which a search finally compares actions, (..., B, k) -> (..., B); by default the
+        objective itself. Subclasses may be more conservative.
         """
         return self(actions)
 
@@ -161,7 +161,7 @@ class AlterationObjective(Objective, ABC):
         """Location and scale of the coordinates z = (a - location) / scale in which an ascent works, (k,)
         each, in the actions' units.
 
-        The middle of the box and half its width, unless an objective knows better; a scale is positive.
+        By default the centre of the box and half its width; the scale is positive.
         """
         lower, upper = self.lower.amin(0), self.upper.amax(0)
         half = 0.5 * (self.upper - self.lower).amax(0)
@@ -185,4 +185,4 @@ class AlterationObjective(Objective, ABC):
 
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """For each situation, what the method claims of its action: (B, k) -> B appraisals."""
+        """The method's assessment of the action of each case, (B, k) -> B appraisals."""

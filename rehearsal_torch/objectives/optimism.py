@@ -1,16 +1,16 @@
-"""Optimism of the model: the best that a plausible network allows.
+"""Optimistic objective: the largest expected reward of any plausible causal network.
 
-Among all networks within beta standard deviations of the best guess,
+Among all networks within beta standard deviations of the posterior mean,
 
     x_i = m_i(w_i, u_i) + beta s_i(w_i, u_i) eta_i(w_i),     eta_i in [-1, 1],
 
-the one that is best for the action is believed,
+the one that is best for the action counts,
 
     alpha(a) = max over eta of 1/S sum_s r(x(a, u_s)).
 
-The pushes eta_i are functions of the node's inputs; a search chooses them along with the action. A node that
-a weighted sum reads and that causes nothing else is pushed as far as it goes. As an objective of actions
-alone, every other node stays at its best guess: a lower bound on alpha.
+The perturbations eta_i are functions of the node's inputs; a search optimises them jointly with the action. A
+node that enters a weighted sum and is the parent of no other node takes its extreme perturbation. As an
+objective of actions only, every other node stays at its posterior mean: a lower bound on alpha.
 
 Source: Sussex et al. (2023), Eq. 7-8 and Alg. 1.
 """
@@ -28,15 +28,15 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel, Perturb
 
 @final
 class Optimism(CausalObjective):
-    """E[r | a] of a network within beta standard deviations.
+    """E[r | a] of a network within beta standard deviations of the posterior mean.
 
     Args:
         surrogate: A fitted causal model.
         case: The round.
-        beta: How many standard deviations a node may be pushed.
-        draws: S, fixed draws of the noise.
-        evaluation_draws: Other draws, by which a recommendation is judged.
-        seed: With the round's identity, decides the draws.
+        beta: Maximum perturbation of a node, in posterior standard deviations.
+        draws: S, number of fixed noise draws.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines the draws.
 
     Raises:
         ValueError: if beta is negative.
@@ -57,8 +57,8 @@ class Optimism(CausalObjective):
         self.beta, self.perturbations = beta, monotone_perturbations(self.network)
 
     def optimistic(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
-        """E[r] of actions (..., k) under draws (S, N), each node that is not pushed as far as it goes being
-        pushed by `perturbation` in [-1, 1]; (...).
+        """E[r] of actions (..., k) under noise (S, N); nodes without an extreme perturbation are perturbed by
+        `perturbation` in [-1, 1]; (...).
         """
 
         def perturbed(place: int, scaled: Tensor) -> Tensor:
@@ -68,5 +68,5 @@ class Optimism(CausalObjective):
         return mean_reward(self.network, actions, noise, perturbed)
 
     def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """(..., k) -> (...)."""
+        """E[r] at posterior means, (..., k) -> (...)."""
         return self.optimistic(points, lambda _, scaled: scaled.new_zeros(()), self.noise[:draws])

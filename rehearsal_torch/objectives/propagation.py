@@ -1,24 +1,25 @@
-"""How an upper confidence bound carries epistemic uncertainty through a causal network.
+"""How an upper confidence bound propagates epistemic uncertainty through a causal network.
 
 With x_i = m_i + e_i s_i, m_i and s_i the posterior mean and standard deviation of node i's mechanism, and
 E[r] the mean reward over fixed draws of the noise, the bound is
 
-    mean        E[r] at e = 0, plus beta times the standard deviation of the reward nodes alone. What is
-                uncertain of the nodes before the reward is ignored.
+    mean        E[r] at e = 0, plus beta times the standard deviation of the reward nodes only. The
+                uncertainty of the nodes upstream of the reward is ignored.
     linear      to first order, sigma(a)^2 = sum_i (d E[r] / d e_i)^2 at e = 0: every node counts as far as it
                 moves the expected reward. The bound is the largest E[r] over |e| <= beta, linearised.
     reached     the same direction of e, at its true value: the larger of E[r] at e = 0 and at e = beta g /
                 |g|, g the gradient of `linear`. Unlike the linearised bound it is the expected reward of a
-                plausible system, and never above what rewards can be.
+                plausible network, and never exceeds the range of rewards.
     sample      e ~ N(0, I), fixed draws; mean and standard deviation of E[r] over e.
-    optimistic  the largest E[r] over e in [-beta, beta]^N: pushes eta_i = e_i / beta in [-1, 1] are further
-                coordinates of the candidate, the same for every draw of the noise. A node that the reward is
-                a weighted sum of, and that causes nothing else, is pushed as far as it goes.
-    separate    E[r] + (sum_i g_i^2)^(1/2), g_i being what E[r] gains where node i alone is pushed, e_i in
-                [-beta, beta], a coordinate as above. Where all is straight this is `linear`; elsewhere gains
-                are true values, which gradients are not at a crest or in a valley. Products of what is
-                uncertain of several nodes do not count, as they do in `optimistic`, by more the longer a
-                chain is.
+    optimistic  the largest E[r] over e in [-beta, beta]^N: perturbations eta_i = e_i / beta in [-1, 1] are
+                further coordinates of the candidate, the same for every draw of the noise. A node that enters
+                the reward as a term of a weighted sum, and is the parent of no other node, takes its extreme
+                perturbation.
+    separate    E[r] + (sum_i g_i^2)^(1/2), where g_i is the gain in E[r] if only node i is perturbed, e_i in
+                [-beta, beta], a coordinate as above. If everything is linear this equals `linear`; elsewhere
+                gains are true values, whereas gradients vanish at a crest or in a valley. Unlike in
+                `optimistic`, products of the uncertainties of several nodes do not count; these grow with the
+                length of a chain.
 
 Source: Ren et al. (2025), Eq. 5 (`mean`); Sussex et al. (2023), Eq. 7, with constant eta as in their
 noise-free case (`optimistic`); Astudillo and Frazier (2021) (`sample`); `linear`, `reached` and `separate`
@@ -44,11 +45,11 @@ from rehearsal_torch.surrogates.network.causal_model import CausalNetwork
 
 
 class Propagation(ABC):
-    """An upper confidence bound of the expected reward, by one way to carry uncertainty.
+    """An upper confidence bound of the expected reward, by one way of propagating uncertainty.
 
     Args:
         network: The fitted network.
-        beta: How many standard deviations are added, >= 0.
+        beta: Multiplier of the standard deviation, >= 0.
         epistemic: Fixed draws of e, (E, N), normal with mean 0 and variance 1.
     """
 
@@ -57,7 +58,7 @@ class Propagation(ABC):
 
     @property
     def further(self) -> int:
-        """How many pushes in [-1, 1] follow the action in a candidate; none by default."""
+        """Number of perturbations in [-1, 1] that follow the action in a candidate; 0 by default."""
         return 0
 
     @abstractmethod
@@ -65,15 +66,15 @@ class Propagation(ABC):
         """The bound under draws (S, N) of the noise, (..., k + further) -> (...)."""
 
     def perturbed(self, actions: Tensor, noise: Tensor, perturbations: Tensor) -> Tensor:
-        """E[r] with every node off its posterior mean by e standard deviations, (..., k), (S, N), (..., N) ->
-        (...).
+        """E[r] with every node perturbed by e standard deviations from its posterior mean, (..., k), (S, N),
+        (..., N) -> (...).
         """
         return mean_reward(self.network, actions, noise, lambda place, _: perturbations[..., place, None])
 
     @staticmethod
     def few(noise: Tensor) -> Tensor:
-        """A quarter of the draws: epistemic uncertainty varies less over them than the mean does, and costs
-        more.
+        """A quarter of the noise draws: over them epistemic uncertainty varies less than the mean does, and
+        costs more to compute.
         """
         return noise[: max(1, len(noise) // SCREEN)]
 
@@ -104,21 +105,21 @@ class Linear(Propagation):
 
     def gradient(self, actions: Tensor, noise: Tensor) -> Tensor:
         """d E[r] / d e at e = 0, (..., k), (S, N) -> (..., N)."""
-        wanted = torch.is_grad_enabled()
+        differentiable = torch.is_grad_enabled()
         few = self.few(noise)
         with torch.enable_grad():
             perturbations = actions.new_zeros(
                 *actions.shape[:-1], len(self.network.mechanisms), requires_grad=True
             )
             (gradients,) = torch.autograd.grad(
-                self.perturbed(actions, few, perturbations).sum(), perturbations, create_graph=wanted
+                self.perturbed(actions, few, perturbations).sum(), perturbations, create_graph=differentiable
             )
-        return gradients if wanted else gradients.detach()
+        return gradients if differentiable else gradients.detach()
 
 
 @final
 class Reached(Linear):
-    """The expected reward that is reached along the gradient of `Linear`, if it is larger."""
+    """The expected reward at the end of a step along the gradient of `Linear`, if it is larger."""
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """(..., k), (S, N) -> (...)."""
@@ -140,11 +141,11 @@ class Sample(Propagation):
 
 
 class Optimistic(Propagation):
-    """The expected reward under pushes that are chosen along with the action.
+    """The expected reward under perturbations that are optimised jointly with the action.
 
     Args:
         network: The fitted network.
-        beta: How many standard deviations a node may be pushed.
+        beta: Maximum perturbation of a node, in posterior standard deviations.
         epistemic: Fixed draws of e, (E, N); not used.
     """
 
@@ -154,7 +155,7 @@ class Optimistic(Propagation):
 
     @property
     def further(self) -> int:
-        """One push for each node that is not pushed as far as it goes."""
+        """One perturbation for each node without an extreme one."""
         return sum(perturbation is None for perturbation in self.fixed)
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
@@ -176,7 +177,7 @@ class Optimistic(Propagation):
 
 @final
 class Separate(Optimistic):
-    """What the expected reward gains where each node alone is pushed, as if gains were independent."""
+    """The gains in expected reward from perturbing each node by itself, combined as if independent."""
 
     def bound(self, points: Tensor, noise: Tensor) -> Tensor:
         """(..., k + further), (S, N) -> (...)."""
@@ -185,8 +186,8 @@ class Separate(Optimistic):
             [torch.zeros_like(perturbations).unsqueeze(0), torch.diag_embed(perturbations).movedim(-2, 0)]
         )
         rewards = self.perturbed(actions.expand(len(alone), *actions.shape), self.few(noise), alone)
-        # A push that loses counts as none: were it held against an action, the search would pass over actions
-        # whose start has the wrong sign.
+        # A perturbation with a loss counts as zero: otherwise the search would discard actions whose initial
+        # perturbation has the wrong sign.
         gains = (rewards[1:] - rewards[0]).clamp_min(0)
         return mean_reward(self.network, actions, noise) + safe_root(gains.square().sum(0))
 
@@ -199,12 +200,12 @@ PROPAGATE: dict[str, type[Propagation]] = {
     "optimistic": Optimistic,
     "separate": Separate,
 }
-"""The propagation that a configuration names."""
+"""Propagation strategies by their name in a configuration."""
 
 
 def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
-    """For each node the sign of its weight, if it causes no other node and the reward is a weighted sum that
-    reads it; otherwise None.
+    """The optimal constant perturbation of each node where it is known: the sign of its weight, if the reward
+    is a weighted sum with this node and the node is the parent of no other; otherwise None.
     """
     task = network.task
     causes = {name for node in task.nodes for name in task.inputs(node)}

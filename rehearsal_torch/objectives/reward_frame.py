@@ -1,12 +1,12 @@
-"""In what unit, and counted from where, a search compares rewards.
+"""The affine frame in which a search compares rewards.
 
-Tolerances of ascents and steps of fixed length are meant for values of the order of one. A reward may lie
-anywhere: a pressure in pascals around 1e7, a concentration of 1e-6. What a search sees is
+Tolerances of ascents and steps of fixed length are meant for values of the order of one. A reward may have
+any scale: a pressure in pascals around 1e7, a concentration of 1e-6. A search works with
 
     (r - centre) / unit,
 
-with centre 0 and unit 1 where the rewards are of that order, so that nothing changes there, to the last bit.
-Elsewhere the centre is their median, and the unit the power of ten next to their range.
+with centre 0 and unit 1 if the rewards are of the order of one, so that nothing changes for them, to the last
+bit. Otherwise the centre is their median, and the unit the power of ten closest to their range.
 
 Source: Gill, Murray and Wright (1981), Sec. 7.5 and 8.7 (well-scaled objective functions).
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 
 # Ranges of rewards that are of the order of one, for tolerances of 1e-5 and less.
 SMALL, LARGE = 1e-2, 1e6
-# So many ranges may rewards lie away from zero before their digits count.
+# Distance from zero, in ranges of the rewards, beyond which the frame is centred to keep precision.
 AWAY = 1e3
 
 
@@ -27,8 +27,8 @@ class RewardFrame:
     """An affine map of rewards.
 
     Attributes:
-        centre: What becomes 0, in the reward's unit.
-        unit: What becomes 1, in the reward's unit.
+        centre: The reward that maps to 0, in the reward's unit.
+        unit: The difference of rewards that maps to 1, in the reward's unit.
     """
 
     centre: float = 0.0
@@ -36,7 +36,7 @@ class RewardFrame:
 
     @classmethod
     def of(cls, rewards: Tensor) -> "RewardFrame":
-        """The frame of some rewards (n,) that are typical; those that are not finite are left out."""
+        """The frame for a sample of typical rewards, (n,); values that are not finite are ignored."""
         known = rewards[rewards.isfinite()]
         if not len(known):
             return cls()
@@ -47,9 +47,9 @@ class RewardFrame:
         return cls(middle if abs(middle) > AWAY * spread else 0.0, unit)
 
     def seen(self, rewards: Tensor) -> Tensor:
-        """Rewards as a search sees them, any shape."""
+        """From the reward's unit to the frame, any shape."""
         return (rewards - self.centre) / self.unit
 
     def units(self, values: float) -> float:
-        """The inverse of `seen`, for one value."""
+        """From the frame to the reward's unit, for one value; the inverse of `seen`."""
         return self.centre + self.unit * values

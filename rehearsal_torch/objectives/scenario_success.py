@@ -1,34 +1,25 @@
-"""Counted scenarios: the share of sampled futures that become desired.
+"""Scenario counts: the share of sampled scenarios with a desired outcome.
 
-In scenario i the outcomes are affine in the alteration, Y_i = a_i + B_i z, so that it is desired where the
-rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M a_i. The value of z is the share of scenarios that are
-desired: a step function of z, an estimate of P(Y in S | D, x, z) with everything unknown integrated out. A
-sweep (one variable) or a mixed-integer program finds its largest value.
+In scenario i the outcomes are affine in the alteration, Y_i = a_i + B_i z, so that they are desired where the
+rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M a_i. The value of z is the share of desired scenarios: a
+step function of z, and an estimate of P(Y in S | D, x, z) with all unknowns integrated out. A sweep (one
+variable) or a mixed-integer program finds its maximum.
 
-Alterations are counted from an origin, z = a - origin: zero, but where the box lies far from zero for its
-width a corner of it, so that differences within the box keep their digits.
+Alterations are measured from an origin, z = a - origin: zero, or, if the box lies far from zero relative to
+its width, a corner of it, so that differences within the box keep their precision.
 
-Two users: one known graph with sampled parameters (`scenario_count`), and a posterior over graphs
-(`success_probability`).
-
-Source: Qin et al. (2023), Sec. 4.2, Prop. 5 and Eq. 6.
-
-How many sampled worlds become desired.
-
-A scenario is a draw of the linear Gaussian parameters from what the observations leave open, with a draw of
-the noise. In each of them the outcomes are affine in the alteration,
+The scenarios come from a known graph with sampled parameters (`ScenarioCount`), or from a posterior over
+graphs (`success_probability`). With a known graph, a scenario is a draw of the linear Gaussian parameters
+from their posterior, with a draw of the noise,
 
     Y_i = A_i x + c_i + e_i + B_i z,       e_i ~ N(0, C_i Sigma_i C_i'),
 
-so that scenario i is desired where the rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M (A_i x + c_i +
-e_i). The value of z is the share of scenarios that are desired: an estimate of P(Y in S | D, x, z), the
-parameters integrated out. It is a step function of z; what finds its largest value exactly is a sweep (one
-variable) or a mixed-integer program.
+so that a_i = A_i x + c_i + e_i. A separate sample of scenarios compares the candidate sets. The probability
+reported for the result is the mean over a third sample of parameters, given which it is exact; the 2.5 and
+97.5 % quantiles over this sample are the interval.
 
-Scenarios of their own choose among sets. What is expected of the choice is the mean over parameters drawn
-again, given which the probability is exact; their 2.5 and 97.5 % points are the interval.
-
-Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the graph is known here), Eq. 9.
+Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the graph is known here), Prop. 5,
+Eq. 6 and Eq. 9.
 """
 
 from abc import ABC
@@ -48,22 +39,22 @@ from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 TINY = 1e-9
-# Numbers between 1/ORDINARY and ORDINARY are of the order of one; a box whose distance from zero is at most
-# so many widths lies at zero.
+# Numbers between 1/ORDINARY and ORDINARY count as of the order of one; a box whose distance from zero is at
+# most this many widths counts as located at zero.
 ORDINARY = 1e3
-# So many times the resolution of a number may rounding move an action.
+# Maximum effect of rounding on an action, relative to its size.
 ROUNDED = 4 * torch.finfo(torch.float64).eps
 
 
 @dataclass(frozen=True)
 class Scenarios:
-    """n scenarios for B situations; desired where gains @ z <= room.
+    """n scenarios for B cases; desired where gains @ z <= slack.
 
     Attributes:
         gains: G, (n, l, k).
         slack: h, (n, B, l).
-        unit: What counts as one in the room to each face, (l,) or a number: a face is missed where it is
-            missed by more than `TINY` of it.
+        unit: Scale of the slack of each face, (l,) or a number: a face counts as violated if it is violated
+            by more than `TINY` times this scale.
     """
 
     gains: Tensor
@@ -80,15 +71,15 @@ class Scenarios:
         return self.desired(actions).double().mean(-2)
 
     def first(self, count: int) -> "Scenarios":
-        """The first of the scenarios."""
+        """The first `count` scenarios."""
         return replace(self, gains=self.gains[:count], slack=self.slack[:count])
 
     def some(self, which: Tensor) -> "Scenarios":
-        """Some of the scenarios, by place (m,)."""
+        """The scenarios with the given indices, (m,)."""
         return replace(self, gains=self.gains[which], slack=self.slack[which])
 
     def one(self, index: int) -> "Scenarios":
-        """The scenarios of one of the situations."""
+        """The scenarios of one case."""
         return replace(self, slack=self.slack[:, [index]])
 
     def defined(self) -> Tensor:
@@ -96,7 +87,7 @@ class Scenarios:
         return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
     def seen_from(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
-        """The same scenarios of alterations that are counted from an origin, for boxes, (B, k) each; one that
+        """The same scenarios for alterations measured from an origin, in boxes, (B, k) each; a scenario that
         is not defined is never desired.
         """
         defined = self.defined()
@@ -104,7 +95,7 @@ class Scenarios:
         slack = (
             kept.slack - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.slack
         )
-        # Medians: a few scenarios may be extreme.
+        # Medians, since a few scenarios may be extreme.
         typical_gain, typical = kept.gains.abs().median(0).values, slack.abs().flatten(0, 1).median(0).values
         size = typical.nan_to_num(0.0, 0.0) + typical_gain @ (upper - lower).amax(0)
         ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
@@ -119,14 +110,14 @@ class Scenarios:
         )
 
     def _without(self, defined: Tensor) -> "Scenarios":
-        """The scenarios, those that are not defined in any way that no action can satisfy."""
+        """The scenarios, with undefined ones replaced by constraints that no action satisfies."""
         gains = self.gains.where(self.gains.isfinite().all((-2, -1))[:, None, None], 0.0)
         return replace(self, gains=gains, slack=self.slack.where(defined.unsqueeze(-1), -torch.inf))
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
-    """From where alterations in boxes are counted, (B, k): zero, or the corner next to zero where that is
-    more than `ORDINARY` widths away.
+    """The origin from which alterations in boxes are measured, (B, k): zero, or the corner closest to zero if
+    it is more than `ORDINARY` widths away.
     """
     nearest = torch.minimum(torch.maximum(torch.zeros_like(lower), lower), upper)
     return torch.where(nearest.abs() > ORDINARY * (upper - lower), nearest, torch.zeros_like(nearest))
@@ -149,19 +140,19 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
 
 
 class CountObjective(AlterationObjective, ABC):
-    """The share of desired scenarios, for one set of altered variables in B situations.
+    """The share of desired scenarios, for one set of altered variables in B cases.
 
     Args:
-        cases: The B situations.
+        cases: The B cases.
         names: The k altered variables.
-        search_scenarios: Scenarios that a search sees, of actions in their units.
-        validation_scenarios: Others, that validate its finds and choose among sets.
+        search_scenarios: Scenarios for the search, of actions in their units.
+        validation_scenarios: Other scenarios, which validate its results and compare sets.
 
     Attributes:
-        origin: From where the actions are counted in `search_scenarios` and `validation_scenarios`, (B, k),
-            in their units.
-        search_scenarios: Scenarios of alterations that are counted from the origin.
-        validation_scenarios: The others likewise.
+        origin: Origin of the alterations in `search_scenarios` and `validation_scenarios`, (B, k), in the
+            actions' units.
+        search_scenarios: Scenarios for the search, of alterations measured from the origin.
+        validation_scenarios: Scenarios for the validation, likewise.
     """
 
     def __init__(
@@ -174,7 +165,7 @@ class CountObjective(AlterationObjective, ABC):
         super().__init__(cases, names)
         self.register_buffer("origin", origin_of(self.lower, self.upper), persistent=False)
         self.origin: Tensor
-        # Without a single defined scenario there is nothing to count.
+        # Without a single defined scenario the share is undefined.
         defined = search_scenarios.defined().any(0) & validation_scenarios.defined().any(0)
         self.register_buffer(
             "undefined_mask",
@@ -188,21 +179,21 @@ class CountObjective(AlterationObjective, ABC):
         )
 
     def counted(self, scenarios: Scenarios) -> Scenarios:
-        """Scenarios of actions in their units, with alterations counted from the origin."""
+        """Converts scenarios of actions in their units to alterations measured from the origin."""
         return scenarios.seen_from(
             *(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper))
         )
 
     def forward(self, actions: Tensor) -> Tensor:
-        """(..., B, k) -> (..., B)."""
+        """The share of desired search scenarios, (..., B, k) -> (..., B)."""
         return self.search_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
 
     def share(self, actions: Tensor) -> Tensor:
-        """The share by scenarios that the search has not seen, (..., B, k) -> (..., B)."""
+        """The share of desired validation scenarios, unseen by the search, (..., B, k) -> (..., B)."""
         return self.validation_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
 
     def starts(self, count: int) -> Tensor:
-        """The middle of the box, then points spread over it."""
+        """The centre of the box, then Sobol points, (count, B, k)."""
         unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
@@ -211,33 +202,33 @@ class CountObjective(AlterationObjective, ABC):
 def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
-    """A scenario for every set of parameters: its own noise, the same in all situations.
+    """One scenario for each set of parameters, with its own noise, which all cases share.
 
     Args:
-        response: How outcomes follow, with n sets of parameters in the leading dimension.
+        response: The affine response of the outcomes, with n sets of parameters in the leading dimension.
         contexts: (B, |X|).
         region: S; its rows are scaled to length one.
-        stream: Random numbers, on the CPU.
+        stream: Random number generator, on the CPU.
     """
     covariance = response.covariance
-    # The floor keeps the factor defined where outcomes are functions of each other.
+    # The floor keeps the factor defined if outcomes are functions of each other.
     root = torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
     noise = root @ torch.randn(*root.shape[:-1], 1, dtype=torch.float64, generator=stream).to(root)
     return rowwise(response.base(contexts) + noise.squeeze(-1).unsqueeze(-2), response.action, region)
 
 
 class ScenarioCount(CountObjective):
-    """The share of desired scenarios, for one set of altered variables in B situations.
+    """The share of desired scenarios under a known graph, for one set of altered variables in B cases.
 
     Args:
-        cases: The B situations.
+        cases: The B cases.
         names: The k altered variables.
-        search_scenarios: Scenarios that the search sees.
-        validation_scenarios: Those that choose among sets.
-        test_scenarios: Sets of parameters by which a choice is judged.
+        search_scenarios: Scenarios for the search.
+        validation_scenarios: Scenarios that compare sets.
+        test_scenarios: Sets of parameters for the reported probability.
         contexts: (B, |X|).
         region: S.
-        before: The probability of success with nothing altered, (B,).
+        before: The probability of success without an alteration, (B,).
     """
 
     def __init__(
@@ -260,7 +251,7 @@ class ScenarioCount(CountObjective):
         )
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability, its interval, and the probability with nothing altered."""
+        """The probability of success with its interval, and that without an alteration."""
         drawn = success(self.test_scenarios, self.region, self.contexts, actions)
         low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
         rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
@@ -278,12 +269,13 @@ class ScenarioCounts(Candidates[ScenarioCount]):
     """The share of desired scenarios for every candidate set.
 
     Args:
-        surrogate: A fitted linear model that draws at least seek + choose + judge sets of parameters.
-        cases: The B situations.
-        search_scenarios: Scenarios that a search sees.
-        validation_scenarios: Others that choose among sets.
-        test_scenarios: Sets of parameters, others again, that say what is expected of the choice.
-        seed: Decides the noise.
+        surrogate: A fitted linear model with at least as many parameter draws as the three samples need in
+            total.
+        cases: The B cases.
+        search_scenarios: Number of scenarios for the search.
+        validation_scenarios: Number of other scenarios, which compare sets.
+        test_scenarios: Number of further sets of parameters, for the reported probability.
+        seed: Seed of the noise.
 
     Raises:
         ValueError: if a number is not positive, or the surrogate draws too few sets of parameters.
@@ -301,8 +293,7 @@ class ScenarioCounts(Candidates[ScenarioCount]):
         if min(search_scenarios, validation_scenarios, test_scenarios) < 1:
             raise ValueError(
                 "expected positive numbers of scenarios for search, validation and test; got "
-                f"{search_scenarios}, {validation_scenarios} and "
-                f"{test_scenarios}"
+                f"{search_scenarios}, {validation_scenarios} and {test_scenarios}"
             )
         task = surrogate.task
         contexts = surrogate.task.given(cases).to(surrogate.contexts.values.device)
@@ -313,8 +304,8 @@ class ScenarioCounts(Candidates[ScenarioCount]):
             if linear_models is None or drawn < search_scenarios + validation_scenarios + test_scenarios:
                 raise ValueError(
                     f"expected {search_scenarios + validation_scenarios + test_scenarios} draws of the "
-                    f"parameters; the surrogate makes {drawn}: "
-                    "raise its `draws` or ask for fewer"
+                    f"parameters; the surrogate provides {drawn}: "
+                    "raise its `draws` or request fewer scenarios"
                 )
             whole = linear_models.response(task.context, task.outcomes)
             parts = [
@@ -334,8 +325,8 @@ class ScenarioCounts(Candidates[ScenarioCount]):
                 )
                 continue
             stream = spaced_generator(seed, 17)
-            seen, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
-            found.append(ScenarioCount(cases, names, seen, other, parts[2], contexts, task.region, before))
+            search, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
+            found.append(ScenarioCount(cases, names, search, other, parts[2], contexts, task.region, before))
         super().__init__(cases, found, surrogate)
 
 

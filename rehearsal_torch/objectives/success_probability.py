@@ -1,12 +1,12 @@
-"""The probability of success under a posterior of rehearsal models, and what a round would teach about them.
+"""The probability of success under a posterior of rehearsal models, and the information gained by acting.
 
 An alteration z of one set of variables has two sides: the probability of success, E_{G, theta} P(Y in S | G,
-theta, x, z), estimated by the share of sampled scenarios that become desired, and the information that the
-row to come carries about the model. Policies differ in what they make of them: Qin et al. maximise the
-information where the probability is at least tau; who only wants to succeed now maximises the probability.
+theta, x, z), estimated by the share of desired scenarios, and the information about the model in the
+resulting observation. Policies differ in how they use them: Qin et al. maximise the information where the
+probability is at least tau; a policy that only aims at success now maximises the probability.
 
-Three samples, each with models and noise of its own: one that a search sees, one that validates what it
-found, and one that says how probable success is in the end. A fourth, smaller, is for the information.
+There are three samples, each with its own models and noise: one for the search, one that validates its
+results, and one for the reported probability of success. A fourth, smaller one is for the information.
 
 Source: Qin et al. (2023), Eq. 5-6 and Sec. 4.2-4.3; the third sample is ours.
 """
@@ -28,16 +28,16 @@ TRAINING, VALIDATION, TEST, INFORMATION, STAGES = 0, 1, 2, 3, 8
 
 
 class SuccessProbability(CountObjective):
-    """The probability of success for one set of altered variables in B situations.
+    """The probability of success for one set of altered variables in B cases.
 
     Args:
-        cases: The B situations.
+        cases: The B cases.
         names: The k altered variables.
-        search_scenarios: Scenarios that a search sees.
-        validation_scenarios: Others, that validate what it found.
-        test_scenarios: Others again, that say what is expected of the choice.
-        before: The probability of success with nothing altered, (B,).
-        information: What a round would teach.
+        search_scenarios: Scenarios for the search.
+        validation_scenarios: Other scenarios, which validate its results.
+        test_scenarios: Further scenarios, for the reported probability.
+        before: The probability of success without an alteration, (B,).
+        information: The information that a round would provide.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class SuccessProbability(CountObjective):
         self.test_scenarios, self.before, self.information = self.counted(test_scenarios), before, information
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
-        """The share of desired scenarios in one of the situations, (m, k) -> (m,), by the validating sample
-        or by that which a search sees.
+        """The share of desired scenarios in one case, (m, k) -> (m,), in the validation sample or in that of
+        the search.
         """
         part = (self.validation_scenarios if validating else self.search_scenarios).one(index)
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability, and the probability with nothing altered."""
+        """The probability of success, and that without an alteration."""
         shares = self.test_scenarios.share(actions - self.origin.to(actions)).tolist()
         return [
             Appraisal(chance(estimated), chance(baseline))
@@ -74,13 +74,13 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
 
     Args:
         surrogate: A fitted posterior of rehearsal models.
-        cases: The B situations.
-        search_scenarios: Scenarios that a search sees.
-        validation_scenarios: Others, that validate what it found.
-        test_scenarios: Others again, that say what is expected of the choice.
-        information_models: Models from which the information is estimated.
-        entropy: How.
-        seed: Decides all of them.
+        cases: The B cases.
+        search_scenarios: Number of scenarios for the search.
+        validation_scenarios: Number of other scenarios, which validate its results.
+        test_scenarios: Number of further scenarios, for the reported probability.
+        information_models: Number of models from which the information is estimated.
+        entropy: The entropy estimate; see `Information`.
+        seed: Seed of all of them.
 
     Raises:
         ValueError: if a number is not positive.
@@ -100,8 +100,7 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
         if min(search_scenarios, validation_scenarios, test_scenarios, information_models) < 1:
             raise ValueError(
                 "expected positive numbers of scenarios for search, validation and test, and of models; got "
-                f"{search_scenarios}, "
-                f"{validation_scenarios}, {test_scenarios} and {information_models}"
+                f"{search_scenarios}, {validation_scenarios}, {test_scenarios} and {information_models}"
             )
         contexts = surrogate.task.given(cases)
         models = [
@@ -118,12 +117,12 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
         )
         found = []
         for names in surrogate.task.candidates:
-            seen, other, last = (
+            search, other, test = (
                 scenarios_of(surrogate, each, contexts, names) for each in models[:INFORMATION]
             )
             information = Information(surrogate, models[INFORMATION], contexts, names, entropy)
             found.append(
-                SuccessProbability(cases, names, mixed(seen, seed), other, last, before, information)
+                SuccessProbability(cases, names, mixed(search, seed), other, test, before, information)
             )
         super().__init__(cases, found, surrogate)
 
@@ -131,15 +130,13 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
 def scenarios_of(
     surrogate: ScenarioModel, models: SampledModels, contexts: Tensor, names: Sequence[str]
 ) -> Scenarios:
-    """Which scenarios of some models are desired: contexts (B, |X|)."""
+    """Scenarios of sampled models, for contexts (B, |X|)."""
     outcomes = models.scenarios(contexts, names).only(surrogate.task.outcomes)
     return rowwise(outcomes.offset.movedim(0, 1), outcomes.gain, surrogate.task.region)
 
 
 def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
-    """The scenarios in an order drawn at random: models come sorted by graph, and a program takes the first
-    of them.
-    """
+    """The scenarios in random order: models come sorted by graph, and a program takes the first of them."""
     return scenarios.some(
         torch.randperm(len(scenarios.gains), generator=generator(seed)).to(scenarios.gains.device)
     )
@@ -148,14 +145,15 @@ def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
 def fresh(
     surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
-    """Scenarios of an alteration that nothing has seen before, for B situations.
+    """Fresh scenarios of an alteration, used neither by a search nor for validation, for B cases.
 
     Args:
         surrogate: A fitted posterior.
-        cases: The B situations.
-        names: What is altered; may be empty.
-        count: How many scenarios.
-        seed: Decides them; it gives others than those of `SuccessProbabilities` with any seed from 0 on.
+        cases: The B cases.
+        names: The altered variables; may be empty.
+        count: Number of scenarios.
+        seed: Seed of the scenarios; they differ from those of `SuccessProbabilities` with any non-negative
+            seed.
     """
     return scenarios_of(
         surrogate,

@@ -239,5 +239,5 @@ def test_sequences_never_lead_where_nothing_is_defined(search):
     nowhere = search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(0.5), 2))
     assert nowhere.alteration is None
     assert nowhere.value == 0
-    with pytest.raises(NoFiniteValueError, match="expected a finite return of what was observed"):
+    with pytest.raises(NoFiniteValueError, match="expected a finite return of the observed episode"):
         search()(CounterfactualReturn(model, EpisodeCase(episode), Cliff(-0.5), 2))

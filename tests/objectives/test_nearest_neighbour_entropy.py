@@ -40,5 +40,5 @@ def test_what_does_not_vary_and_what_has_no_dimension():
 
 @pytest.mark.parametrize("neighbours", [0, 5])
 def test_too_few_draws_are_refused(neighbours):
-    with pytest.raises(ValueError, match="draw more"):
+    with pytest.raises(ValueError, match="increase the draws"):
         nearest_neighbour_entropy(torch.zeros(5, 1), neighbours)

@@ -1,1 +1,1 @@
-"""Probability that a Gaussian outcome falls into a polytope."""
+"""Probability that a Gaussian outcome falls into a convex region."""

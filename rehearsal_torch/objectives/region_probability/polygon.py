@@ -1,4 +1,4 @@
-"""Polygons: two outcomes, correlated or not, in any convex region.
+"""Polygons: the probability of any convex region of two outcomes, correlated or not.
 
 For w ~ N(nu, I) and a polygon with vertices in counter-clockwise order, an edge at signed distance h from nu
 that runs from t1 to t2 along its own direction spans with nu a triangle of probability G(h, t2) - G(h, t1),
@@ -6,14 +6,14 @@ that runs from t1 to t2 along its own direction spans with nu a triangle of prob
     G(h, t) = 1/(2 pi) int_0^{t/h} (1 - exp(-h^2 (1 + x^2) / 2)) / (1 + x^2) dx,     odd in h and in t,
 
 and P is the sum over the edges. For 0 < h < t the identity G(h, t) = (Phi(h) - 1/2)(Phi(t) - 1/2) - G(t, h)
-brings the upper limit below one, where Gauss-Legendre nodes give every digit. Slope and curvature of P are
-sums over the edges too,
+brings the upper limit below one, where Gauss-Legendre quadrature is accurate to machine precision. Gradient
+and curvature of P are sums over the edges too,
 
     grad P = -sum_e n_e phi(h_e) [Phi(t2_e) - Phi(t1_e)]        (Gauss' theorem),
 
 so that neither needs numerical differentiation. Where P is so small that the sum of triangles loses its
-digits, P and its moments are integrated outwards from the polygon's nearest point instead, with terms that
-are all positive.
+precision, P and its moments are integrated outwards from the nearest point of the polygon instead, with terms
+that are all positive.
 
 An open side is closed `FAR` standard deviations away.
 
@@ -62,7 +62,7 @@ def triangle(distance: Tensor, along: Tensor, nodes: int = 12) -> Tensor:
 
 def edges(vertices: Tensor) -> tuple[Tensor, Tensor]:
     """Outward normals and directions of the edges from each vertex to the next, (..., q, 2) each; zero for an
-    edge without length.
+    edge of zero length.
     """
     step = vertices.roll(-1, -2) - vertices
     length = step.norm(dim=-1, keepdim=True)
@@ -82,10 +82,10 @@ def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
 
 
 def vertices_of(normals: Tensor, offsets: Tensor) -> Tensor:
-    """The corners of {w : N w <= s} in counter-clockwise order, (q, 2); open sides are closed far away.
+    """The vertices of {w : N w <= s} in counter-clockwise order, (q, 2); open sides are closed far away.
 
     Raises:
-        ValueError: if the region has no inside.
+        ValueError: if the region has an empty interior.
     """
     corners = [(-FAR, -FAR), (FAR, -FAR), (FAR, FAR), (-FAR, FAR)]
     for (a, b), limit in zip(normals.tolist(), offsets.tolist(), strict=True):
@@ -100,7 +100,7 @@ def vertices_of(normals: Tensor, offsets: Tensor) -> Tensor:
         corners = kept
     if len(corners) < 3:
         raise ValueError(
-            "the desired region has no inside: its probability is zero whatever is done; widen it"
+            "the desired region has an empty interior: its probability is zero for every action; widen it"
         )
     return normals.new_tensor(corners)
 
@@ -109,7 +109,7 @@ class PolygonProbability(RegionProbability):
     """A convex polygon in whitened coordinates.
 
     Args:
-        vertices: Its corners in counter-clockwise order, (q, 2).
+        vertices: Its vertices in counter-clockwise order, (q, 2).
     """
 
     def __init__(self, vertices: Tensor) -> None:
@@ -118,7 +118,7 @@ class PolygonProbability(RegionProbability):
         self.vertices: Tensor
 
     def log_probability(self, centres: Tensor) -> Tensor:
-        """(..., 2) -> (...)."""
+        """log P at centres nu, (..., 2) -> (...)."""
         whole = probability(self.vertices, centres)
         value = whole.clamp_min(SMALL).log()
         far = whole < SMALL
@@ -127,7 +127,7 @@ class PolygonProbability(RegionProbability):
         return value
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """In closed form but for P itself; by quadrature where P is small."""
+        """In closed form except for P itself; by quadrature where P is small."""
         whole = probability(self.vertices, centres)
         value = whole.clamp_min(SMALL).log()
         normal, direction = edges(self.vertices)
@@ -158,7 +158,7 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
 
         P = int phi(t) [Phi(far(t)) - Phi(near(t))] dt,
 
-    whose integrand falls off on both sides of t = 0; slope and curvature are moments under the same positive
+    whose integrand decays on both sides of t = 0; gradient and curvature are moments under the same positive
     weights. The error of log P is a few hundredths at worst (where an edge ends near the nearest point), on
     values below -16.
     """
@@ -171,7 +171,7 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     # The axes only place the nodes: P does not depend on them.
     aim = (aim / aim.norm(dim=-1, keepdim=True).clamp_min(1e-300)).detach()
     across = torch.stack([-aim[:, 1], aim[:, 0]], -1)
-    # Nodes crowd around zero, since the weight may fall within a thousandth there.
+    # Nodes are dense around zero, since the weight may decay within a thousandth there.
     size = torch.linspace(math.log(1e-6), math.log(12.0), 160, dtype=centres.dtype, device=centres.device)
     t = torch.cat([-size.exp().flip(0), size.exp()])
     gauge = torch.cat([size.flip(0), size]) + torch.log(size[1] - size[0])

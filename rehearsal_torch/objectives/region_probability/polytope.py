@@ -1,15 +1,16 @@
-"""Polytopes in three or more dimensions: quasi-Monte Carlo, with one coordinate integrated exactly.
+"""Polytopes in two or more dimensions: quasi-Monte Carlo, with one coordinate integrated exactly.
 
 Along the first whitened coordinate the polytope is an interval [l(u), r(u)] given the others u, so
 
     P(nu) = E_u [ Phi(r(u)) - Phi(l(u)) ],        u ~ N(nu_rest, I),
 
-whose integrand is continuous in nu, unlike an indicator's. A fixed Sobol sequence stands for u. Where nu lies
-outside, the sequence is moved to the polytope's nearest point and reweighted by the ratio of the densities,
-so that log P is found far away as well. The first coordinate is the direction of the first face.
+whose integrand is continuous in nu, unlike an indicator. A fixed Sobol sequence represents u. If nu lies
+outside, the sequence is shifted to the nearest point of the polytope and reweighted by the ratio of the
+densities, so that log P is accurate far away as well. The first coordinate is the direction, among random
+ones, that is farthest from parallel to any face.
 
-Source: Genz (1992) (conditioning, quasi-Monte Carlo); Botev (2017) (moving the points to where the mass is);
-Prekopa (1971).
+Source: Genz (1992) (conditioning, quasi-Monte Carlo); Botev (2017) (shifting the points to where the mass
+is); Prekopa (1971).
 """
 
 import math
@@ -34,18 +35,18 @@ class PolytopeProbability(RegionProbability):
     Args:
         normals: N, (l, m), m >= 2.
         offsets: s, (l,).
-        points: How many quasi-random points; a power of two.
-        seed: Scrambles them.
+        points: Number of quasi-random points; a power of two.
+        seed: Seed of the scrambling.
 
     Raises:
-        ValueError: if there is one dimension only.
+        ValueError: if there is only one dimension.
     """
 
     def __init__(self, normals: Tensor, offsets: Tensor, points: int = 512, seed: int = 0) -> None:
         super().__init__()
         if normals.shape[-1] < 2:
             raise ValueError(
-                "expected two dimensions or more; one outcome is an interval: use RectangleProbability"
+                "expected at least two dimensions; one outcome is an interval: use RectangleProbability"
             )
         length = normals.norm(dim=-1)
         several = torch.randn(1024, normals.shape[1], generator=generator(seed), dtype=torch.float64).to(
@@ -70,12 +71,12 @@ class PolytopeProbability(RegionProbability):
         self.points: Tensor
 
     def log_probability(self, centres: Tensor) -> Tensor:
-        """(..., m) -> (...)."""
+        """log P at centres nu, (..., m) -> (...)."""
         return torch.logsumexp(self._terms(centres)[0], -1) - math.log(len(self.points))
 
     def _terms(self, centres: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """For each point its logarithmic weight, and where it stands from nu: the interval's ends (..., n)
-        and the rest (..., n, m - 1).
+        """For each point its log-weight, and its position relative to nu: the ends of the interval, (..., n)
+        each, and the other coordinates, (..., n, m - 1).
         """
         flat = centres.reshape(-1, centres.shape[-1])
         slack = self.offsets - flat @ self.normals.mT
@@ -111,10 +112,10 @@ class PolytopeProbability(RegionProbability):
         )
 
     def expansion(self, centres: Tensor) -> Expansion:
-        """The slope by automatic differentiation, the curvature from moments.
+        """The gradient by automatic differentiation, the curvature from moments.
 
-        Differentiating twice would be wrong: the integrand's slope jumps wherever another face becomes the
-            nearest.
+        Differentiating twice would be wrong: the gradient of the integrand jumps wherever another face
+        becomes the nearest.
         """
         with torch.enable_grad():
             at = centres.detach().requires_grad_(True)

@@ -1,32 +1,28 @@
-"""Canonical rectangles: the probability is a product of intervals.
+"""Probability of a convex region under a normal distribution: the interface, and canonical rectangles.
 
-Let the faces of Q come along q <= m orthonormal directions a_i, l_i <= a_i' w <= u_i (a side may be open).
-Then
+Whitened, the outcome is w ~ N(nu, I) and the region a polytope Q. For
 
-    P(nu) = prod_i [ Phi(u_i - a_i' nu) - Phi(l_i - a_i' nu) ].
+    P(nu) = P(w in Q),
 
-One outcome is the case q = m = 1. In the outcomes' own units these are the regions M y <= d with M Sigma M' =
-I on one face of each pair, CARE's condition. Differences of Phi are taken between logarithms: far from the
-region, where both underflow, log P and its derivatives stay finite and right.
-
-Source: Qin et al. (2025b), Def. 3.1, Eq. 9-10 and App. C.
-
-The probability that a normal outcome falls into a convex region.
-
-Whitened, the outcome is w ~ N(nu, I) and the region a polytope Q of w. Of
-
-    P(nu) = P(w in Q)
-
-a law says log P, its slope and its curvature in nu. Both are moments of the truncated normal,
+a `RegionProbability` computes log P with its gradient and curvature in nu. Both derivatives are moments of
+the truncated normal distribution,
 
     grad log P = E[w | Q] - nu,       Hess log P = Cov[w | Q] - I,
 
-and log P is concave (Prekopa: P is the convolution of two log-concave functions), so that the curvature's
-eigenvalues lie in [-1, 0]. No condition on the region's shape is needed for that; the canonical rectangles of
-CARE are the case in which P is a product.
+and log P is concave (Prekopa: P is the convolution of two log-concave functions), so that the eigenvalues of
+the curvature lie in [-1, 0]. No condition on the shape of the region is needed for that.
 
-Source: Prekopa (1971); Qin et al. (2025b), Thm. 3.2 (canonical rectangles); for convex regions at large:
-ours.
+For the canonical rectangles of CARE, P is a product over intervals. Let the faces of Q come along q <= m
+orthonormal directions a_i, l_i <= a_i' w <= u_i (a side may be open). Then
+
+    P(nu) = prod_i [ Phi(u_i - a_i' nu) - Phi(l_i - a_i' nu) ].
+
+A single outcome is the case q = m = 1. In the outcomes' own units these are the regions M y <= d with
+M Sigma M' = I on one face of each pair, CARE's condition. Differences of Phi are computed in logarithms: far
+from the region, where both terms underflow, log P and its derivatives remain finite and accurate.
+
+Source: Qin et al. (2025b), Def. 3.1, Thm. 3.2, Eq. 9-10 and App. C (canonical rectangles); Prekopa (1971);
+for general convex regions: ours.
 """
 
 import math
@@ -57,7 +53,7 @@ class RegionProbability(nn.Module, ABC):
 
     @abstractmethod
     def expansion(self, centres: Tensor) -> Expansion:
-        """log P, slope and curvature at centres nu, (..., m)."""
+        """log P, gradient and curvature at centres nu, (..., m)."""
 
     @abstractmethod
     def log_probability(self, centres: Tensor) -> Tensor:
@@ -65,13 +61,11 @@ class RegionProbability(nn.Module, ABC):
 
 
 def concave(curvature: Tensor) -> Tensor:
-    """The nearest curvature with eigenvalues in [-1, 0]: what rounding pushed out of its bounds is brought
-    back, (..., m, m).
-    """
+    """The nearest curvature with eigenvalues in [-1, 0], which corrects for rounding, (..., m, m)."""
     if curvature.shape[-1] == 1:
         return curvature.clamp(-1.0, 0.0)
     if curvature.shape[-1] == 2:
-        # In closed form: LAPACK would be called once a matrix.
+        # In closed form: LAPACK would be called once per matrix.
         a, b, c = curvature[..., 0, 0], curvature[..., 0, 1], curvature[..., 1, 1]
         middle, radius = (a + c) / 2, torch.hypot((a - c) / 2, b)
         low, high = (middle - radius).clamp(-1.0, 0.0), (middle + radius).clamp(-1.0, 0.0)
@@ -95,7 +89,7 @@ OPEN = 1e8
 
 def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
     """log(Phi(upper) - Phi(lower)) for lower < upper, (...); minus infinity where lower >= upper."""
-    # To the left of zero Phi keeps its digits.
+    # To the left of zero Phi keeps its relative precision.
     right = lower + upper > 0
     low, high = torch.where(right, -upper, lower), torch.where(right, -lower, upper)
     empty = lower >= upper
@@ -132,7 +126,8 @@ class RectangleProbability(RegionProbability):
             gram, torch.eye(len(directions), dtype=gram.dtype, device=gram.device), atol=1e-6
         ):
             raise ValueError(
-                "expected orthonormal directions: this region is no canonical rectangle, use another law"
+                "expected orthonormal directions: this region is not a canonical rectangle; use "
+                "PolygonProbability or PolytopeProbability"
             )
         self.register_buffer("directions", directions, persistent=False)
         self.register_buffer("lower", lower.clamp(-OPEN, OPEN), persistent=False)
@@ -166,7 +161,7 @@ class RectangleProbability(RegionProbability):
 
 
 def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleProbability | None:
-    """The rectangle {w : N w <= s}, or None where its faces are not pairwise parallel or orthogonal: normals
+    """The rectangle {w : N w <= s}, or None if its faces are not pairwise parallel or orthogonal: normals
     (l, m), offsets (l,).
     """
     length = normals.norm(dim=-1)

@@ -48,11 +48,11 @@ def method(*overrides):
     [
         (
             "{paO3: 1}",
-            "reward.weights: expected some of the variables that the surrogate moves, ['GCS', 'paO2', "
+            "reward.weights: expected some of the variables that the surrogate models, ['GCS', 'paO2', "
             "'SOFA']; got ['paO3'] (did you mean paO2?)",
         ),
         ("{age: 1, GCS: 2}", "got ['age']"),
-        ("{lactate: -1}", "got ['lactate']: a mapping that is typed takes the default's place"),
+        ("{lactate: -1}", "got ['lactate']: a mapping given on the command line replaces the default"),
     ],
 )
 def test_a_reward_of_variables_that_the_surrogate_does_not_move_is_refused(weights, words):

@@ -45,7 +45,7 @@ def test_corners_come_from_half_planes():
     assert {tuple(corner) for corner in found.tolist()} == {tuple(corner) for corner in SQUARE.tolist()}
     open_above = vertices_of(NORMALS[[0, 1, 3]], number(1.0, 1.0, 1.0))
     assert float(open_above[:, 1].max()) > 30
-    with pytest.raises(ValueError, match="has no inside"):
+    with pytest.raises(ValueError, match="has an empty interior"):
         vertices_of(NORMALS, number(-1.0, -1.0, 1.0, 1.0))
 
 

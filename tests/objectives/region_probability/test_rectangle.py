@@ -224,7 +224,7 @@ def test_skew_regions_are_no_rectangles_and_empty_ones_no_polygons():
         RectangleProbability(
             torch.tensor([[1.0, 0.0], [0.6, 0.8]]).double(), torch.zeros(2).double(), torch.ones(2).double()
         )
-    with pytest.raises(ValueError, match="no inside"):
+    with pytest.raises(ValueError, match="empty interior"):
         vertices_of(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double(), torch.tensor([0.0, -1.0]).double())
     with pytest.raises(ValueError, match="interval"):
         PolytopeProbability(torch.ones(1, 1).double(), torch.ones(1).double())
