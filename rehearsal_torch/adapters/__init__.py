@@ -1,1 +1,1 @@
-"""Adapters: the package in the interfaces of other libraries (BoTorch, Gymnasium)."""
+"""Adapters to the interfaces of other libraries: BoTorch test functions, Gymnasium environments."""

@@ -1,37 +1,29 @@
-"""Rehearsal worlds as Gymnasium environments: one decision an episode.
+"""Rehearsal worlds as Gymnasium environments, with one decision per episode.
 
-    reset:  the context of the next round
-    step: what follows; reward 1 where the outcome is desired, else 0.
+    reset   returns the context of the next round
+    step    applies an alteration; the reward is 1 if the outcome is desired, else 0
 
-The world says what happens in round t; an agent that is run for as many episodes as the world has rounds
-meets what a rehearsal method meets there. After the last round comes the first again. `reset(seed=s)` begins
-at the first round of the same world with seed s: equal seeds give equal contexts and noise, other seeds give
-others. Actions are points of a cube (see `alteration_code`).
+The world determines what happens in round t; an agent that is run for as many episodes as the world has
+rounds meets the same rounds as a rehearsal method. After the last round the first one follows again.
+`reset(seed=s)` starts at the first round of the same world with seed s: equal seeds give equal contexts and
+noise, different seeds different ones.
 
-Needs Gymnasium (`pip install "rehearsal-torch[rl]"`); nothing else in the package does. Importing this module
-makes `gymnasium.make("rehearsal_torch/RideHailing-v0")` and `"rehearsal_torch/Bermuda-v0"` known.
+An agent's action is a point of the cube [-1, 1]^(m + k), for m candidate sets and k variables that occur in
+some of them (`AlterationCode`): the largest of the first m numbers selects the candidate set, and the others
+are the values, with -1 at the lower and 1 at the upper bound; values of variables outside the set are
+ignored. With a single candidate set there is nothing to select, and m = 0.
 
-Source: Qin et al. (2023), Sec. 6 (reward: whether the outcome falls into S); Towers et al. (2024) for the
-interface.
+`RecordedEnvironment` keeps, of the first T rounds, the alteration, whether the outcome was desired, and the
+processor time that the agent took. What the agent does between two rounds, such as learning from the first,
+counts towards the second. True probabilities are computed afterwards for all rounds in one batch (`truths`):
+the world knows them in closed form, and this is faster.
 
-Alterations as points of a cube, for agents that know no names.
+Needs Gymnasium (`pip install "rehearsal-torch[rl]"`), as nothing else in the package does. Importing this
+module registers `gymnasium.make("rehearsal_torch/RideHailing-v0")` and `"rehearsal_torch/Bermuda-v0"`.
 
-An agent answers with a point of [-1, 1]^(m + k), m candidate sets and k variables that stand in some of them:
-the largest of the first m numbers chooses the set, and the others are the values, -1 the lower and 1 the
-upper bound; those of variables outside the set are ignored. With a single candidate set there is nothing to
-choose, and m = 0.
-
-Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; how an agent's action is read is
-our choice).
-
-What an agent did to a world, round by round.
-
-A wrapper around a rehearsal environment that keeps, of the first T rounds, what was altered, whether the
-outcome was desired, and the seconds that the agent took. What the agent does between two rounds, such as
-learning from the first, counts towards the second. True probabilities are asked for afterwards, all rounds at
-once: the world knows them in closed form, and it is quicker so.
-
-Source: Qin et al. (2023), Sec. 6 (success rounds, true success probability).
+Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; reward: whether the outcome falls
+into S; success rounds, true success probability); Towers et al. (2024) for the interface. The encoding of an
+alteration as a point is ours.
 """
 
 import time
@@ -54,14 +46,14 @@ from rehearsal_torch.spaces.box import Alteration
 
 
 class AlterationCode:
-    """The cube of a task's alterations.
+    """The encoding of a task's alterations as points of a cube.
 
     Args:
-        task: Who plays which part.
+        task: Roles and bounds of the variables.
 
     Attributes:
-        choices: m.
-        names: The k variables.
+        choices: m, the number of candidate sets; 0 if there is only one.
+        names: The k variables that some candidate set alters.
         size: m + k.
     """
 
@@ -73,10 +65,10 @@ class AlterationCode:
         self.size = self.choices + len(self.names)
 
     def decode(self, point: Sequence[float] | Tensor) -> Alteration:
-        """The alteration that a point stands for; points outside the cube are moved to its surface.
+        """The alteration of a point (m + k,); values outside [-1, 1] are clamped.
 
         Raises:
-            ValueError: if the point has another size, or is not a number somewhere.
+            ValueError: if the point has another size, or a number is not finite.
         """
         numbers = torch.as_tensor(point, dtype=torch.float64).detach().reshape(-1)
         if len(numbers) != self.size or not bool(numbers.isfinite().all()):
@@ -89,11 +81,11 @@ class AlterationCode:
         return Alteration(names, values[[self.names.index(name) for name in names]])
 
     def encode(self, alteration: Alteration) -> Tensor:
-        """A point that stands for an alteration of a candidate set, (m + k,); variables outside the set are
-        in the middle.
+        """A point (m + k,) that decodes to an alteration; variables outside its candidate set are at the
+        centre.
 
         Raises:
-            ValueError: if it alters no candidate set.
+            ValueError: if the altered variables are not a candidate set.
         """
         if tuple(alteration.names) not in self.candidates:
             raise ValueError(
@@ -111,24 +103,24 @@ class AlterationCode:
         return point
 
 
-# By name, since the checks of types must pass where it is not installed.
+# Imported by name, so that type checks pass where it is not installed.
 gymnasium: Any = import_module("gymnasium")
 
 
 class RehearsalEnvironment(gymnasium.Env):
-    """A world, decision by decision.
+    """A rehearsal world as an environment with one decision per episode.
 
     Args:
-        world: What answers.
-        scored: Whether each step's ``info`` says the true ``probability`` of success, that of ``no_action``
-            and the ``oracle``'s.
+        world: The simulated world.
+        scored: Whether the ``info`` of each step holds the true ``probability`` of success, that of
+            ``no_action`` and that of the ``oracle``.
     """
 
     metadata: Mapping[str, Any] = {"render_modes": []}
 
     def __init__(self, world: RehearsalWorld | ChangingWorld, scored: bool = True) -> None:
         self.world, self.scored, self.code = world, scored, AlterationCode(world.task)
-        self._made = world
+        self._initial = world
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(world.task.context),), np.float32)
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.code.size,), np.float32)
         self.render_mode = None
@@ -137,30 +129,30 @@ class RehearsalEnvironment(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """The next round's context.
+        """Returns the context of the next round.
 
         Args:
-            seed: If given, the world's seed from here on, and its first round is the next; None goes on with
-                the next round.
-            options: ``{"round": t}`` goes to round t.
+            seed: If given, the seed of the world from here on, starting at its first round; None continues
+                with the next round.
+            options: ``{"round": t}`` continues with round t.
         """
         super().reset(seed=seed)
         if seed is not None:
             self._next = 0
-            # With its own seed, the world that was given: what it has computed already stays known.
-            self.world = self._made if seed == self._made.seed else self._made.reseeded(seed)
+            # For its own seed, reuse the given world with what it has computed already.
+            self.world = self._initial if seed == self._initial.seed else self._initial.reseeded(seed)
         self._round = int((options or {}).get("round", self._next)) % self.world.count()
         self._next = self._round + 1
-        return self._seen(), {"round": self._round}
+        return self._observation(), {"round": self._round}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """What follows an action; the episode is over.
+        """Applies an action and returns the outcome; the episode ends.
 
         Raises:
-            RuntimeError: before the first `reset`, or for a second step in an episode.
+            RuntimeError: before the first `reset`, or at a second step of an episode.
         """
         if self._round < 0:
-            raise RuntimeError("an episode has one step: call reset() before the next")
+            raise RuntimeError("an episode has one step: call reset() before the next step")
         case = self.world.case(self._round)
         alteration = self.code.decode(torch.as_tensor(action, dtype=torch.float64))
         decision = Decision(
@@ -174,38 +166,39 @@ class RehearsalEnvironment(gymnasium.Env):
         if self.scored:
             score = self.world.score(case, decision)
             info |= {name: score[name] for name in ("probability", "no_action", "oracle")}
-        seen, reward = self._seen(), float(self.world.desired(row.columns(self.world.task.outcomes))[0])
+        observation = self._observation()
+        reward = float(self.world.desired(row.columns(self.world.task.outcomes))[0])
         self._round = -1
-        return seen, reward, True, False, info
+        return observation, reward, True, False, info
 
-    def _seen(self) -> np.ndarray:
+    def _observation(self) -> np.ndarray:
         given = self.world.case(self._round).given
         return np.array([float(given[name]) for name in self.world.task.context], dtype=np.float32)
 
 
 def ride_hailing(rounds: int = 10_000, seed: int = 0, released: bool = False) -> RehearsalEnvironment:
-    """The ride-hailing route."""
+    """The ride-hailing world."""
     return RehearsalEnvironment(RideHailing(released, rows=10, contexts=rounds, seed=seed))
 
 
 def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> RehearsalEnvironment:
-    """The reef of Bermuda."""
+    """The Bermuda coral reef world."""
     return RehearsalEnvironment(Bermuda(preset, rows=10, contexts=rounds, seed=seed))
 
 
-for _name, _made in (("RideHailing", ride_hailing), ("Bermuda", bermuda)):
-    gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=_made)
+for _name, _factory in (("RideHailing", ride_hailing), ("Bermuda", bermuda)):
+    gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=_factory)
 
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """A round that was played.
+    """A recorded round.
 
     Attributes:
-        round: Which.
-        alteration: What was altered.
+        round: Index of the round.
+        alteration: The alteration.
         success: Whether the outcome was desired.
-        seconds: What the agent took for it, of the processor's time.
+        seconds: Processor time that the agent took.
     """
 
     round: int
@@ -216,11 +209,11 @@ class PlayedRound:
 
 @dataclass(frozen=True)
 class Truth:
-    """What a world says of a round.
+    """The true probabilities of a round.
 
     Attributes:
-        probability: Of a desired outcome after what was altered.
-        oracle: The largest one possible, over the candidate sets and doing nothing.
+        probability: Probability of a desired outcome after the alteration.
+        oracle: The largest possible one, over the candidate sets and no action.
     """
 
     probability: float
@@ -231,41 +224,41 @@ class RecordedEnvironment(gymnasium.Wrapper):
     """An environment whose first rounds are recorded.
 
     Args:
-        environment: What is played; its steps need not be scored.
-        rounds: T, how many rounds are kept.
+        environment: The environment; its steps need not be scored.
+        rounds: T, the number of rounds to record.
 
     Attributes:
-        played: The rounds so far, T at most.
+        played: The rounds so far, at most T.
     """
 
     def __init__(self, environment: RehearsalEnvironment, rounds: int) -> None:
         super().__init__(environment)
         self.rounds = rounds
         self.played: list[PlayedRound] = []
-        self._spent, self._left = 0.0, time.process_time()
+        self._seconds, self._since = 0.0, time.process_time()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """See `RehearsalEnvironment.reset`."""
-        self._spent += time.process_time() - self._left
+        self._seconds += time.process_time() - self._since
         found = self.env.reset(seed=seed, options=options)
-        self._left = time.process_time()
+        self._since = time.process_time()
         return found
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """See `RehearsalEnvironment.step`."""
-        self._spent += time.process_time() - self._left
+        self._seconds += time.process_time() - self._since
         found = self.env.step(action)
         if len(self.played) < self.rounds:
             alteration = self.env.code.decode(torch.as_tensor(action, dtype=torch.float64))
-            self.played.append(PlayedRound(found[4]["round"], alteration, found[1] > 0, self._spent))
-        self._spent, self._left = 0.0, time.process_time()
+            self.played.append(PlayedRound(found[4]["round"], alteration, found[1] > 0, self._seconds))
+        self._seconds, self._since = 0.0, time.process_time()
         return found
 
 
 def truths(world: RehearsalWorld, played: Sequence[PlayedRound]) -> list[Truth]:
-    """The true probabilities of rounds, one `Truth` a round."""
+    """The true probabilities of rounds, one `Truth` per round."""
     if not played:
         return []
     contexts = world.given([world.case(each.round) for each in played])

@@ -1,1 +1,1 @@
-"""Evaluation: what decisions were worth, in rows, summaries and intervals."""
+"""Evaluation: decisions compared with known truths, as rows, summaries and confidence intervals."""

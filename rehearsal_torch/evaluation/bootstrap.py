@@ -1,9 +1,9 @@
-"""Intervals of means: how sure an average over episodes is.
+"""Confidence intervals of means, by the bias-corrected and accelerated bootstrap (BCa).
 
-Given values x_1 ... x_n of independent episodes, the mean's interval is the bias-corrected and accelerated
-bootstrap's: percentiles of the means of resampled episodes, shifted for the bias and the skewness that the
-resamples show. Skewed values (improvements, seconds) are why Student's interval is not used. The resamples
-are fixed by a seed, so the same values have the same interval.
+Given values x_1 ... x_n of independent episodes, the interval of their mean consists of percentiles of the
+means of resampled episodes, corrected for the bias and the skewness that the resamples show. Skewed values
+(improvements, seconds) are why Student's t interval is not used. The resamples come from a fixed seed, so
+equal values have equal intervals.
 
 Source: Efron (1987), Better bootstrap confidence intervals, Sec. 3-4.
 """
@@ -23,10 +23,10 @@ class Interval:
     """A mean and its confidence interval, in the values' unit.
 
     Attributes:
-        mean: The average; NaN for no values.
-        low: Lower end; NaN below two values.
-        high: Upper end; NaN below two values.
-        count: n, how many values there were.
+        mean: The average; NaN if there are no values.
+        low: Lower bound; NaN for fewer than two values.
+        high: Upper bound; NaN for fewer than two values.
+        count: n, the number of values.
     """
 
     mean: float
@@ -35,7 +35,7 @@ class Interval:
     count: int
 
     def times(self, factor: float) -> "Interval":
-        """The same in a unit of which one holds `factor` of the new ones; factor above 0."""
+        """Converts mean and bounds to another unit: multiplies them by `factor`, above 0."""
         return Interval(self.mean * factor, self.low * factor, self.high * factor, self.count)
 
     def __str__(self) -> str:
@@ -47,9 +47,9 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
     """The mean with its bootstrap interval.
 
     Args:
-        values: (n,), one value an episode.
-        level: The interval's confidence.
-        resamples: How often the episodes are drawn anew.
+        values: (n,), one value per episode.
+        level: Confidence level.
+        resamples: Number of bootstrap resamples.
 
     Raises:
         ValueError: if a value is not finite.
@@ -58,7 +58,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
     if not np.isfinite(numbers).all():
         raise ValueError(
             f"expected finite values; got {numbers[~np.isfinite(numbers)][:3]}: drop the rows without a "
-            "value first"
+            "finite value first"
         )
     count = len(numbers)
     if count == 0:
@@ -66,7 +66,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
     mean = float(numbers.mean())
     if count == 1:
         return Interval(mean, math.nan, math.nan, 1)
-    # The bootstrap of values that differ by rounding alone divides zero by zero.
+    # For values that differ only by rounding error, BCa divides zero by zero.
     if float(np.ptp(numbers)) <= 1e-12 * max(abs(mean), 1e-300):
         return Interval(mean, mean, mean, count)
     found = bootstrap(

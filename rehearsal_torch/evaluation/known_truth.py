@@ -1,10 +1,10 @@
-"""What a problem that knows the truth says of a run, as the rows of ``truth.csv``.
+"""Comparison of a run with a known ground truth: the rows of ``truth.csv``.
 
-    optimise     how well the noise of a causal world was recovered, node by node (`noise_recovery`)
-    look_back    decisions and learnt trajectories of the simulated cohort against its known law, patient by
-                 patient (`truth_panel`)
+    optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
+    look_back    decisions and learnt trajectories of the simulated cohort, compared with its true mechanism,
+                 patient by patient (`truth_panel`)
 
-Other problems know no truth beside the score of each decision.
+Other problems know no truth beyond the score of each decision.
 
 Source: Ren et al. (2025), Thm. 4.1; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
 """
@@ -31,12 +31,12 @@ def truth_table(
     """Compares a run with the truth.
 
     Args:
-        problem: Who may know the truth.
-        surrogate: What was learnt.
+        problem: The problem, which may know the truth.
+        surrogate: The fitted model.
         lines: The lines of ``decisions.jsonl``.
 
     Returns:
-        The rows; none where the truth is not known.
+        The rows; an empty list if the truth is not known.
     """
     if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
         return [asdict(row) for row in recovery_rows(problem, surrogate)]

@@ -1,11 +1,13 @@
-"""How well a model recovers the noise of a world that knows it.
+"""Accuracy of the exogenous noise that a model recovers, on a causal world whose true noise is known.
 
-For every node, on the rows that the model was fitted to and on others, the recovered noise u_hat is set
-beside the standardised part of the true noise that data can tell, t = (f_c(u) - E f_c(U)) / sd f_c(U):
+For every node, on the rows that the model was fitted to and on held-out rows, the recovered noise u_hat is
+compared with the standardised identifiable part of the true noise, t = (f_c(u) - E f_c(U)) / sd f_c(U):
 
-    correlation |corr(u_hat, t)|,   mean and deviation of u_hat (0 and 1 in theory),
-    dependence: normalised HSIC of u_hat and the inputs,
-    distance    the Wasserstein distance between the laws of u_hat and t, the sign of u_hat turned to agree.
+    correlation        |corr(u_hat, t)|
+    mean, deviation    mean and standard deviation of u_hat (0 and 1 in theory)
+    dependence         normalised HSIC of u_hat and the node's inputs
+    distance           Wasserstein distance between the distributions of u_hat and t, with the sign of u_hat
+                       aligned to that of t
 
 Source: Ren et al. (2025), Thm. 4.1 (mean 0, variance 1, independence, equality up to sign).
 """
@@ -27,14 +29,14 @@ NOISE_DRAWS = 100_000
 
 @dataclass(frozen=True)
 class RecoveryRow:
-    """One number of a node.
+    """One measure of one node, or the noise of one observation.
 
     Attributes:
-        node: Which node.
-        part: Rows that the model was fitted to ("fitted") or others ("held out").
-        quantity: "correlation", "mean", "deviation", "dependence", "distance"; or "noise", a single row's.
-        value: The number; for "noise" the recovered one.
-        true: For "noise" the true one, standardised; empty otherwise.
+        node: The node.
+        part: The rows that the model was fitted to ("fitted"), or others ("held out").
+        quantity: "correlation", "mean", "deviation", "dependence" or "distance"; "noise" for one observation.
+        value: The measure; for "noise", the recovered noise.
+        true: For "noise", the true noise, standardised; empty otherwise.
     """
 
     node: str
@@ -45,10 +47,10 @@ class RecoveryRow:
 
 
 def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
-    """The rows of all nodes that the model has laws for; nothing where it ignores the graph.
+    """The rows of all nodes for which the model has a mechanism; empty if the model ignores the graph.
 
     Args:
-        world: Knows its noise.
+        world: A world that knows its noise.
         model: Fitted to the world's observations.
     """
     network, found = model.network(), list[RecoveryRow]()
@@ -74,12 +76,12 @@ def _node(
     node: str, part: str, recovered: Tensor, true: Tensor, noise_draws: Tensor, inputs: Tensor
 ) -> list[RecoveryRow]:
     correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])
-    turned = recovered if correlation >= 0 else -recovered
+    aligned = recovered if correlation >= 0 else -recovered
     measured = {
         "correlation": abs(correlation),
         "mean": float(recovered.mean()),
         "deviation": float(recovered.std()),
-        "distance": float(wasserstein_distance(turned.numpy(), noise_draws.numpy())),
+        "distance": float(wasserstein_distance(aligned.numpy(), noise_draws.numpy())),
     }
     if inputs.shape[-1]:
         spread = inputs.std(0)
@@ -90,5 +92,5 @@ def _node(
     rows = [RecoveryRow(node, part, name, value) for name, value in measured.items()]
     return rows + [
         RecoveryRow(node, part, POINT, value, known)
-        for value, known in zip(turned.tolist(), true.tolist(), strict=True)
+        for value, known in zip(aligned.tolist(), true.tolist(), strict=True)
     ]

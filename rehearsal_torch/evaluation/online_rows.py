@@ -1,11 +1,11 @@
-"""Rows of rounds that learn from each other, and what they come to.
+"""Rows of online (sequential) runs, in which every round updates the model: one row per round.
 
-A row says, for one round of one repeat, which variable was altered (``target``) to which ``value``, whether
-what followed was wanted (``success``, 0 or 1), how probable that truly was (``p_true``) and could have been
-(``oracle``), what the round was expected to teach (``information``, in nats; empty where the method does not
-ask), the bound on the probability (``lower``, ``upper``), and the processor's seconds for the whole round.
-Several variables are joined with a plus sign. Nothing altered leaves target, value, information and bound
-empty.
+A row holds, for one round of one repeat, the altered variable (``target``) and its ``value``, whether the
+observed outcome was desired (``success``, 0 or 1), the true probability of that (``p_true``) and the largest
+possible one (``oracle``), the expected information gain of the round (``information``, in nats; empty if the
+method does not compute it), the bounds on the probability (``lower``, ``upper``), and the processor time of
+the whole round in seconds. The names of several altered variables are joined with a plus sign. In a round
+without an alteration, target, value, information and bounds are empty.
 
 Source: Qin et al. (2023), Sec. 6 and Fig. 4.
 """
@@ -40,19 +40,19 @@ Row = dict[str, Any]
 
 
 def online(decided: Decided) -> bool:
-    """Whether a decision is of a round that was learnt from."""
+    """Whether a decision belongs to an online run: its outcome was observed and learnt from."""
     return isinstance(decided.get("answer"), Mapping)
 
 
 def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided) -> Row:
-    """The row of a round; what is unknown is not a number.
+    """The row of one round; unknown numbers are NaN.
 
     Args:
-        world: Its name.
-        method: Its name.
-        tau: As text; empty for a method without one.
+        world: Name of the world.
+        method: Name of the method.
+        tau: The probability threshold, as text; empty for a method without one.
         repeat: Number of the repeat: the seed of world and method.
-        decided: A line of ``decisions.jsonl`` of a run that learns, with `seconds`.
+        decided: A line of ``decisions.jsonl`` of an online run, with `seconds`.
     """
     score, bound, setting = (
         decided.get("score") or {},
@@ -69,7 +69,7 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
         "seconds": decided.get("seconds"),
     }
     if not setting:
-        # A bound for doing nothing would be read as one for an alteration.
+        # A bound for no action would be mistaken for that of an alteration.
         found |= {"information": None, "lower": None, "upper": None}
     reported = {
         "target": "+".join(setting),
@@ -86,7 +86,7 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
 
 
 def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
-    """Rows as they were read from CSV, with numbers as numbers."""
+    """Rows read from CSV, with texts converted to numbers."""
     return [
         {
             **line,
@@ -99,7 +99,7 @@ def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
 
 
 def by_repeat(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    """Repeat to its rows in the order of the rounds."""
+    """Maps each repeat to its rows, in the order of the rounds."""
     found: dict[int, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["repeat"], row["round"])):
         found.setdefault(row["repeat"], []).append(row)

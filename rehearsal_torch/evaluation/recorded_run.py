@@ -1,8 +1,6 @@
-"""What a run has recorded, read back.
+"""The content of a run folder, read for reports: decisions, metrics, configuration, choices and known truth.
 
-Of a run folder the report reads the decisions, the metrics, the configuration, what was chosen for it, and
-what a known truth says of the decisions (``truth.csv``); any of them may be missing. A last line that was cut
-off when a run was killed is left out.
+Any of the files may be missing. An incomplete last line, left when a run was killed, is dropped.
 """
 
 from collections import defaultdict
@@ -28,14 +26,13 @@ class Recorded:
 
     Attributes:
         path: The folder.
-        decisions: One dictionary a decision, in the order of their indices, with `seconds` where they were
+        decisions: One dictionary per decision, in the order of their indices, with `seconds` if they were
             measured.
-        metrics: Name to (step, value) pairs in the order written.
+        metrics: Name to (step, value) pairs, in the order in which they were written.
         config: The resolved configuration; empty if missing.
         truth: The rows of ``truth.csv``; empty if missing.
-        choices: Group of the configuration to what was chosen of it, such as decision to cme; empty if
-            missing.
-        kind: What was asked (`Problem.kind`); None where nothing recorded it.
+        choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
+        kind: The kind of problem (`Problem.kind`); None if it was not recorded.
     """
 
     path: Path
@@ -47,8 +44,8 @@ class Recorded:
     kind: Kind | None = None
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
-        """The decisions by (search, k), rising in k, searches in order of appearance; k is None for decisions
-        that are no sequences.
+        """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
+        for decisions other than action sequences.
         """
         found: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
@@ -64,26 +61,26 @@ def is_sequence(decided: Decided) -> bool:
 
 
 def search_of(decided: Decided) -> str:
-    """The search's name, where its trace says it."""
+    """The name of the search, from its trace; "decision" if the trace does not name it."""
     return str(effort(decided, "search") or "decision")
 
 
 def effort(decided: Decided, name: str) -> Any:
-    """What the trace says of the search, such as ``expanded``; None where it does not."""
+    """An entry of the search's trace, such as ``expanded``; None if it is missing."""
     trace = decided.get("trace")
     return trace.get(name) if isinstance(trace, Mapping) else None
 
 
 def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
-    """A part of the estimate (``point``, ``lower``, ``upper``), or of the baseline; None where there is
-    none.
+    """A part (``point``, ``lower`` or ``upper``) of the estimate, or of another field such as the baseline;
+    None if it is missing.
     """
     stated = decided.get(of)
     return stated.get(part) if isinstance(stated, Mapping) else None
 
 
 def _truth(path: Path) -> list[dict[str, str]]:
-    """The rows of truth.csv: of an episode's features, or of recovered noise."""
+    """The rows of truth.csv: features of episodes, or recovered noise."""
     rows = read_rows(path, ("quantity", "value"), ("value", "true"))
     return (
         read_rows(path, NOISE if rows and "node" in rows[0] else FEATURES, ("value", "true")) if rows else []
@@ -94,13 +91,15 @@ def read(path: str | Path) -> Recorded:
     """Reads a run folder.
 
     Raises:
-        FileNotFoundError: if there is no such folder, or nothing of a run in it.
-        PlainFileError: if a file of it is damaged.
+        FileNotFoundError: if there is no such folder, or no file of a run in it.
+        PlainFileError: if one of its files is damaged.
     """
     path = Path(path)
     names = ("decisions.jsonl", "metrics.csv", "config.yaml")
     if not any((path / name).is_file() for name in names):
-        raise FileNotFoundError(f"{path} is no run folder: expected at least one of {', '.join(names)} in it")
+        raise FileNotFoundError(
+            f"{path} is not a run folder: expected at least one of {', '.join(names)} in it"
+        )
     folder = RunFolder(path)
     metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for step, name, value in folder.metrics():
@@ -116,8 +115,8 @@ def read(path: str | Path) -> Recorded:
 
 
 def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:
-    """What a run asked, as run.json says; where that of an earlier version does not say it, as its decisions
-    do.
+    """The kind of a run, as recorded in run.json; if an earlier version did not record it there, as recorded
+    with its decisions.
 
     Args:
         run: The content of run.json.
@@ -125,14 +124,14 @@ def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) ->
         path: The folder, for messages.
 
     Returns:
-        The kind; None where neither says it.
+        The kind; None if neither records it.
 
     Raises:
-        PlainFileError: if it is no kind, or the decisions are of several kinds.
+        PlainFileError: if what is recorded is not a kind, or the decisions are of several kinds.
     """
     named = str(run.get("kind") or "")
     found = {named} if named else {str(one.get("kind") or "") for one in decisions}
-    remedy = "restore the file from a copy, or begin anew in another folder"
+    remedy = "restore the file from a copy, or start again in another folder"
     if len(found) > 1:
         kinds = " and ".join(sorted(shown(each) for each in found))
         raise PlainFileError(
@@ -142,6 +141,6 @@ def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) ->
     kind = next((each for each in KINDS if each == text), None)
     if text and kind is None:
         where = path / ("run.json" if named else "decisions.jsonl")
-        wanted = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
-        raise PlainFileError(f"{where}: kind: expected {wanted}; got {shown(text)}: {remedy}")
+        expected = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
+        raise PlainFileError(f"{where}: kind: expected {expected}; got {shown(text)}: {remedy}")
     return kind

@@ -1,9 +1,9 @@
-"""Rows of decisions in foresight: what was claimed, and, where a world knows it, what is true.
+"""Rows of rehearsal decisions: claimed probabilities, and the true ones if the world knows them.
 
-A row says, for one method in one context, the true probability of a desired outcome after the decision
-(``auf``), the largest one possible (``oracle``) and the one with nothing altered (``no_action``); what the
-method claims (``estimate``) with its interval (``lower``, ``upper``); and the seconds of the decision.
-Nothing altered, by refusal or by choice, has no interval; the claim is then that for doing nothing.
+A row holds, for one method in one context, the true probability of a desired outcome after the decision
+(``auf``), the largest possible one (``oracle``) and that without an alteration (``no_action``); the method's
+own estimate (``estimate``) with its interval (``lower``, ``upper``); and the seconds of the decision. A
+decision without an alteration, refused or by choice, has no interval; its estimate is the one for no action.
 
 Source: Du et al. (2026), Sec. 4.1 (AUF probability) and Tab. 1.
 """
@@ -34,18 +34,18 @@ Row = dict[str, Any]
 
 
 def scored_by_world(decided: Decided) -> bool:
-    """Whether a world said how probable a desired outcome is after the decision."""
+    """Whether a world scored the decision with the true probability of a desired outcome."""
     score = decided.get("score")
     return isinstance(score, Mapping) and {"probability", "no_action", "oracle"} <= set(score)
 
 
 def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
-    """The row of a decision; what is unknown is NaN.
+    """The row of a decision; unknown numbers are NaN.
 
     Args:
-        dataset: The world's name.
-        method: The method's name.
-        seed: Of the world and the method.
+        dataset: Name of the world.
+        method: Name of the method.
+        seed: Seed of the world and the method.
         decided: A line of ``decisions.jsonl``, with `seconds`.
     """
     score = decided.get("score") or {}
@@ -72,8 +72,8 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
 
 
 def interval_of(decided: Decided) -> tuple[Any, Any]:
-    """Lower and upper end of what is claimed: the estimate's, or else the certificate's; None where there is
-    none.
+    """Lower and upper bound of the claimed probability: those of the estimate, else those of the certificate;
+    None if there are none.
     """
     certificate = decided.get("certificate") or {}
     lower, upper = claim(decided, "lower"), claim(decided, "upper")
@@ -81,21 +81,21 @@ def interval_of(decided: Decided) -> tuple[Any, Any]:
 
 
 def number(value: object) -> float:
-    """A number; NaN for none, for an empty text, and for anything else."""
+    """The value as a number; NaN for None, an empty text and anything that is not a number."""
     if isinstance(value, str):
         return float(value) if value else math.nan
     return float(value) if isinstance(value, int | float) else math.nan
 
 
 def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
-    """Rows as they were read from CSV, with numbers as numbers."""
+    """Rows read from CSV, with texts converted to numbers."""
     return [
         {**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows
     ]
 
 
 def written(rows: Sequence[Mapping[str, object]], columns: Sequence[str], *, head: bool = True) -> str:
-    """Rows as CSV: six decimals suffice for probabilities; what is not a number is left empty."""
+    """Rows as CSV: numbers in six significant digits, enough for probabilities; NaN as an empty cell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns), lineterminator="\n", restval="", extrasaction="raise")
     if head:

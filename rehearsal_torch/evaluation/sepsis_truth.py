@@ -1,26 +1,24 @@
-"""The true counterfactuals of simulated patients.
+"""The true counterfactuals of simulated patients, and where their gains come from.
 
-The simulator's own law, with the patient's level and the noise that each step really had, answers what the
-patient would have gone through under other doses. Its state is latent, with the step's number behind it; its
-reward is minus the SOFA score, which depends on the action as well: the score of a step counts the
-vasopressor given in that step. A changed action is given as the dose that its level stands for, an unchanged
-one as the dose that was given, jitter and all, so that nothing changed reproduces the observed course.
+The simulator's own mechanism, with the patient's level and the noise that each step really had, determines
+what the patient would have gone through under other doses. Its state is latent, followed by the number of the
+step; its reward is minus the SOFA score, which depends on the action as well: the score of a step counts the
+vasopressor given in that step. A changed action gives the dose that its level stands for, an unchanged one
+the dose that was really given, jitter included, so that a sequence without changes reproduces the observed
+trajectory.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (the law's noise in place of an abducted one).
-
-Where a true gain comes from: later states, or the scoring of the dose itself.
-
-SOFA counts the vasopressor of its own step. With the states x, x' and the vasopressor doses v, v' of the
-observed and of the changed course, the summed score S falls by
+A true gain has two parts. With the states x, x' and the vasopressor doses v, v' of the observed and of the
+changed trajectory, the summed score S falls by
 
     S(x, v) - S(x', v') = [S(x, v) - S(x', v)] + [S(x', v) - S(x', v')]
                              through states          through scoring
 
-The first part is what became of the patient, the second what the score no longer counts because a drug was
-withheld, or counts because it was given. The reverse order, scoring first, gives another split where the two
-interact.
+The first part is the effect on the patient; the second is what the score no longer counts because a drug was
+withheld, or counts because it was given. The reverse order, scoring first, gives another decomposition where
+the two interact.
 
-Source: Komorowski et al. (2018) for the score of a step; the split is ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6 (with the true noise instead of an abducted one);
+Komorowski et al. (2018) for the score of a step; the decomposition of the gain is ours.
 """
 
 import math
@@ -54,10 +52,10 @@ class GainParts:
     """A true gain in summed SOFA points; positive is better.
 
     Attributes:
-        states: Through the states, scored with the doses that were given.
-        scoring: Through the doses that the score counts, at the changed states.
-        states_last: Through the states, scored with the changed doses.
-        scoring_first: Through the doses that the score counts, at the observed states.
+        states: Part through the states, scored with the observed doses.
+        scoring: Part through the doses that the score counts, at the changed states.
+        states_last: Part through the states, scored with the changed doses (scoring first).
+        scoring_first: Part through the doses that the score counts, at the observed states.
     """
 
     states: float
@@ -67,17 +65,17 @@ class GainParts:
 
     @property
     def total(self) -> float:
-        """The whole gain."""
+        """The total gain."""
         return self.states + self.scoring
 
 
 def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> GainParts:
-    """Splits what a decision would truly have gained.
+    """Decomposes the true gain of a decision.
 
     Args:
-        problem: Who knows the truth.
-        episode: Of the problem.
-        decision: Which actions to change.
+        problem: The simulated cohort, which knows the truth.
+        episode: An episode of the problem.
+        decision: The changed actions.
     """
     given, changed = problem.trajectories_of_doses(episode, decision)
     observed, altered = emit(
@@ -96,10 +94,10 @@ LATENT = (*(f"latent_{index}" for index in range(8)), "step")
 
 
 class SepsisTruth(EpisodeSurrogate):
-    """The simulator as a surrogate with nothing to learn, so that any search can find the true optimum.
+    """The simulator as a surrogate without parameters to fit, so that any search can find the true optimum.
 
     Args:
-        cohort: The truth; an episode's identity is its patient's number.
+        cohort: The simulated patients; an episode's identity is its patient's number.
         levels: The dose levels that actions stand for.
     """
 
@@ -113,11 +111,11 @@ class SepsisTruth(EpisodeSurrogate):
         return LATENT
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:  # noqa: ARG002
-        """Nothing: the law is known."""
+        """No parts: the mechanism is known."""
         return iter(())
 
     def trajectory(self, episode: Episode) -> Trajectory:
-        """The patient's true steps, in latent coordinates; no Lipschitz constant is claimed."""
+        """The patient's true trajectory, in latent coordinates; without a Lipschitz constant."""
         patient, horizon = int(episode.identity), episode.horizon
         given = self.given(episode)
         vent, noise, level = (
@@ -135,8 +133,8 @@ class SepsisTruth(EpisodeSurrogate):
         return EquationTrajectory(numbered, observed, self.levels.actions, equation)
 
     def given(self, episode: Episode) -> Tensor:
-        """What each action gives at each step, (T, A, 2): the observed action its own dose, the others their
-        levels' medians.
+        """The doses of each action at each step, (T, A, 2): the observed dose for the observed action, the
+        medians of their levels for the others.
         """
         return dose_options(episode, self.levels)
 
@@ -149,12 +147,12 @@ class SepsisTruth(EpisodeSurrogate):
         return torch.ones(len(LATENT), dtype=torch.float64)
 
     def doses(self, actions: Tensor) -> Tensor:
-        """(...) -> (..., 2), the levels' medians."""
+        """Actions (...) to doses (..., 2), the medians of their levels."""
         return self.levels.doses(actions)
 
     @property
     def selectable(self) -> Tensor:
-        """The actions whose levels all have a row, (A,) bool."""
+        """The actions whose levels all occur in the data, (A,) bool."""
         return self.levels.selectable
 
 
@@ -162,7 +160,7 @@ class TrueScore(Reward):
     """Minus the SOFA score of latent states under each action; a step function, so no Lipschitz constant.
 
     Args:
-        vasopressor: What each action gives at each step, (T, A), in mcg/kg/min.
+        vasopressor: The dose of each action at each step, (T, A), in mcg/kg/min.
     """
 
     def __init__(self, vasopressor: Tensor) -> None:
@@ -171,11 +169,11 @@ class TrueScore(Reward):
 
     @property
     def acts(self) -> bool:
-        """Always: the score counts the vasopressor of its own step."""
+        """True: the score counts the vasopressor of its own step."""
         return True
 
     def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
-        """(..., 9) -> (..., A)."""
+        """States (..., 9) to rewards (..., A)."""
         ordered = states[..., positions(names, LATENT)]
         return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])
 
@@ -187,7 +185,7 @@ class TrueScore(Reward):
 def true_return(cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int) -> CounterfactualReturn:
     """The true return of changing at most k of the first T - 1 actions of a simulated patient.
 
-    The last action moves no state and is kept, as in the learnt problem.
+    The last action affects no state and is kept, as in the learnt problem.
     """
     truth = SepsisTruth(cohort, levels)
     fixed = torch.zeros(episode.horizon, dtype=torch.bool)

@@ -1,39 +1,39 @@
-"""What a method came to over many contexts.
+"""Summaries of a method: over contexts (rehearsal), repeats of online runs, and seeds of trials (optimise).
+
+Rehearsal decisions (`MethodSummary`):
 
     share of the gain = (mean auf - mean no_action) / (mean oracle - mean no_action)
     coverage          = share of the altered contexts whose true probability lies in the claimed interval
-    over-claim        = mean (estimate - auf) over the altered contexts
+    excess            = mean (estimate - auf), that is, over-confidence
 
-The share is that of the means: a ratio for each context would be ruled by those in which there is next to
-nothing to gain. The interval of the mean is over seeds where there are several (contexts of a seed share a
+The share is a ratio of means: the mean of a ratio for each context would be dominated by contexts with next
+to no possible gain. The interval of the mean is over seeds if there are several (contexts of one seed share a
 fitted model), else over contexts.
 
-Source: Du et al. (2026), Tab. 1 (mean and deviation over seeds); share and coverage are ours.
+Online runs, in which every round updates the model (`OnlineSummary`):
 
-What a method came to over repeats of rounds that learn from each other.
+    probability = mean over repeats of the mean over rounds of the true probability of success, with its
+                  standard deviation over repeats
+    late        = the same over the last 20 rounds (or as many as given); left is the gap to the best possible
+                  probability there
+    covered     = share of the rounds with a bound whose true probability lies within it
 
-    probability = mean over repeats of the mean over rounds of the true probability of success; its deviation
-    is over repeats
-    late        = the same over the last 20 rounds (or as many as asked for); left is what it lacks to the
-                best possible there
-    covered     = share of the rounds with a bound whose true probability lies in it
+The bound concerns the probability under the posterior, so `covered` may fall short of its nominal level where
+the posterior is wrong, above all in early rounds.
 
-The bound speaks of the posterior's probability, so that `covered` may fall short of its level where the
-posterior errs, early above all.
-
-Source: Qin et al. (2023), Tab. 1, Fig. 4 and Thm. 7.
-
-What a method came to over seeds of trials.
+Trials (`TrialSummary`):
 
     simple regret     = optimum - E[r | recommended action], after the last round
-    normalised regret = mean over seeds of the simple regret / mean over seeds of (optimum - best of the start
-    design)
+    normalised regret = mean over seeds of the simple regret / mean over seeds of (optimum - start),
+                        with the best of the start design as start
     average           = mean over rounds of E[r | a_t], without the start design
 
-A normalised regret of 0 is the optimum, one of 1 is no better than the best of the start design; problems
-with different units can be averaged by it.
+A normalised regret of 0 is the optimum, one of 1 is no better than the best of the start design; it makes
+problems with different units comparable.
 
-Source: Ren et al. (2025), Sec. 11.1 (best and average expected reward); the normalisation is ours.
+Source: Du et al. (2026), Tab. 1 (mean and standard deviation over seeds); Qin et al. (2023), Tab. 1, Fig. 4
+and Thm. 7; Ren et al. (2025), Sec. 11.1 (best and average expected reward). The share, the coverage and the
+normalisation are ours.
 """
 
 import math
@@ -50,21 +50,21 @@ from rehearsal_torch.evaluation.trial_rows import by_seed
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """A method in a world.
+    """Results of one method in one world, for rehearsal decisions.
 
     Attributes:
-        count: Decisions.
-        no_action_count: How many of them altered nothing.
-        seeds: How many seeds.
-        auf: Mean true probability with its 95% interval; NaN where no truth is known.
+        count: Number of decisions.
+        no_action_count: Number of decisions without an alteration.
+        seeds: Number of seeds.
+        auf: Mean true probability with its 95% interval; NaN if the truth is unknown.
         std: Standard deviation over seeds of the mean over contexts; NaN for one seed.
         oracle: Mean of the largest possible probability.
-        no_action: Mean probability with nothing altered.
+        no_action: Mean probability without an alteration.
         claimed: Mean of the method's own estimate.
-        covered: Share of the decisions with an interval whose truth lies in it; NaN for none.
-        intervals: How many decisions have an interval and a known truth.
+        covered: Share of the intervals that contain the true probability; NaN if there are none.
+        intervals: Number of decisions with an interval and a known truth.
         width: Mean width of the intervals.
-        excess: Mean of estimate minus truth, over decisions with both.
+        excess: Mean of estimate minus true probability, over the decisions that have both.
         seconds: Median seconds of a decision.
     """
 
@@ -84,17 +84,17 @@ class MethodSummary:
 
     @property
     def share(self) -> float:
-        """The share of the oracle's gain that was reached; NaN where there is next to nothing to gain."""
+        """The share of the oracle's gain that was reached; NaN if that gain is below 0.001."""
         gain = self.oracle - self.no_action
         return (self.auf.mean - self.no_action) / gain if gain > 1e-3 else math.nan
 
 
 def summed(rows: Sequence[Row], no_action_count: int) -> MethodSummary:
-    """Sums up the rows of one method in one world.
+    """Summarises the rows of one method in one world.
 
     Args:
         rows: At least one.
-        no_action_count: How many of them altered nothing.
+        no_action_count: How many of the decisions made no alteration.
     """
     by_seed: dict[int, list[float]] = defaultdict(list)
     for row in rows:
@@ -123,7 +123,7 @@ def summed(rows: Sequence[Row], no_action_count: int) -> MethodSummary:
 
 
 def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Row]]:
-    """The rows by some of their columns, in order of appearance."""
+    """The rows grouped by some of their columns, in order of appearance."""
     found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows:
         found[tuple(row[key] for key in keys)].append(row)
@@ -131,13 +131,13 @@ def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Ro
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean of the values that are numbers; NaN for none."""
+    """The mean of the values that are not NaN; NaN if there are none."""
     known = [value for value in values if not math.isnan(value)]
     return statistics.fmean(known) if known else math.nan
 
 
 def median(values: Sequence[float]) -> float:
-    """The median of the values that are numbers; NaN for none."""
+    """The median of the values that are not NaN; NaN if there are none."""
     known = [value for value in values if not math.isnan(value)]
     return statistics.median(known) if known else math.nan
 
@@ -147,23 +147,24 @@ LAST = 20
 
 @dataclass(frozen=True)
 class OnlineSummary:
-    """A method in a world, for one tau.
+    """Results of one method in one world for one tau, over repeats of an online run.
 
     Attributes:
-        repeats: How many.
-        rounds: In a repeat, the largest number.
+        repeats: Number of repeats.
+        rounds: Largest number of rounds of a repeat.
         probability: Mean true probability of success, with the 95% interval over repeats.
-        std: Its standard deviation over repeats; NaN for one repeat.
-        successes: Mean number of rounds that succeeded, in a repeat.
+        std: Standard deviation of the mean over repeats; NaN for one repeat.
+        successes: Mean number of successful rounds of a repeat.
         oracle: Mean of the best possible probability.
         late: Mean true probability over the last rounds.
-        left: Mean of what is left to the best possible over the last rounds.
-        information: Mean of what a round was expected to teach, in nats; NaN where the method does not ask.
+        left: Mean gap to the best possible probability over the last rounds.
+        information: Mean expected information gain of a round, in nats; NaN if the method does not compute
+            it.
         information_late: The same over the last rounds.
-        covered: Share of bounds that hold the true probability; NaN for none.
+        covered: Share of the bounds that contain the true probability; NaN if there are none.
         covered_late: The same over the last rounds.
         width: Mean width of the bounds.
-        targets: Altered variables to the share of all rounds; "-" for nothing altered.
+        targets: Altered variables to their share of all rounds; "-" stands for no action.
         seconds: Median seconds of a round.
     """
 
@@ -185,11 +186,11 @@ class OnlineSummary:
 
 
 def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
-    """Sums up the rows of one method, world and tau.
+    """Summarises the rows of one method, world and tau.
 
     Args:
         rows: At least one.
-        last: How many rounds are the last ones.
+        last: Number of rounds at the end of a repeat that count as its last ones.
     """
     repeats = list(by_repeat(rows).values())
     late = [row for repeat in repeats for row in repeat[-last:]]
@@ -222,17 +223,17 @@ def _covered(rows: Sequence[Row]) -> float:
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """A method on a problem.
+    """Results of one method on one problem, over seeds of trials.
 
     Attributes:
-        seeds: How many.
-        rounds: In each; the fewest of all seeds.
-        best: Best expected reward of what was tried, with its 95% interval over seeds.
+        seeds: Number of seeds.
+        rounds: Rounds of a seed; the minimum over seeds.
+        best: Best expected reward of the actions tried, with its 95% interval over seeds.
         recommended: Expected reward of the recommended action.
-        average: Expected reward of what was tried, on average over rounds.
-        regrets: Simple regret of the recommended action, seed by seed.
+        average: Expected reward of the actions tried, averaged over rounds.
+        regrets: Simple regret of the recommended action, one number per seed.
         optimum: The largest expected reward.
-        start: Best of the start design, the mean over seeds.
+        start: Best expected reward of the start design, averaged over seeds.
         seconds: Median seconds of a round.
     """
 
@@ -248,17 +249,17 @@ class TrialSummary:
 
     @property
     def normalised(self) -> float:
-        """Normalised regret of the recommended action; NaN where the start design was at the optimum."""
+        """Normalised regret of the recommended action; NaN if the start design reached the optimum."""
         gap = self.optimum - self.start
         return sum(self.regrets) / len(self.regrets) / gap if gap > 0 else math.nan
 
 
 def trial_summary(rows: Sequence[Row], round_: int | None = None) -> TrialSummary:
-    """Sums up the rows of one problem, setting and method.
+    """Summarises the rows of one problem, setting and method.
 
     Args:
         rows: At least one.
-        round_: After which round; None for the last that all seeds have.
+        round_: Round to summarise after; None for the last one that all seeds have.
     """
     runs = list(by_seed(rows).values())
     length = min(len(run) for run in runs) if round_ is None else round_

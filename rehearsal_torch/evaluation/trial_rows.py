@@ -1,10 +1,10 @@
-"""Rows of trials: what was tried in each round, and what it was worth.
+"""Rows of trials: expected rewards of the actions tried and recommended, one row per round.
 
-A row says, for one round of one run, the expected reward of the action that was tried (``expected``), the
+A row holds, for one round of one run, the expected reward of the action that was tried (``expected``), the
 best of all tried so far, the start design included (``best_expected``), the expected reward of the action
-that the method would have recommended in that round (``recommended_expected``), the largest possible
+that the method would have recommended in that round (``recommended_expected``), the largest possible one
 (``optimum``), the best of the start design (``start``) and the seconds of the round. Expected rewards are the
-world's own; the method sees one noisy reward a round.
+world's own; the method observes one noisy reward per round.
 
 Source: Ren et al. (2025), Sec. 11.1 (expected reward by round).
 """
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 def scored(decided: Decided) -> bool:
-    """Whether a world said what a trial is worth."""
+    """Whether a world scored the trial with its true expected rewards."""
     score = decided.get("score")
     return isinstance(score, Mapping) and {"expected", "recommended", "optimum", "start"} <= set(score)
 
@@ -45,10 +45,10 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
     """The rows of one run, in the order of its rounds.
 
     Args:
-        problem: The world's name.
-        setting: What else distinguishes the world; empty for nothing.
-        method: The method's name.
-        seed: Of world and method.
+        problem: Name of the world.
+        setting: Variant of the world; empty if there is only one.
+        method: Name of the method.
+        seed: Seed of world and method.
         decisions: Scored trials, with `seconds`, from the first round on.
     """
     scores = [one["score"] for one in decisions]
@@ -79,7 +79,7 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
 
 
 def trial_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
-    """Rows as they were read from CSV, with numbers as numbers."""
+    """Rows read from CSV, with texts converted to numbers."""
     return [
         {
             **line,
@@ -92,7 +92,7 @@ def trial_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
 
 
 def by_seed(rows: Sequence[Row]) -> dict[int, list[Row]]:
-    """Seed to its rows in the order of the rounds."""
+    """Maps each seed to its rows, in the order of the rounds."""
     found: dict[int, list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["seed"], row["round"])):
         found.setdefault(row["seed"], []).append(row)

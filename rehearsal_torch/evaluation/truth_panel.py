@@ -1,14 +1,14 @@
-"""What the truth says of a learnt model.
+"""Errors of learnt counterfactuals and true values of recommended sequences, on the simulated cohort.
 
-Only a simulated patient's counterfactuals are known. For each patient and each treatment sequence asked
-about, the learnt counterfactual states are compared with the true ones, feature by feature,
+Only simulated patients have known counterfactuals. For each patient and each treatment sequence evaluated,
+the learnt counterfactual states are compared with the true ones, feature by feature,
 
     RMSE = sqrt(mean over the steps after the first change of (learnt - true)^2),
 
-beside two references: the observed course (as if nothing had changed) and a prediction with fresh noise (the
-model without abduction). The same differences, taken step by step after the first change, say how errors
-grow. A recommended sequence is judged by what it promises, by what it would really have given, and by its
-regret: how far it stays behind the best sequence under the true law.
+beside two references: the observed trajectory (as if nothing had changed) and a prediction with fresh noise
+(the model without abduction). The same differences step by step show how errors grow after the first change.
+For a recommended sequence there are its claimed improvement, its true one, and its regret: the difference
+between the best sequence under the true mechanism and the recommended one.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
 """
@@ -36,15 +36,15 @@ FEATURES = (*STATES, "SOFA")
 
 @dataclass(frozen=True)
 class TruthRow:
-    """One number about one patient.
+    """One quantity of one patient.
 
     Attributes:
         episode: The patient.
-        sequence: Whose treatment: "recommended" or "random change".
+        sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "improvement", "return" or "regret".
         feature: The state variable of an RMSE; "SOFA" otherwise.
-        estimator: Who says so: "learnt", "observed course", "fresh noise", "claimed", "true", "no action",
-            "true optimum".
+        estimator: Source of the value: "learnt", "observed course", "fresh noise", "claimed", "true",
+            "no action", "true optimum".
         value: In the feature's unit; improvements are relative, returns and regrets are in summed SOFA
             points.
     """
@@ -59,11 +59,11 @@ class TruthRow:
 
 @dataclass(frozen=True)
 class StepError:
-    """How far a prediction is off at one step.
+    """Prediction error of one feature at one step.
 
     Attributes:
         episode: The patient.
-        sequence: Whose treatment, as the caller names it.
+        sequence: The treatment sequence, as named by the caller.
         offset: Steps after the first change, at least 1.
         feature: The state variable.
         estimator: "learnt", "observed course" or "fresh noise".
@@ -88,16 +88,16 @@ def truth_rows(
     """Compares a learnt model with the truth, patient by patient.
 
     Args:
-        surrogate: What was learnt.
-        problem: Who knows the truth.
-        decisions: Situations of the problem with what was recommended.
-        changes: k, how many changes a decision was allowed.
-        optimum: Finds the true optimum, by enumeration over the model's dose levels, of decisions with at
-            most so many changes; None never does. Of 12 steps, a patient takes about 0.1 s at two changes and
+        surrogate: The fitted model.
+        problem: The simulated cohort, which knows the truth.
+        decisions: Episodes of the problem with the recommended decisions.
+        changes: k, the maximum number of changes of a decision.
+        optimum: Largest k for which the true optimum is computed, by enumeration over the model's dose
+            levels; None to never compute it. For 12 steps, a patient takes about 0.1 s at two changes and
             5 s at three.
 
     Yields:
-        Rows as they are found.
+        Rows, patient by patient.
     """
     for case, decision in decisions:
         episode = case.episode
@@ -109,7 +109,7 @@ def truth_rows(
 
 
 def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode) -> Decision:
-    """One action changed at one step, both at random; equal at every call."""
+    """One action changed at one step, both drawn at random; the same at every call."""
     generator = spaced_generator(problem.seed, int(episode.identity))
     observed = surrogate.levels.digitise(episode.columns(surrogate.levels.names))[:-1]
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
@@ -117,7 +117,7 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
     other = int(torch.randint(1, count, (), generator=generator))
     chosen = observed.clone()
     selectable = surrogate.levels.selectable
-    # The action drawn, or the next one that may be selected.
+    # The drawn action, or the next selectable one.
     others = [
         (int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)
     ]
@@ -131,14 +131,14 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
 def step_errors(
     surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[StepError]:
-    """How errors grow with the steps since the first change.
+    """Prediction errors by the number of steps since the first change.
 
     Args:
-        surrogate: What was learnt.
-        problem: Who knows the truth.
-        episode: Of the problem.
-        decision: Which actions to change; nothing is yielded where none is.
-        sequence: What the rows call it.
+        surrogate: The fitted model.
+        problem: The simulated cohort, which knows the truth.
+        episode: An episode of the problem.
+        decision: The changed actions; without changes, nothing is yielded.
+        sequence: Name of the treatment sequence in the rows.
     """
     for estimator, errors in _differences(surrogate, problem, episode, decision).items():
         for offset, row in enumerate(errors.tolist(), 1):
@@ -158,7 +158,7 @@ def _errors(
 def _differences(
     surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision
 ) -> dict[str, Tensor]:
-    """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty where nothing
+    """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty without
     changes.
     """
     trajectory = surrogate.trajectory(episode)
@@ -183,7 +183,7 @@ def _differences(
 
 
 def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
-    """The states under the actions with noise drawn anew, (T, D): what a model says that does not abduct."""
+    """The states under the actions with fresh noise, (T, D): the prediction of a model without abduction."""
     mechanism = surrogate.mechanism
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
     width = len(surrogate.varying)

@@ -1,1 +1,1 @@
-"""Reporting: tables, summaries and reports of run folders."""
+"""Reporting: tables, figures and reports of run folders."""

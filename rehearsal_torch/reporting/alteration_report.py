@@ -1,4 +1,4 @@
-"""The report of a run that decides in foresight: what to alter in each case, and what it comes to."""
+"""Report of a rehearsal run: recommended alterations case by case, and summaries of the methods."""
 
 from pathlib import Path
 
@@ -14,33 +14,31 @@ from rehearsal_torch.reporting.figures import online_panels, probability_claims,
 
 
 def concerns(run: Recorded) -> bool:
-    """Whether a run holds decisions in foresight."""
+    """Whether a run holds rehearsal decisions."""
     return bool(run.decisions) and run.kind == "rehearse"
 
 
 def tables(run: Recorded) -> str:
-    """The first cases, then each method summed up, for a terminal."""
+    """The first cases and a summary of each method, for a terminal."""
     shown = decision_table.cases(
         run.decisions,
-        f"{len(run.decisions)} decisions in {run.path}; chances of a desired outcome: nothing altered -> as "
-        "decided",
+        f"{len(run.decisions)} decisions in {run.path}; probability of a desired outcome: no action -> "
+        "decision",
     )
-    lines = [shown, decision_table.methods(summaries(run), "Summed up")]
+    lines = [shown, decision_table.methods(summaries(run), "Summary")]
     for name, rows in learnt(run).items():
         one = online_summary(rows)
         late = (
-            f"true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
+            f"mean true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
             f"{one.late + one.left:.3f}"
         )
-        lines.append(
-            f"{name} learnt from {one.rounds} rounds, of which {one.successes:.0f} succeeded; {late}"
-        )
+        lines.append(f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; {late}")
     return "\n".join(lines)
 
 
 def written(run: Recorded) -> list[Path]:
-    """Writes ``table.csv``, a row a decision, and ``summary.csv``, a row a method; ``rounds.csv``, a row a
-    round, where rounds were learnt from.
+    """Writes ``table.csv``, one row per decision, and ``summary.csv``, one row per method; for online runs
+    also ``rounds.csv``, one row per round.
     """
     lines = [
         line
@@ -82,7 +80,7 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
 
 
 def figures(run: Recorded) -> dict[str, Figure]:
-    """File name to figure, where the world knows the truth; to be called within `drawing`."""
+    """File name to figure; empty if the truth is unknown. To be called within `drawing`."""
     scored = {
         name: [one for one in decided if scored_by_world(one)] for name, decided in _groups(run).items()
     }
@@ -108,7 +106,7 @@ def figures(run: Recorded) -> dict[str, Figure]:
 
 
 def summaries(run: Recorded) -> dict[str, MethodSummary]:
-    """Method to what it came to."""
+    """Method to its summary."""
     return {
         name: summed(
             [row(_dataset(run), name, _seed(run), one) for one in decided],
@@ -119,7 +117,7 @@ def summaries(run: Recorded) -> dict[str, MethodSummary]:
 
 
 def learnt(run: Recorded) -> dict[str, list[Row]]:
-    """Method to the rows of its rounds, where rounds were learnt from."""
+    """Method to the rows of its rounds, for online runs; empty otherwise."""
     tau = str(run.config.get("search", {}).get("tau", ""))
     found = {
         name: [online_row(_dataset(run), name, tau, _seed(run), one) for one in decided if online(one)]
@@ -129,7 +127,7 @@ def learnt(run: Recorded) -> dict[str, list[Row]]:
 
 
 def _groups(run: Recorded) -> dict[str, list[Decided]]:
-    """Decisions by what decided: the decision chosen, or the search where the run does not say."""
+    """Decisions by method: the configured `decision`, or the name of the search if it was not recorded."""
     found: dict[str, list[Decided]] = {}
     for one in run.decisions:
         found.setdefault(run.choices.get("decision", search_of(one)), []).append(one)

@@ -1,8 +1,9 @@
-"""Worlds by methods: the mean true probability of a desired outcome, between no action and the best possible.
+"""Table and figure of worlds by methods: the mean true probability of a desired outcome.
 
     mean +- sd,    sd over seeds of the mean over contexts; no sd for a single seed
 
-Every seed has its own data and its own contexts, which all methods share.
+Each row also holds the probabilities without an alteration and of the best possible one (the oracle). Every
+seed has its own data and its own contexts, which all methods share.
 
 Source: Du et al. (2026), Tab. 1; the oracle's column is ours.
 """
@@ -29,9 +30,9 @@ def cells(rows: Sequence[Row], no_action_count: Mapping[tuple[object, object], i
     """World to method to summary, both in order of appearance.
 
     Args:
-        rows: Of all worlds and methods.
-        no_action_count: (world, method) to the number of decisions that altered nothing; None where it does
-            not matter.
+        rows: The rows of all worlds and methods.
+        no_action_count: (world, method) to the number of decisions without an alteration; None if it is not
+            needed.
     """
     found: Cells = {}
     for (dataset, method), some in grouped(rows, "dataset", "method").items():
@@ -62,8 +63,8 @@ def markdown(found: Cells) -> list[str]:
 
 
 def shares(found: Cells) -> list[str]:
-    """The share of the possible gain that each method reached, as lines of Markdown; no action, by definition
-    0, is left out.
+    """The share of the possible gain that each method reached, as lines of Markdown; no action, 0 by
+    definition, is left out.
     """
     names = [name for name in _methods(found) if name != NO_ACTION]
     body = [
@@ -74,7 +75,9 @@ def shares(found: Cells) -> list[str]:
 
 
 def draw(found: Cells) -> Figure:
-    """A group of points a world, a point a method, with bars of one sd; to be called within `drawing`."""
+    """One group of points per world, one point per method, with error bars of one standard deviation; to be
+    called within `drawing`.
+    """
     width = max(5.2, 1.5 * len(found) + 2)
     figure_, [[axes]] = panels(width=width, height=4.4)
     names = [name for name in _methods(found) if name != NO_ACTION]
@@ -84,7 +87,7 @@ def draw(found: Cells) -> Figure:
             (_shared(some, "oracle"), "-", "best possible"),
             (_shared(some, "no_action"), ":", "no action"),
         ):
-            # A label that begins with an underscore stays out of the legend.
+            # Labels that begin with an underscore are not shown in the legend.
             axes.hlines(
                 height,
                 place - 0.42,
@@ -118,7 +121,7 @@ def as_markdown(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str
 
 
 def plus_minus(one: MethodSummary) -> str:
-    """Mean and deviation over seeds."""
+    """Mean and standard deviation over seeds."""
     return figure(one.auf.mean) + ("" if math.isnan(one.std) else f" ± {one.std:.3f}")
 
 
@@ -139,8 +142,8 @@ def _methods(found: Cells) -> list[str]:
 
 
 def _shared(some: Sequence[MethodSummary], which: str) -> float:
-    """A reference of a world, from the method that was tried in most contexts: methods share contexts, but
-    one may have failed in some.
+    """A reference value of a world, from the method with the most contexts: methods share contexts, but a
+    method may have failed in some of them.
     """
     largest = max(some, key=lambda one: one.count)
     return largest.oracle if which == "oracle" else largest.no_action

@@ -1,8 +1,8 @@
-"""Decisions in foresight as tables a person can read: case by case, and summed up for each method.
+"""Rehearsal decisions as readable tables: case by case, and summarised by method.
 
-A line of a case gives what is known of it, what to set to what, how probable a desired outcome becomes by the
-method's own estimate (nothing altered -> altered, with the interval), where a world knows it the truth of
-both and the largest possible probability, and, in words, why nothing is recommended or what to beware of.
+The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
+outcome (no action -> decision, with its interval), the true ones and the largest possible probability if the
+world knows them, and a note: why nothing is recommended, or warnings.
 """
 
 import csv
@@ -22,24 +22,28 @@ from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN, WIDTH = 10, 110
-FEW_NAMES, FEW_SETTINGS = 4, 5
+MAX_NAMES, MAX_SETTINGS = 4, 5
 
 
 def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
-    """The first decisions, a line a case.
+    """The first decisions, one row per case.
 
     Args:
-        decisions: In foresight.
-        title: Over the table.
-        shown: How many of them at most.
+        decisions: Rehearsal decisions.
+        title: Title of the table.
+        shown: Maximum number of rows.
     """
     some, every = decisions[:shown], [_sentences(one) for one in decisions]
     shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
     truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
     table = Table()
-    for head in ("case", "known", "set"):
+    for head in ("case", "context", "alteration"):
         table.add_column(head, overflow="fold")
-    for head in ("chance,\nas claimed", "interval", *(["chance, true\n(best possible)"] if truth else [])):
+    for head in (
+        "probability,\nclaimed",
+        "interval",
+        *(["probability, true\n(best possible)"] if truth else []),
+    ):
         table.add_column(head, justify="right", no_wrap=True)
     if notes:
         table.add_column("note", overflow="fold")
@@ -73,29 +77,29 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
 
 
 def methods(found: Mapping[str, MethodSummary], title: str) -> str:
-    """Methods, a column each: how often they declined, what was reached and claimed, and whether the
-    intervals hold.
+    """Methods, one column each: number of cases without action, true and claimed probabilities, and coverage
+    of the claimed intervals.
     """
     lines: list[tuple[str, Callable[[MethodSummary], str]]] = [
         ("cases", lambda one: str(one.count)),
-        ("nothing altered in", lambda one: str(one.no_action_count)),
+        ("cases without action", lambda one: str(one.no_action_count)),
     ]
     if any(one.auf.count for one in found.values()):
         lines += [
             ("true probability of a desired outcome", lambda one: figure(one.auf.mean)),
             ("  95% interval of that mean", lambda one: f"{figure(one.auf.low)} to {figure(one.auf.high)}"),
-            ("  with nothing altered", lambda one: figure(one.no_action)),
+            ("  with no action", lambda one: figure(one.no_action)),
             ("  best possible", lambda one: figure(one.oracle)),
             ("  share of the possible gain", lambda one: percent(one.share)),
         ]
     lines.append(("probability claimed", lambda one: figure(one.claimed)))
     if any(one.intervals for one in found.values()):
         lines.append(
-            ("  claimed intervals that hold", lambda one: f"{percent(one.covered)} of {one.intervals}")
+            ("  intervals that contain the truth", lambda one: f"{percent(one.covered)} of {one.intervals}")
         )
         lines.append(("  their mean width", lambda one: figure(one.width)))
     lines.append(
-        ("median seconds a decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
+        ("median seconds per decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
     )
     table = Table(title=title, title_justify="left", title_style="")
     table.add_column("")
@@ -107,7 +111,7 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
 
 
 def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: int) -> list[dict[str, Any]]:
-    """A row for each decision, with all that was known and set, for CSV."""
+    """One row per decision, with its context and its settings, for CSV."""
     lines = []
     for one in decisions:
         base = row(dataset, method, seed, one)
@@ -134,7 +138,7 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
 
 
 def with_all_columns(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with different columns as one CSV, numbers in full, what is missing left empty."""
+    """Rows with different columns as one CSV, numbers in full precision, missing values as empty cells."""
     columns = list(dict.fromkeys(name for line in lines for name in line))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
@@ -147,17 +151,17 @@ def with_all_columns(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def known(one: Decided) -> str:
-    """What is known of a case, in short."""
-    return _pairs(one.get("given") or {}, FEW_NAMES)
+    """The context of a case, abbreviated."""
+    return _pairs(one.get("given") or {}, MAX_NAMES)
 
 
 def change(one: Decided) -> str:
-    """What to set to what, or that nothing is altered: by choice, or because the method refused."""
-    return _pairs(one.get("alteration") or {}, FEW_SETTINGS) or str(one.get("status", "-")).replace("_", " ")
+    """The altered variables and their values; without an alteration the status ("no action", "refused")."""
+    return _pairs(one.get("alteration") or {}, MAX_SETTINGS) or str(one.get("status", "-")).replace("_", " ")
 
 
 def interval(one: Decided) -> str:
-    """The interval of the claim, where something is altered and the method has one."""
+    """The interval of the estimate; a dash without an alteration or an interval."""
     lower, upper = interval_of(one)
     if one.get("alteration") is None or lower is None or upper is None:
         return "-"
@@ -165,24 +169,28 @@ def interval(one: Decided) -> str:
 
 
 def note(one: Decided) -> str:
-    """Why nothing is altered and what would have been, or what to beware of."""
+    """The reason for no action with the alteration it replaces, or the warnings."""
     return "; ".join(_sentences(one))
 
 
 def _sentences(one: Decided) -> list[str]:
-    would = _pairs(effort(one, "would_set") or {}, FEW_SETTINGS)
-    parts = (str(one.get("reason") or ""), f"else: {would}" if would else "", *(one.get("warnings") or ()))
+    would = _pairs(effort(one, "would_set") or {}, MAX_SETTINGS)
+    parts = (
+        str(one.get("reason") or ""),
+        f"would have set {would}" if would else "",
+        *(one.get("warnings") or ()),
+    )
     return [text for text in parts if text]
 
 
 def figure(value: object) -> str:
-    """A probability in three decimals; a dash for none."""
+    """A probability in three decimals; a dash if there is none."""
     found = number(value)
     return "-" if math.isnan(found) else f"{found:.3f}"
 
 
 def percent(value: float) -> str:
-    """A share in percent; a dash for none."""
+    """A share in percent; a dash if there is none."""
     return "-" if math.isnan(value) else f"{round(100 * value):d}%"
 
 
@@ -199,11 +207,11 @@ def _from_to(before: object, after: object) -> str:
     return f"{figure(before)} -> {figure(after)}"
 
 
-def _pairs(values: Mapping[str, Any], few: int) -> str:
-    """Name and value of the first few; how many more there are."""
+def _pairs(values: Mapping[str, Any], limit: int) -> str:
+    """Names and values of the first `limit` entries, and how many more there are."""
     shown = [
         f"{name}={setting_text(value)}" if isinstance(value, float | int) else f"{name}={value}"
         for name, value in values.items()
     ]
-    more = [f"+{len(shown) - few} more"] if len(shown) > few + 1 else []
-    return ", ".join([*(shown[:few] if more else shown), *more])
+    more = [f"+{len(shown) - limit} more"] if len(shown) > limit + 1 else []
+    return ", ".join([*(shown[:limit] if more else shown), *more])

@@ -1,9 +1,9 @@
-"""Reports: a run folder's numbers as a table and figures.
+"""The report of a run folder: tables and figures of what it holds.
 
-What is drawn depends on what the folder holds: training curves where something was trained, distributions,
-outcomes, effort and one patient's course where the decisions are action sequences, claims against the truth
-where the problem scored them by it, and a table in any case. Decisions in foresight and trials have tables
-and figures of their own.
+The figures depend on the content of the folder: training curves if a model was trained; for action sequences
+distributions, outcomes, search effort and one patient's trajectory, and claims against the truth if the
+problem scored the decisions by it. There is a table in any case. Rehearsal decisions and trials have tables
+and figures of their own (`alteration_report`, `trial_report`).
 """
 
 from pathlib import Path
@@ -37,10 +37,10 @@ def report(folder: str | Path) -> str:
         folder: A run folder.
 
     Returns:
-        The table, for a terminal, and the names of what was written.
+        The table, for a terminal, and the names of the written files.
 
     Raises:
-        FileNotFoundError: if the folder is none of a run.
+        FileNotFoundError: if the folder is not a run folder.
     """
     run = read(folder)
     words = wording(run.config)
@@ -75,7 +75,7 @@ def report(folder: str | Path) -> str:
 
 
 def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
-    """File name to figure, all that the run has numbers for."""
+    """File name to figure, for everything that the run recorded."""
     found = {}
     parts = training_curve.trained_parts(run.metrics)
     for part in parts:
@@ -106,7 +106,7 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         for one in decided
     ):
         found["effort"] = effort.draw(groups)
-    found["patient"] = patient_trajectory.draw(_telling(list(groups.values())[-1]), words)
+    found["patient"] = patient_trajectory.draw(_best_patient(list(groups.values())[-1]), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
         found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
@@ -115,8 +115,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     return found
 
 
-def _telling(decided: list[Decided]) -> Decided:
-    """The patient whose course is shown: the one with the largest improvement, the first of equals."""
+def _best_patient(decided: list[Decided]) -> Decided:
+    """The patient whose trajectory is shown: that with the largest improvement, the first one of ties."""
     return max(decided, key=lambda one: one["trajectory"]["improvement"])
 
 

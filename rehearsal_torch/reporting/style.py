@@ -1,15 +1,13 @@
-"""Wording: what a run's numbers are called, and in which unit.
+"""Style of all figures, and the names and units of a run's numbers.
 
-A run's resolved configuration says what its reward is made of and which doses make up an action. A reward of
-minus one variable is shown as that variable, summed over the episode (less is better); any other reward is
-shown as the return itself (more is better).
+Figures are equal, byte for byte, whenever their numbers are: they are made with matplotlib's objects alone,
+without a window or a current figure, and with settings that hold only while something is drawn (`drawing`).
+SVG files keep text as text, carry no date, and number their elements from a fixed salt. Colours are the eight
+of Okabe and Ito, distinguishable for colour-blind readers; lines also differ in dash or marker.
 
-Drawing: figures that are equal, byte for byte, whenever their numbers are.
-
-Figures are made with matplotlib's objects alone: no window, no current figure, and settings that hold only
-while something is drawn. SVG files keep their text as text, bear no date, and number their elements from a
-fixed salt. Colours are Okabe and Ito's eight, which stay apart for colour-blind readers; lines differ in dash
-or marker as well.
+Names and units (`wording`) come from a run's resolved configuration: the terms of its reward and the doses
+that make up an action. A reward of minus one variable is shown as that variable, summed over the episode
+(less is better); any other reward is shown as the return itself (more is better).
 
 Source: Okabe and Ito (2008), Color Universal Design.
 """
@@ -69,7 +67,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The settings of all figures, for as long as the block lasts."""
+    """Context manager that applies the settings of all figures."""
     with matplotlib.rc_context(_SETTINGS):
         yield
 
@@ -89,9 +87,9 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes ``name.png`` and ``name.svg``; to be called within `drawing`.
 
     Args:
-        figure: What was drawn.
-        folder: Where to; made if missing.
-        name: The file's name without its ending.
+        figure: The figure.
+        folder: Folder to write to; created if missing.
+        name: File name without its extension.
 
     Returns:
         The two files.
@@ -103,7 +101,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return files
 
 
-# Column to letter, name and unit of the AI-Clinician table's doses and of its scores.
+# Doses and scores of the AI-Clinician table: column to letter, name and unit.
 _DOSES = {"max_dose_vaso": ("V", "vasopressor", "mcg/kg/min"), "input_4hourly": ("F", "fluids", "mL/4 h")}
 _UNITS = {"SOFA": "points"}
 _STEPS = {"SOFA": "4 h"}
@@ -111,12 +109,12 @@ _STEPS = {"SOFA": "4 h"}
 
 @dataclass(frozen=True)
 class Dose:
-    """What one coordinate of an action is called.
+    """Name of one coordinate of an action.
 
     Attributes:
-        letter: For arrows.
-        name: In words.
-        unit: Of the dose; empty where unknown.
+        letter: Label of arrows.
+        name: Name of the drug.
+        unit: Unit of the dose; empty if unknown.
     """
 
     letter: str
@@ -126,14 +124,14 @@ class Dose:
 
 @dataclass(frozen=True)
 class Wording:
-    """What the numbers of sequence decisions are called.
+    """Names and units of the numbers of sequence decisions.
 
     Attributes:
-        variable: What is summed over the episode ("SOFA", or "reward").
-        sign: -1 where the reward is minus the variable, else 1.
-        unit: The variable's unit; empty where unknown.
-        step: The length of a time step in words; empty where unknown.
-        doses: The coordinates of an action, in order; empty where unknown.
+        variable: The variable summed over the episode ("SOFA", or "reward").
+        sign: -1 if the reward is minus the variable, else 1.
+        unit: Unit of the variable; empty if unknown.
+        step: Length of a time step, in words; empty if unknown.
+        doses: The coordinates of an action, in order; empty if unknown.
     """
 
     variable: str = "reward"
@@ -158,7 +156,7 @@ class Wording:
         return f"Time step ({self.step} each)" if self.step else "Time step"
 
     def dose(self, index: int) -> Dose:
-        """What dose number `index` is called."""
+        """The name of dose number `index`."""
         return self.doses[index] if index < len(self.doses) else Dose(str(index + 1), f"dose {index + 1}", "")
 
     def _in(self) -> str:
@@ -166,7 +164,7 @@ class Wording:
 
 
 def wording(config: Mapping[str, Any]) -> Wording:
-    """Reads the wording off a resolved configuration; neutral words where it does not say."""
+    """The names and units for a resolved configuration; generic ones where it does not determine them."""
     doses = next(
         (
             tuple(_dose(str(name)) for name in found)

@@ -1,8 +1,8 @@
-"""Summaries: a run's decisions as one row for each search and each k.
+"""Summary of a run's decisions: one row for each search and each k.
 
-For sequence decisions a row gives the mean observed outcome (nothing changed), the mean and the median
-relative improvement, the share proven optimal, and the work; for any other decisions the mean value. Every
-numeric score that the problem gave follows, as its mean. Means over episodes bear a 95% bootstrap interval.
+For action sequences a row holds the mean observed outcome (without changes), the mean and the median relative
+improvement, the share proven optimal, and the search effort; for other decisions the mean value. The mean of
+every numeric score of the problem follows. Means over episodes come with a 95% bootstrap interval.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement, effective branching factor).
 """
@@ -27,7 +27,7 @@ WIDTH = 110
 
 
 def summary(run: Recorded, words: Wording) -> list[Row]:
-    """One row a search and k; improvements, shares and scores are fractions or in their own units."""
+    """One row per search and k; improvements and shares are fractions, scores in their own units."""
     rows = []
     for (search, changes), decided in run.groups().items():
         row = _plain(search, decided) if changes is None else _sequence(search, changes, decided, words)
@@ -41,8 +41,8 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Writes rows as CSV, the union of their columns in order of appearance; numbers in full, cells without
-    one left empty.
+    """Writes rows as CSV, with the union of their columns in order of appearance; numbers in full precision,
+    NaN and missing values as empty cells.
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -58,7 +58,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
-    """Rows as tables for a terminal: what was found, then what the problem's own yardstick says of it."""
+    """Rows as tables for a terminal: the results, then the scores that the problem computed."""
     sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
     parts = []
     if sequences:
@@ -122,7 +122,7 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
     if scored:
         parts.append(
             _table(
-                "Scores by the problem's own yardstick, means",
+                "Mean scores, computed by the problem",
                 ("search", "k", "score", "mean", "95% interval"),
                 scored,
             )
@@ -136,8 +136,8 @@ def finite(values: Sequence[object]) -> list[float]:
 
 
 def _truth(run: Recorded, words: Wording) -> Row:
-    """Means of what ``truth.csv`` says of the outcome's variable, the scores' numbers left out; the file does
-    not tell searches apart.
+    """Means over ``truth.csv`` for the outcome variable, without the quantities that the scores hold already;
+    the file does not distinguish searches.
     """
     row: Row = {}
     for (sequence, quantity, feature, estimator), mean in truth_errors.means(run.truth).items():
@@ -189,7 +189,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _number(value: float | int | str, times: float = 1.0) -> str:
-    """A number in four digits at most; a dash for none."""
+    """A number in at most four digits; a dash if there is none."""
     if isinstance(value, str) or math.isnan(value):
         return "-"
     scaled = value * times

@@ -1,4 +1,4 @@
-"""The report of a run of trials: round by round what was tried, and what is recommended in the end."""
+"""Report of a run of trials: actions and rewards round by round, and the recommended action."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -70,7 +70,7 @@ def tables(run: Recorded) -> str:
 
 
 def written(run: Recorded) -> list[Path]:
-    """Writes ``table.csv``, a row a round with all that was set."""
+    """Writes ``table.csv``, one row per round with all settings."""
     lines: list[dict[str, Any]] = []
     rows: Sequence[Mapping[str, Any]] = (
         _rows(run) if all(scored(one) for one in run.decisions) else [{} for _ in run.decisions]
@@ -93,24 +93,24 @@ def written(run: Recorded) -> list[Path]:
 
 
 def figures(run: Recorded) -> dict[str, Figure]:
-    """The rounds, where a world scored them; to be called within `drawing`."""
+    """The figure of the rounds, if a world scored them; to be called within `drawing`."""
     if not all(scored(one) for one in run.decisions):
         return {}
     return {"rounds": trial_panels.draw({named(run, "dataset"): {named(run, "decision"): _rows(run)}})}
 
 
 def kept(one: Decided) -> Mapping[str, float]:
-    """What would be kept for good after a trial: its recommendation, or else what it tried."""
+    """The setting recommended after a trial; the setting tried if there is no recommendation."""
     return one.get("recommendation") or one.get("alteration") or {}
 
 
 def named(run: Recorded, group: str) -> str:
-    """What was chosen of a group of the configuration."""
+    """The option chosen for a group of the configuration; the group's name if it was not recorded."""
     return run.choices.get(group, group)
 
 
 def settings(setting: Mapping[str, float]) -> str:
-    """Names and values on one line."""
+    """Names and values of a setting, on one line."""
     return ", ".join(f"{name} {setting_text(float(value))}" for name, value in setting.items())
 
 

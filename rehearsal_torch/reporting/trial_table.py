@@ -1,8 +1,8 @@
-"""Problems by methods: what each method recommends in the end, beside the optimum, and the mean normalised
-regret.
+"""Table of problems by methods: expected reward of the recommended action, and mean normalised regret.
 
-The mean normalised regret is over the problems that all methods of the table were tried on, and the seeds
-that all of them have there; its interval is over seeds.
+Each row holds the best of the start design, the methods, and the optimum. The mean normalised regret is over
+the problems on which all methods of the table were run, and the seeds that all of them have there; its
+interval is over seeds.
 
 Source: Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table; the normalised regret is ours.
 """
@@ -22,7 +22,7 @@ Cells = dict[str, dict[str, TrialSummary]]
 
 
 def problem_of(row: Row) -> str:
-    """A problem with its setting."""
+    """Name of a problem, with its setting."""
     return " ".join(text for text in (str(row["problem"]), str(row["setting"])) if text)
 
 
@@ -35,7 +35,7 @@ def grouped_rows(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
 
 
 def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
-    """Problem to method to summary, after a round; None for the last."""
+    """Problem to method to summary, after round `round_`; None for the last round."""
     return {
         problem: {method: trial_summary(some, round_) for method, some in line.items()}
         for problem, line in grouped_rows(rows).items()
@@ -43,10 +43,10 @@ def cells(rows: Sequence[Row], round_: int | None = None) -> Cells:
 
 
 def shared(rows: Sequence[Row]) -> list[Row]:
-    """The rows of problems that every method was tried on, with the seeds that all methods have on all of
+    """The rows of the problems on which every method was run, with the seeds that all methods have on all of
     these problems.
 
-    Where the problems have no seed in common, each keeps its own.
+    If the problems have no seed in common, each keeps its own.
     """
     tried: dict[tuple[str, int], set[str]] = {}
     for row in rows:
@@ -64,16 +64,16 @@ def shared(rows: Sequence[Row]) -> list[Row]:
 
 
 def regret(found: Cells, method: str) -> Interval:
-    """The mean normalised regret of a method over problems that all methods share, with an interval over
+    """The mean normalised regret of a method over the problems that all methods share, with an interval over
     seeds.
 
-    A seed's regret is divided by the problem's mean gap between optimum and start design. Where problems have
-    different numbers of seeds, the mean is over all of them and there is no interval: one over some seeds
-    would not belong to it.
+    The regret of a seed is divided by the problem's mean gap between optimum and start design. If problems
+    have different numbers of seeds, the mean is over all of them and there is no interval: one over some of
+    the seeds would not belong to that mean.
 
     Args:
-        found: Of `shared` rows, for an interval.
-        method: Which.
+        found: Summaries of `shared` rows, for an interval.
+        method: Name of the method.
     """
     known = [
         (line[method], line[method].optimum - line[method].start)
@@ -97,7 +97,7 @@ def methods(found: Cells) -> list[str]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """For a terminal."""
+    """The table for a terminal."""
     heads, body = _table(rows)
     table = Table(
         title="Expected reward of the recommended action, mean over seeds",
@@ -112,12 +112,12 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> list[str]:
-    """For a document."""
+    """The table as lines of Markdown."""
     return as_markdown(*_table(rows))
 
 
 def shown(value: float) -> str:
-    """A reward in four figures."""
+    """A reward in four significant digits."""
     return f"{value:.4g}"
 
 

@@ -75,7 +75,7 @@ def test_groups_rise_in_k(sepsis_run):
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is no run folder"):
+    with pytest.raises(FileNotFoundError, match="is not a run folder"):
         read(tmp_path)
 
 

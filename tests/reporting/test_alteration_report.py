@@ -72,22 +72,22 @@ def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path)
     assert "0.450 -> " not in third
     joined = " ".join(shown.replace("│", " ").split())
     assert "no row comes near" in joined
-    assert "else: a=9" in joined
+    assert "would have set a=9" in joined
     told = {
         text.split("│")[1].strip(): text.split("│")[2].strip()
         for text in shown.splitlines()
         if text.count("│") == 3
     }
     assert told["cases"] == "3"
-    assert told["nothing altered in"] == "1"
+    assert told["cases without action"] == "1"
     assert told["true probability of a desired outcome"] == f"{1.7 / 3:.3f}"
-    assert told["with nothing altered"] == "0.400"
+    assert told["with no action"] == "0.400"
     assert told["best possible"] == "0.800"
     assert told["share of the possible gain"] == "42%"
     assert told["probability claimed"] == f"{(0.7 + 0.7 + 0.45) / 3:.3f}"
     # .8 lies in [.65, .85]; .6 does not lie in [.65, .75]; what is declined has no interval.
-    assert told["claimed intervals that hold"] == "50% of 2"
-    assert told["median seconds a decision"] == "0.02"
+    assert told["intervals that contain the truth"] == "50% of 2"
+    assert told["median seconds per decision"] == "0.02"
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"{name}.{end}" for name in ("probability", "calibration") for end in ("png", "svg")
     }
-    assert "declined" in (tmp_path / "figures/probability.svg").read_text()
+    assert "decision without alteration" in (tmp_path / "figures/probability.svg").read_text()
     assert (
         "claimed 0.700, true 0.700; interval holds for 50%"
         in (tmp_path / "figures/calibration.svg").read_text()
@@ -160,4 +160,4 @@ def test_seconds_that_nobody_measured_are_a_dash():
         [{"dataset": "bank", "method": "cme", "seed": 0, "context": "0"} | dict.fromkeys(NUMBERS, math.nan)],
         0,
     )
-    assert "nan" not in methods({"cme": one}, "Summed up")
+    assert "nan" not in methods({"cme": one}, "Summary")

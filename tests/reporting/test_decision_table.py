@@ -56,7 +56,7 @@ def test_what_every_case_says_is_said_once_and_the_rest_is_counted():
 
 
 def test_a_note_says_why_and_what_would_have_been_set():
-    assert decision_table.note(REFUSED) == "too far from the rows; else: a=2"
+    assert decision_table.note(REFUSED) == "too far from the rows; would have set a=2"
     assert decision_table.interval(REFUSED) == "-"
     assert decision_table.change({"status": "no_action"}) == "no action"
     batch_search = {"given": {name: 1.0 for name in "abcdefg"}}
@@ -72,11 +72,11 @@ def test_methods_stand_side_by_side():
             next(line for line in text.splitlines() if f"│ {head} " in line).strip("│").split("│")[1].strip()
         )
 
-    assert (cell("cases"), cell("nothing altered in")) == ("2", "1")
+    assert (cell("cases"), cell("cases without action")) == ("2", "1")
     assert cell("true probability of a desired outcome") == "0.500"
     assert cell("  share of the possible gain") == "38%"
-    assert cell("  claimed intervals that hold") == "100% of 1"
-    assert cell("median seconds a decision") == "0.5"
+    assert cell("  intervals that contain the truth") == "100% of 1"
+    assert cell("median seconds per decision") == "0.5"
 
 
 def test_a_row_a_decision_holds_all_that_was_known_and_set():

@@ -118,7 +118,7 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no run folder"):
+    with pytest.raises(FileNotFoundError, match="is not a run folder"):
         report(tmp_path)
 
 

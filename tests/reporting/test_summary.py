@@ -52,7 +52,7 @@ def test_a_table_says_percentages_and_dashes(sepsis_run):
     cells = [cell.strip() for cell in line.strip("│").split("│")]
     assert cells[:5] == ["branch_and_bound", "3", "5", "50", "5"]
     assert cells[6:] == ["4", "80", "0.3", "30", "1.2"]
-    assert "Scores by the problem's own yardstick, means" in text
+    assert "Mean scores, computed by the problem" in text
     assert as_text([], WORDS, "Summary") == ""
     nothing = summary(Recorded(Path(), [{"value": None, "status": "refused"}]), Wording())
     assert "- to -" in as_text(nothing, Wording(), "x")

@@ -99,7 +99,7 @@ def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(place):
     quick = ("trainer.max_epochs=60", "dataset.initial=60")
     answer = typed(place, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
     assert answer.code == 0, answer.err
-    assert "Recovered noise beside the true one" in answer.out
+    assert "Recovered noise compared with the true noise" in answer.out
     assert (place / "recovery/checkpoint/weights.safetensors").is_file()
     assert (place / "recovery/figures/recovered.png").is_file()
     with (place / "recovery/truth.csv").open(newline="") as file:

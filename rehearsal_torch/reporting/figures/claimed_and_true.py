@@ -1,7 +1,7 @@
-"""What the model claims against what the truth gives.
+"""Figure: improvements claimed by the model against the true ones.
 
-Where the data are simulated, the true mechanism says what each recommended sequence would have come to. A
-point on the line is a claim that holds; a point below it was promised more than it brings.
+For simulated data, the true mechanism gives the outcome of each recommended sequence. A point on the diagonal
+is a claim that holds; below it, the claim is larger than the true improvement.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
 
 
 def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """A point a patient.
+    """One point per patient.
 
     Args:
-        groups: Label to the claimed and the true relative improvements, fractions, (n,) each.
+        groups: Label to the claimed and the true relative improvements, as fractions, (n,) each.
     """
     figure, [[axes]] = panels(width=4.8, height=4.4)
     for index, (label, (claimed, true)) in enumerate(groups.items()):

@@ -1,6 +1,6 @@
-"""Search effort: the share of episodes that were solved within so many nodes, or seconds.
+"""Figure: search effort, as the share of episodes solved within a number of nodes or seconds.
 
-Steps rise at episodes whose answer is proven; a line that ends below 100% belongs to a search that left
+Steps rise at episodes whose optimum is proven; a curve that ends below 100% belongs to a search that left
 episodes unproven (its time or node limit ended it, or it gives no proof).
 """
 
@@ -16,7 +16,7 @@ _PANELS = (("expanded", "Nodes expanded"), ("seconds", "Wall-clock time (s)"))
 
 
 def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
-    """Two panels, nodes and seconds; a line a group.
+    """Two panels, nodes and seconds; one curve per group.
 
     Args:
         groups: Label to sequence decisions.

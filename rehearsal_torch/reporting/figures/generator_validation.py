@@ -1,4 +1,4 @@
-"""A generator beside the data it was fitted to: marginal distributions, and correlations.
+"""Figures: marginal distributions and correlations of a generator and of the data it was fitted to.
 
 Source: Du et al. (2026), Fig. 10.
 """
@@ -17,13 +17,14 @@ _BINS = 30
 
 
 def marginals(names: Sequence[str], real: Array, generated: Array, bounds: Mapping[str, float]) -> Figure:
-    """A histogram a variable, real filled and generated outlined; to be called while drawing.
+    """One histogram per variable, real data filled and generated data outlined; to be called within
+    `drawing`.
 
     Args:
         names: The d variables.
-        real: (n, d).
-        generated: (m, d).
-        bounds: Variable to a value that is marked.
+        real: (n, d), the real data.
+        generated: (m, d), the generated data.
+        bounds: Variable to the bound that is marked.
     """
     rows = -(-len(names) // _COLUMNS)
     figure, grid = panels(rows, _COLUMNS, width=3.2, height=2.3)
@@ -32,7 +33,7 @@ def marginals(names: Sequence[str], real: Array, generated: Array, bounds: Mappi
             axes.set_visible(False)
             continue
         name, both = names[place], (real[:, place], generated[:, place])
-        # The outermost half per cent would leave the rest no room.
+        # The largest 0.5% are left out: they would compress the rest.
         lower, upper = np.quantile(np.concatenate(both), [0.0, 0.995])
         kinds = np.unique(real[:, place])
         edges = (
@@ -59,12 +60,12 @@ def marginals(names: Sequence[str], real: Array, generated: Array, bounds: Mappi
 
 
 def correlations(names: Sequence[str], real: Array, generated: Array) -> Figure:
-    """Three heat maps, each (d, d): participants, generated, and generated less participants; to be called
-    while drawing.
+    """Three heat maps of correlations, (d, d) each: participants, generated, and their difference; to be
+    called within `drawing`.
     """
     figure, [line] = panels(1, 3, width=5.4, height=4.8)
     error = np.abs(generated - real).mean()
-    titles = ("participants", "generated", f"generated less participants (mean absolute error {error:.4f})")
+    titles = ("participants", "generated", f"generated minus participants (mean absolute error {error:.4f})")
     for place, (axes, title, matrix) in enumerate(
         zip(line, titles, (real, generated, generated - real), strict=True)
     ):

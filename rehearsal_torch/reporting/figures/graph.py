@@ -1,10 +1,10 @@
-"""Rehearsal graphs, drawn: context, intermediate variables and outcomes from left to right.
+"""Figure of a rehearsal graph: context, intermediate variables and outcomes from left to right.
 
-Directed edges are black, bi-directional ones are coloured, dashed and have two heads. What may be altered has
-a thick frame. Given altered variables, the alteration graph is drawn: they are filled, and no arrow goes into
-them. Given probabilities of edges, lines are the thicker the more probable they are.
+Directed edges are black; bi-directional ones are coloured and dashed, with two heads. Alterable variables
+have a thick frame. For altered variables the alteration graph is drawn: they are filled, and no edge enters
+them. With probabilities of edges, the width of a line grows with its probability.
 
-Source: Qin et al. (2023), Fig. 2 and 6, for what is shown; edges are drawn one by one instead of into plates.
+Source: Qin et al. (2023), Fig. 2 and 6, for the content; edges are drawn one by one instead of into plates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,20 +38,21 @@ def draw_graph(
     """Writes ``name.png`` and ``name.svg``.
 
     Args:
-        graph: Who influences whom.
-        folder: Where to; made if missing.
-        name: The files' name without ending.
+        graph: The rehearsal graph.
+        folder: Folder to write to; created if missing.
+        name: File name without extension.
         context: X.
-        alterable: What may be altered.
+        alterable: The variables that may be altered.
         outcomes: Y.
-        altered: What is altered now; the alteration graph is drawn.
-        probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines alike.
+        altered: The altered variables, for which the alteration graph is drawn.
+        probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
+            the same width.
 
     Returns:
         The two files.
 
     Raises:
-        ValueError: if a part names an unknown variable.
+        ValueError: if a role names an unknown variable.
     """
     with drawing():
         return save(
@@ -67,10 +68,10 @@ def graph_figure(
     altered: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> Figure:
-    """The figure alone, for a notebook; see `draw_graph`."""
+    """The figure alone, for a notebook; see `draw_graph` for the arguments."""
     if unknown := sorted(set(alterable) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
-    # The places of the graph are kept, so that a graph and its alteration graphs can be compared.
+    # The layout is that of the unaltered graph, so that the two can be compared.
     placed, shown = layout(graph, context, outcomes), graph.altered(altered)
     spots = _spots(placed)
     figure = Figure(figsize=(spots.wide, spots.high))
@@ -83,7 +84,7 @@ def graph_figure(
         for one, other in edges:
             first, second = (one, other) if line == "->" else (min(one, other), max(one, other))
             share = 1.0 if probabilities is None else probabilities.get((first, line, second), 0.0)
-            # The hidden cause of a bow is drawn beside its arrow.
+            # A bow has a directed edge as well: the bi-directional one is drawn beside it.
             bow = {
                 "posA": spots.centres[one],
                 "posB": spots.centres[other],
@@ -123,7 +124,7 @@ def graph_figure(
 
 @dataclass(frozen=True)
 class _Spots:
-    """Places in inches: boxes' centres and widths, the columns' left and right ends, and the figure's
+    """Positions in inches: centres and widths of boxes, left and right ends of columns, and the figure's
     size.
     """
 
@@ -134,7 +135,7 @@ class _Spots:
     high: float
 
     def level(self, height: float) -> float:
-        """The layout's height in inches."""
+        """A height of the layout in inches."""
         return (self.high - TITLE) / 2 + ROW * height
 
 
@@ -152,8 +153,8 @@ def _spots(placed: Layout) -> _Spots:
 
 
 def _ends(placed: Layout, shown: RehearsalGraph) -> dict[tuple[str, str], float]:
-    """How far from its target's middle each edge ends, in inches: edges that come from different places end
-    apart, in the order in which they come.
+    """Offset of the end of each edge from the middle of its target, in inches: edges end apart, in the order
+    of the heights that they come from.
     """
     found = {}
     for target in shown.names:
@@ -176,7 +177,7 @@ def _ends(placed: Layout, shown: RehearsalGraph) -> dict[tuple[str, str], float]
 
 
 def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> Path:
-    """A smooth path to the right, level where it passes a column."""
+    """A smooth path to the right, horizontal where it passes a column."""
     (x, y), points, codes = spots.centres[one], [], [Path.MOVETO]
     points.append((x + spots.widths[one] / 2, y))
     goals = [
@@ -197,8 +198,8 @@ def _across(placed: Layout, spots: _Spots, one: str, other: str, end: float) -> 
 
 
 def _within(placed: Layout, spots: _Spots, one: str, other: str) -> Path:
-    """A path between boxes of one column, or back to an earlier one: straight between neighbours, else round
-    the boxes between.
+    """A path between boxes of one column, or back to an earlier one: straight between neighbours, else around
+    the boxes between them.
     """
     (x, y), (right, level) = spots.centres[one], spots.centres[other]
     if (
@@ -213,7 +214,7 @@ def _within(placed: Layout, spots: _Spots, one: str, other: str) -> Path:
 
 
 def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
-    """A shaded band and a title for every tier."""
+    """A shaded band and a title for each tier."""
     for label, first, last in placed.tiers:
         if label:
             left, right = spots.columns[first][0] - 0.25, spots.columns[last][1] + 0.25

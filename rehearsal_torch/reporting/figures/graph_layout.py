@@ -1,12 +1,12 @@
-"""Where the variables and edges of a rehearsal graph stand when it is drawn.
+"""Layout of a rehearsal graph: columns, heights and the routes of its edges.
 
 Time runs from left to right: the context X, the intermediate variables Z, the outcomes Y. Each tier has as
 many columns as its longest chain of directed edges has cliques, and the members of a clique share a column,
-one below the other. An edge that passes a column has a place of its own there, which it shares with the other
-edges from the same variable, so that no edge runs behind a box. Within a column everything is sorted by the
-mean height of what it is joined to, back and forth a few times, so that edges cross less.
+one below the other. An edge that passes a column has a position of its own there, shared with the other edges
+from the same variable, so that no edge runs behind a box. Within a column, entries are sorted by the mean
+height of their neighbours, in a few sweeps back and forth, to reduce crossings.
 
-Source: Sugiyama, Tagawa and Toda (1981) (layers, places of passing edges, barycentres).
+Source: Sugiyama, Tagawa and Toda (1981) (layers, positions of passing edges, barycentres).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
-# The members of a clique, or the variable whose edges pass.
+# The members of a clique, or the variable whose edges pass a column.
 Clique = tuple[str, ...]
 Entry = tuple[str, Clique]
 PASSING = 0.5
@@ -24,14 +24,14 @@ _SWEEPS = 12
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns and heights; a variable takes a height of one, passing edges take `PASSING`.
+    """Columns and heights; a variable has height 1, passing edges have height `PASSING`.
 
     Attributes:
         column: Variable to its column.
-        height: Variable to its height, above zero where it is above the middle.
+        height: Variable to its vertical position; positive above the middle.
         passing: (variable, column) to the height at which its edges pass that column.
-        tiers: (label, first column, last column) of every tier that has variables.
-        span: The height of the highest column.
+        tiers: (label, first column, last column) of each tier with variables.
+        span: Height of the tallest column.
     """
 
     column: Mapping[str, int]
@@ -42,15 +42,15 @@ class Layout:
 
 
 def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequence[str] = ()) -> Layout:
-    """Places the variables and edges of a graph.
+    """Computes the positions of the variables and edges of a graph.
 
     Args:
-        graph: Who influences whom.
+        graph: The rehearsal graph.
         context: X, on the left.
-        outcomes: Y, on the right; without these two there is a single tier.
+        outcomes: Y, on the right; without context and outcomes there is a single tier.
 
     Raises:
-        ValueError: if a part names an unknown variable.
+        ValueError: if a role names an unknown variable.
     """
     parts = {**dict.fromkeys(context, "X"), **dict.fromkeys(outcomes, "Y")}
     if unknown := sorted(set(parts) - set(graph.names)):
@@ -98,7 +98,7 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
 
 
 def _part(parts: Sequence[str]) -> str:
-    """The tier of a clique; where its members differ, the middle one."""
+    """The tier of a clique; the middle one if its members belong to several."""
     return parts[0] if len(set(parts)) == 1 else "Z"
 
 
@@ -109,7 +109,7 @@ def _size(entry: Entry) -> float:
 def _sorted(
     columns: list[list[Entry]], near: Mapping[tuple[Entry, int], Sequence[tuple[Entry, int]]]
 ) -> dict[tuple[Entry, int], float]:
-    """Entry and column to the height of its middle, once the columns are sorted."""
+    """Sorts the columns in place; returns (entry, column) to the height of its middle."""
     heights = {
         (entry, place): height
         for place, column in enumerate(columns)
@@ -117,17 +117,17 @@ def _sorted(
     }
     for sweep in range(_SWEEPS):
         for place in range(len(columns)) if sweep % 2 == 0 else reversed(range(len(columns))):
-            wanted = {}
+            target = {}
             for entry in columns[place]:
                 joined = [heights[other] for other in near.get((entry, place), ())]
-                wanted[entry] = sum(joined) / len(joined) if joined else heights[entry, place]
-            columns[place].sort(key=lambda entry: -wanted[entry])
+                target[entry] = sum(joined) / len(joined) if joined else heights[entry, place]
+            columns[place].sort(key=lambda entry: -target[entry])
             heights |= {(entry, place): height for entry, height in _stacked(columns[place]).items()}
     return heights
 
 
 def _stacked(column: Sequence[Entry]) -> dict[Entry, float]:
-    """Entries from above, centred."""
+    """Heights of the entries of a column, from the top, centred at zero."""
     top, found = sum(map(_size, column)) / 2, {}
     for entry in column:
         found[entry] = top - _size(entry) / 2

@@ -1,4 +1,4 @@
-"""How much better episodes could have gone: the distribution of the improvement over patients.
+"""Figure: distribution of the counterfactual improvement over patients.
 
 The counterfactual improvement of an episode is the relative gain of its outcome, (o' - o) / |o|; for
 cumulative SOFA it is the relative decrease.
@@ -19,7 +19,7 @@ def draw(groups: Mapping[str, Sequence[float]]) -> Figure:
     """Histograms with dashed lines at the medians.
 
     Args:
-        groups: Label to improvements, fractions (n,); one group is filled, several are outlined.
+        groups: Label to improvements, as fractions, (n,); a single group is filled, several are outlined.
     """
     figure, [[axes]] = panels()
     shown = {

@@ -1,12 +1,12 @@
-"""What was learnt of a graph, in a folder that people and programs read.
+"""Files of a learnt graph: its equivalence class, the probabilities of graphs and edges, and figures.
 
-    graphs.yaml     the options, the class of the whole table with its graphs, and the probabilities of the
-                    graphs
+    graphs.yaml     the options, the equivalence class learnt from the whole table with its graphs, and the
+                    probabilities of the graphs
     edges.csv       one,line,other,probability: the probability of every edge
-    graph.yaml      the most probable graph, as a task file takes it; also graph.dagitty and graph.graphml
-    figures/        that graph, lines as thick as edges are probable, as PNG and SVG
+    graph.yaml      the most probable graph, in the form of a task file; also graph.dagitty and graph.graphml
+    figures/        that graph, with line widths by the probabilities of edges, as PNG and SVG
 
-Source: Qin et al. (2023), App. A.3 and Eq. 7 (what is written).
+Source: Qin et al. (2023), App. A.3 and Eq. 7 (for the content).
 """
 
 import csv
@@ -28,17 +28,17 @@ def write_learnt(
     posterior: GraphPosterior,
     parts: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """Writes and draws.
+    """Writes the files and draws the most probable graph.
 
     Args:
-        out: The folder; made if missing.
-        options: What was asked for.
-        learnt: What the whole table says.
-        posterior: The probabilities of graphs.
+        out: Folder to write to; created if missing.
+        options: Options of the command.
+        learnt: Graphs learnt from the whole table.
+        posterior: Probabilities of graphs, from resamples of the table.
         parts: "context", "alterable" and "outcomes" to their variables.
 
     Returns:
-        The names of the files.
+        Names of the files.
     """
     out.mkdir(parents=True, exist_ok=True)
     best, edges = posterior.graphs[0], posterior.edges()

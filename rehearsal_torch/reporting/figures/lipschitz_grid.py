@@ -1,4 +1,4 @@
-"""What the Lipschitz constraint costs: held-out log-likelihood over a grid of constants.
+"""Figure: decrease of the held-out log-likelihood under Lipschitz constraints, over a grid of constants.
 
 Each cell is the percentage by which the mean held-out log-likelihood l of a constrained model lies below that
 of the unconstrained one, l_0: 100 (l_0 - l) / |l_0|.
@@ -15,7 +15,7 @@ from rehearsal_torch.reporting.style import panels
 
 
 def draw(decrease: Mapping[tuple[float, float], float]) -> Figure:
-    """A heat map with its numbers.
+    """A heat map with the numbers in its cells.
 
     Args:
         decrease: (L_h, L_phi) to the decrease in percent; cells may be missing.

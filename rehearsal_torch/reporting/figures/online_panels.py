@@ -1,7 +1,6 @@
-"""Rounds that learn from each other, round by round: successes, true probability, information, bounds.
+"""Figure of online runs, round by round: successes, true probability, information gain and bounds.
 
-A line is the mean over repeats, its band one standard deviation to either side. Where there is a single
-repeat there is no band.
+A line is the mean over repeats, its band one standard deviation to either side. A single repeat has no band.
 
 Source: Qin et al. (2023), Fig. 4.
 """
@@ -19,14 +18,14 @@ Groups = Mapping[str, Sequence[Row]]
 
 
 def draw(worlds: Mapping[str, Groups], bounded: Mapping[str, str] | None = None) -> Figure:
-    """A line of four panels a world; to be called within `drawing`.
+    """One row of four panels per world; to be called within `drawing`.
 
     Args:
         worlds: World to label (a method or a tau) to rows.
-        bounded: World to the label whose bounds are shown; None for the first that has some.
+        bounded: World to the label whose bounds are shown; None for the first label that has bounds.
     """
     figure, grid = panels(len(worlds), 4, width=4.0, height=3.2)
-    # A label looks the same in every world.
+    # A label has the same colour and dash in every world.
     places = {
         label: place
         for place, label in enumerate(dict.fromkeys(label for groups in worlds.values() for label in groups))
@@ -48,15 +47,15 @@ def draw(worlds: Mapping[str, Groups], bounded: Mapping[str, str] | None = None)
 def by_round(
     rows: Sequence[Row], key: str, *, summed: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and standard deviation over repeats, round by round, as far as all repeats go.
+    """Mean and standard deviation over repeats, for each of the rounds that all repeats have.
 
     Args:
-        rows: Of one label.
-        key: Which column.
-        summed: Adds up over rounds first.
+        rows: The rows of one label.
+        key: Name of the column.
+        summed: Whether to sum cumulatively over rounds first.
 
     Returns:
-        Rounds, means, deviations (0 for one repeat), (n,) each.
+        Rounds, means, standard deviations (0 for one repeat), (n,) each.
     """
     repeats = list(by_repeat(rows).values())
     length = min(len(repeat) for repeat in repeats)

@@ -1,4 +1,4 @@
-"""Outcomes over patients: each episode's observed outcome against its counterfactual one."""
+"""Figure: observed against counterfactual outcomes of episodes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +10,11 @@ from rehearsal_torch.reporting.style import COLOURS, MARKERS, Wording, panels
 
 
 def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
-    """A point a patient, and the line of no change.
+    """One point per patient, and the diagonal of no change.
 
     Args:
         groups: Label to sequence decisions.
-        words: What the outcome is called.
+        words: Name and unit of the outcome.
     """
     figure, [[axes]] = panels(width=4.8, height=4.2)
     for index, (label, decided) in enumerate(groups.items()):
@@ -42,6 +42,6 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
 
 
 def diagonal(axes: Axes, label: str) -> None:
-    """The line on which both axes are equal, across what is shown."""
+    """The line on which both coordinates are equal, over the range shown."""
     low, high = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
     axes.plot([low, high], [low, high], "-", color="#777777", linewidth=1, label=label)

@@ -1,7 +1,7 @@
-"""One patient: what was observed, and what the changed actions would have made of it.
+"""Figure: one patient's observed trajectory, and the counterfactual one under the changed actions.
 
-The observed course is solid, the counterfactual one dashed. At each changed step an arrow for each dose that
-differs points upwards (a higher dose) or downwards (a lower one).
+The observed trajectory is solid, the counterfactual one dashed. At each changed step an arrow for each dose
+that differs points up (a higher dose) or down (a lower one).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 3c.
 """
@@ -30,7 +30,7 @@ def changed(decided: Decided) -> list[tuple[int, int, bool]]:
 
 
 def draw(decided: Decided, words: Wording) -> Figure:
-    """The observed and the counterfactual course of one sequence decision."""
+    """The observed and the counterfactual trajectory of one sequence decision."""
     figure, [[axes]] = panels(width=6.2, height=4.0)
     observed, replayed = (
         [words.sign * value for value in decided["trajectory"][key]]

@@ -1,7 +1,7 @@
-"""Claimed against true probability: is a method as good as it says?
+"""Figure: claimed against true probabilities of a desired outcome (calibration).
 
-A point a decision; the horizontal bar is the interval claimed. Points below the line were promised more than
-they bring. The interval holds where its bar meets the line.
+One point per decision; the horizontal bar is the claimed interval. Points below the diagonal are
+over-confident. An interval contains the truth where its bar meets the diagonal.
 
 Source: calibration of probability forecasts, Dawid (1982).
 """
@@ -17,10 +17,10 @@ from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
 
 
 def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
-    """A panel a label; to be called within `drawing`.
+    """One panel per label; to be called within `drawing`.
 
     Args:
-        groups: Label to rows; those without a claim or a truth are left out.
+        groups: Label to rows; those without an estimate or a truth are left out.
     """
     columns = min(len(groups), 3)
     figure, grid = panels(-(-len(groups) // columns), columns, width=4.4, height=4.0)
@@ -37,7 +37,7 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
         )
         known, bounded = ~np.isnan(claimed + true), ~np.isnan(lower + upper + true + claimed)
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-        # An interval may leave out the estimate: the bar is drawn where it is, not about the point.
+        # An interval need not contain the estimate: the bar is drawn as it is, not around the point.
         axes.hlines(true[bounded], lower[bounded], upper[bounded], color=colour, alpha=0.35, linewidth=1.2)
         axes.plot(claimed[known], true[known], marker, color=colour, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])

@@ -1,7 +1,7 @@
-"""How well the noise of a causal system was recovered: recovered against true noise, node by node.
+"""Figure and table of noise recovery in a causal system: recovered against true noise, node by node.
 
-Where a world knows the noise u behind its rows, the recovered noise is compared with the part of it that data
-can tell, f_c(u), standardised and up to sign: on the rows that the model was fitted to, and on others.
+For a world that knows the noise u behind its rows, the recovered noise is compared with the identifiable part
+of it, f_c(u), standardised and up to sign: on the rows that the model was fitted to, and on held-out ones.
 
 Source: Ren et al. (2025), Thm. 4.1.
 """
@@ -28,7 +28,7 @@ COLUMNS = 2
 
 
 def table(rows: Rows) -> list[str]:
-    """The measures as a table for a terminal; nothing where a run has none.
+    """The measures as a table for a terminal; empty if a run has none.
 
     Args:
         rows: Rows of ``truth.csv``: node, part (fitted or held out), quantity, value, true.
@@ -40,7 +40,7 @@ def table(rows: Rows) -> list[str]:
     }
     if not measured:
         return []
-    shown = Table(title="Recovered noise beside the true one", title_justify="left", title_style="")
+    shown = Table(title="Recovered noise compared with the true noise", title_justify="left", title_style="")
     for place, head in enumerate(("node", "rows", *(label for _, label in MEASURES))):
         shown.add_column(head, justify="left" if place < COLUMNS else "right")
     for node, part in dict.fromkeys((node, part) for node, part, _ in measured):
@@ -56,7 +56,7 @@ def table(rows: Rows) -> list[str]:
 
 
 def figures(rows: Rows) -> dict[str, Figure]:
-    """Recovered against true noise, a panel a node; nothing where a run has no points. To be called within
+    """Recovered against true noise, one panel per node; empty if a run has no points. To be called within
     `drawing`.
     """
     points = [row for row in rows if row.get("quantity") == POINT]

@@ -1,4 +1,4 @@
-"""Training curves: the loss of each epoch, on the rows trained on and on those held out."""
+"""Figure: training curves, the loss of each epoch on the training and the held-out rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 
 
 def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
-    """The parts with training losses among the metrics, named by what stands before the loss's name."""
+    """The parts of a model with training losses among the metrics, named by the prefix of the loss."""
     return [
         name.removesuffix(TRAIN).rstrip("/")
         for name in metrics
@@ -20,11 +20,11 @@ def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[
 
 
 def draw(metrics: Mapping[str, Sequence[tuple[float, float]]], part: str) -> Figure:
-    """One part's losses.
+    """The losses of one part.
 
     Args:
         metrics: Name to (epoch, value), of a run folder.
-        part: Which part; one of `trained_parts`.
+        part: Name of the part, one of `trained_parts`.
     """
     figure, [[axes]] = panels()
     lead = f"{part}/" if part else ""

@@ -1,8 +1,8 @@
-"""Trials round by round: the best so far, the average, and the regret of what is recommended.
+"""Figure of trials, round by round: best so far, average, and regret of the recommended action.
 
 A line is the mean over seeds, its band one standard error to either side; the horizontal line is the exact
-optimum. The regret stands on a logarithmic scale, floored at a thousandth of the optimum's distance from the
-start design.
+optimum. The regret has a logarithmic scale, with a lower limit of a thousandth of the distance between the
+optimum and the start design.
 
 Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 (best expected reward by round); the regret is ours.
 """
@@ -21,13 +21,13 @@ FLOOR = 1e-3
 
 
 def draw(problems: Mapping[str, Groups]) -> Figure:
-    """A line of three panels a problem; to be called within `drawing`.
+    """One row of three panels per problem; to be called within `drawing`.
 
     Args:
         problems: Problem to method to rows.
     """
     figure, grid = panels(len(problems), 3, width=4.4, height=3.1)
-    # A method looks the same on every problem.
+    # A method has the same colour and dash on every problem.
     places = {
         method: place
         for place, method in enumerate(
@@ -50,12 +50,12 @@ def draw(problems: Mapping[str, Groups]) -> Figure:
 def by_round(
     rows: Sequence[Row], key: str, *, running: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and standard error over seeds, round by round, as far as all seeds go.
+    """Mean and standard error over seeds, for each of the rounds that all seeds have.
 
     Args:
-        rows: Of one method on one problem.
-        key: Which column.
-        running: Takes the mean over the rounds so far.
+        rows: The rows of one method on one problem.
+        key: Name of the column.
+        running: Whether to take the running mean over rounds first.
 
     Returns:
         Rounds, means, standard errors (0 for one seed), (n,) each.

@@ -1,8 +1,7 @@
-"""What a decision brings, context by context: the true probability of a desired outcome, between nothing and
-the best.
+"""Figure: true probability of a desired outcome, context by context, between no action and the best possible.
 
-Contexts are ordered by what is possible in them. Filled points altered something, open ones did not; where
-they fall onto the crosses, deciding brought nothing.
+Contexts are ordered by the largest possible probability. Filled points are alterations, open ones decisions
+without an alteration; where they coincide with the crosses, the decision made no difference.
 
 Source: Du et al. (2026), Tab. 1 (AUF probability, no action); the oracle is the world's.
 """
@@ -18,10 +17,10 @@ from rehearsal_torch.reporting.style import BLACK, COLOURS, MARKERS, panels
 
 
 def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
-    """A panel a method; to be called within `drawing`.
+    """One panel per method; to be called within `drawing`.
 
     Args:
-        groups: Method to its decisions that were judged.
+        groups: Method to its decisions that a world scored.
     """
     figure, [line] = panels(1, len(groups), width=5.6, height=3.8)
     for index, (axes, (name, decided)) in enumerate(zip(line, groups.items(), strict=True)):
@@ -35,9 +34,9 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         axes.vlines(place, nothing, best, color="#BBBBBB", linewidth=1.0)
         axes.plot(place, best, "_", color=BLACK, markersize=9, markeredgewidth=1.6, label="best possible")
-        axes.plot(place, nothing, "x", color=BLACK, markersize=5, label="nothing altered")
+        axes.plot(place, nothing, "x", color=BLACK, markersize=5, label="no action")
         axes.plot(
-            place[acted], true[acted], marker, color=colour, markersize=5, linestyle="", label="as decided"
+            place[acted], true[acted], marker, color=colour, markersize=5, linestyle="", label="decision"
         )
         if not acted.all():
             axes.plot(
@@ -48,10 +47,10 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
                 markeredgecolor=colour,
                 markersize=6,
                 linestyle="",
-                label="declined",
+                label="decision without alteration",
             )
         axes.set(
-            xlabel="Context, ordered by what is possible",
+            xlabel="Context, ordered by the best possible probability",
             ylabel="True probability of a desired outcome",
             ylim=(-0.02, 1.02),
         )

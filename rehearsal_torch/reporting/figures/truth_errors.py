@@ -1,9 +1,9 @@
-"""What the truth says of a learnt model: errors of counterfactual states, and what recommended sequences
-really bring.
+"""Figure and table: errors of learnt counterfactual states on the simulated cohort, feature by feature.
 
-The root-mean-square error of each feature's counterfactual course is shown as a share of the error of a
-prediction with fresh noise, that is, of the same model without abduction; beside it, the error one makes by
-taking the observed course for the counterfactual one, as if the treatment did nothing.
+The root-mean-square error of each feature's counterfactual trajectory is shown as a share of the error of a
+prediction with fresh noise, that is, of the same model without abduction; beside it, the error of taking the
+observed trajectory for the counterfactual one, as if the treatment had no effect. The table also holds the
+true values of the recommended sequences.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ Rows = Sequence[Mapping[str, str]]
 _REFERENCE = "fresh noise"
 _SHOWN = (
     ("learnt", BLUE, "o", "learnt model"),
-    ("observed course", VERMILION, "s", "observed course, unchanged"),
+    ("observed course", VERMILION, "s", "observed trajectory, unchanged"),
 )
 
 
 def means(rows: Rows) -> dict[tuple[str, str, str, str], Interval]:
-    """(sequence, quantity, feature, estimator) to the mean over patients."""
+    """(sequence, quantity, feature, estimator) to the mean over patients, with its interval."""
     found: dict[tuple[str, str, str, str], list[float]] = {}
     for row in rows:
         found.setdefault((row["sequence"], row["quantity"], row["feature"], row["estimator"]), []).append(
@@ -34,7 +34,7 @@ def means(rows: Rows) -> dict[tuple[str, str, str, str], Interval]:
 
 
 def draw(rows: Rows) -> Figure:
-    """A panel for each kind of sequence; a point a feature.
+    """One panel per kind of sequence, one point per feature.
 
     Args:
         rows: Rows of ``truth.csv``.
@@ -56,14 +56,14 @@ def draw(rows: Rows) -> Figure:
 
 def markdown(rows: Rows) -> list[str]:
     """The means as a table, in the features' units."""
-    lines = ["| treatment | quantity | feature | says | mean | patients |", "|---|---|---|---|---|---|"]
+    lines = ["| treatment | quantity | feature | estimator | mean | patients |", "|---|---|---|---|---|---|"]
     return lines + [f"| {' | '.join(key)} | {mean} | {mean.count} |" for key, mean in means(rows).items()]
 
 
 def _share(
     rmse: Mapping[tuple[str, str, str, str], Interval], sequence: str, feature: str, estimator: str
 ) -> float:
-    """In percent; NaN without a reference."""
+    """Mean error in percent of the reference's; NaN without a reference."""
     own, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, _REFERENCE))
     return (
         100 * own.mean / reference.mean

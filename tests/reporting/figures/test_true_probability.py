@@ -24,9 +24,9 @@ def test_contexts_are_ordered_by_what_is_possible():
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "best possible",
-        "nothing altered",
-        "as decided",
-        "declined",
+        "no action",
+        "decision",
+        "decision without alteration",
     ]
 
 
