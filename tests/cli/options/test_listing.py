@@ -74,7 +74,7 @@ def test_meanings_are_wrapped_for_a_terminal():
     for width in (60, 120, 200):
         wrapped = table(found, width)
         words = " ".join(wrapped.split())
-        assert "Everything random starts here: the data, the weights," in words
+        assert "Random seed of everything: the data, the weights," in words
         # Keys, values and types are never cut, whatever they need.
         rows = [line for line in wrapped.splitlines() if line.startswith(" " * 6)]
         assert rows
