@@ -1,19 +1,19 @@
-"""How long a round of causal Bayesian optimisation takes at n = 100 experiments, in process seconds on one
-core.
+"""Process time of a round of causal Bayesian optimisation at n = 100 experiments, on one core.
 
-A round is: fit the model to n rows (it was fitted to n - 1 before, as in the loop), make the objective, find
-the action to try and the action to recommend. `fit` and `decide` are these parts, medians over the
+A round is: fit the model to n rows (warm-started from n - 1, as in the loop), make the objective, find the
+action to try and the action to recommend. `fit` and `decide` are the medians of these parts over the
 repetitions. The methods are those of conf/decision.
 
-Beside EXCBO stands a plain implementation of the same round: a `SingleTaskGP` a node, fitted one after the
-other by `fit_gpytorch_mll`; Eq. 5 with best guesses before the reward, by GPyTorch posteriors, under the same
-64 draws of the noise; `optimize_acqf` with 512 raw points and 32 restarts, two restarts a call. It fits no
-noise law and recommends nothing, which is in its favour. To compare like with like EXCBO is set to one noise
-scale and best guesses here (`excbo, plain`). What both found is judged by the same function, EXCBO's bound:
-`bound` and `plain bound` must agree, or the ratio compares different things.
+The reference is a plain implementation of the same round as EXCBO: one `SingleTaskGP` per node, fitted one
+after the other by `fit_gpytorch_mll`; Eq. 5 with posterior means before the reward, by GPyTorch posteriors,
+under the same 64 draws of the noise; `optimize_acqf` with 512 raw points and 32 restarts, two restarts per
+call. It fits no noise distribution and recommends nothing, which is in its favour. For a like-for-like
+comparison EXCBO is set to one noise scale and posterior means here (`excbo, plain`). The actions of both are
+evaluated by the same function, EXCBO's bound: `bound` and `plain bound` must agree, or the ratio compares
+different things.
 
 Run: python benchmarks/causal.py [--rows 100] [--repeat 5] [--reference 2] [--problems dropwave,alpine2]
-[--methods excbo,ucb] [--out DIR] Writes DIR/causal.csv with one row a method, problem and repetition.
+[--methods excbo,ucb] [--out DIR] Writes DIR/causal.csv with one row per method, problem and repetition.
 """
 
 import argparse
@@ -52,7 +52,7 @@ PLAIN = "excbo, plain"
 def method(
     name: str, world: CausalWorld, seed: int
 ) -> tuple[ExogenousModel, Callable[..., CausalObjective], Search]:
-    """What a decision of conf/decision builds."""
+    """The parts that a decision of conf/decision builds."""
     decision, over = (
         ("excbo", [f"objective.beta={BETA}", "objective.propagate=mean", "surrogate.phi=homoskedastic"])
         if name == PLAIN
@@ -70,7 +70,7 @@ def method(
 def rounds(
     name: str, problem: str, rows: int, repeat: int
 ) -> tuple[list[Row], list[tuple[CausalWorld, CausalObjective, float]]]:
-    """What rounds of a method took, and what they found."""
+    """Seconds of the rounds of a method, and their actions."""
     made, found = [], []
     for index in range(repeat):
         world = PROBLEMS[problem](index)
@@ -153,12 +153,12 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
 
 
 def beside(found: list[tuple[CausalWorld, CausalObjective, float]], problem: str, rows: int) -> list[Row]:
-    """The plain implementation on the same rounds, and both actions judged by the same bound."""
+    """The plain implementation on the same rounds, with both actions evaluated by the same bound."""
     made: list[Row] = []
     for index, (world, objective, value) in enumerate(found):
         fitted, decided, action = plain_round(world, rows, index, objective.noise)
         with torch.no_grad():
-            theirs = float(objective(action))
+            reference = float(objective(action))
         made.append(
             {
                 "problem": problem,
@@ -169,7 +169,7 @@ def beside(found: list[tuple[CausalWorld, CausalObjective, float]], problem: str
                 "decide": decided,
                 "bound": value,
             }
-            | {"plain bound": theirs}
+            | {"plain bound": reference}
         )
     return made
 
@@ -201,7 +201,7 @@ def main() -> None:
         f"{chosen.rows}"
     )
 
-    def told(made: list[Row]) -> float:
+    def reported(made: list[Row]) -> float:
         whole.extend(made)
         fitted, decided = middle(made, "fit"), middle(made, "decide")
         print(
@@ -213,18 +213,18 @@ def main() -> None:
 
     for problem in chosen.problems.split(","):
         for name in chosen.methods.split(","):
-            told(rounds(name, problem, chosen.rows, chosen.repeat)[0])
+            reported(rounds(name, problem, chosen.rows, chosen.repeat)[0])
         if chosen.reference:
             made, found = rounds(PLAIN, problem, chosen.rows, chosen.reference)
-            ours = told(made)
+            own = reported(made)
             plain = beside(found, problem, chosen.rows)
-            theirs = told(plain)
+            reference = reported(plain)
             bounds = ", ".join(
                 f"{float(str(row['bound'])):.4f} and {float(str(row['plain bound'])):.4f}" for row in plain
             )
             print(
-                f"{problem:<10} the plain implementation takes {theirs / ours:.1f} times as long; bounds "
-                f"reached, ours and its: {bounds}",
+                f"{problem:<10} the plain implementation takes {reference / own:.1f} times as long; bounds "
+                f"reached by EXCBO and by the plain one: {bounds}",
                 flush=True,
             )
     chosen.out.mkdir(parents=True, exist_ok=True)

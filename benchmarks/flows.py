@@ -1,20 +1,20 @@
-"""How fast Grad-Rh decides by gradients of its flows, and by finite differences of them.
+"""Process time of Grad-Rh's decisions, by gradients of its flows and by finite differences.
 
-The flows of one fitted model, the same losses, the same starts, the same Adam steps; only where the slope
-comes from differs:
+The flows of one fitted model, the same losses, the same starts, the same Adam steps; only the computation of
+the gradient differs:
 
-    autograd, together       one backward pass for all situations: what `AdamInBox` does
-    autograd, one by one     one situation at a time
-    differences, together    central differences, 2 k evaluations for k altered variables, all situations in
-                             one tensor
-    differences, one by one  the same, a situation and an evaluation at a time: what a library without
-                             gradients does
+    autograd, batched        one backward pass for all cases: what `AdamInBox` does
+    autograd, one by one     one case at a time
+    differences, batched     central differences, 2 k evaluations for k altered variables, all cases in one
+                             tensor
+    differences, one by one  the same, one case and one evaluation at a time: what a library without gradients
+                             does
 
-Printed are milliseconds of CPU a decision, the mean loss reached, and the ratio to the first line. Central
-differences need 2 k evaluations where a backward pass costs about one or two: the gain from gradients alone
-grows with k.
+Printed are milliseconds of CPU time per decision, the mean loss reached, and the ratio to the first line.
+Central differences need 2 k evaluations where a backward pass costs about one or two: the gain from gradients
+alone grows with k.
 
-Run: python benchmarks/flows.py [k] [situations] [steps]
+Run: python benchmarks/flows.py [k] [cases] [steps]
 """
 
 import sys
@@ -39,7 +39,7 @@ from rehearsal_torch.training.fit import fit
 
 
 def world(k: int, rows: int = 700) -> tuple[RehearsalTask, Table]:
-    """x -> a_1 ... a_k -> m -> y, curved."""
+    """A nonlinear world x -> a_1 ... a_k -> m -> y."""
     names = [f"a{index}" for index in range(k)]
     graph = RehearsalGraph.of({**{name: ["x"] for name in names}, "m": names, "y": ["m", "x"]})
     task = RehearsalTask(
@@ -59,12 +59,12 @@ def world(k: int, rows: int = 700) -> tuple[RehearsalTask, Table]:
     return task, Table.observed(("x", *names, "m", "y"), torch.cat([x, a, m, y], -1))
 
 
-def differences(objective: CentreDistance, actions: Tensor, joined: bool, step: float = 1e-2) -> Tensor:
-    """Central differences of the objective at actions (1, B, k)."""
+def differences(objective: CentreDistance, actions: Tensor, batched: bool, step: float = 1e-2) -> Tensor:
+    """Central differences of the objective at actions (1, B, k), in one batch if `batched`."""
     width = actions.shape[-1]
     shifts = step * torch.eye(width, dtype=actions.dtype)
     with torch.no_grad():
-        if joined:
+        if batched:
             values = objective(torch.cat([actions + shifts.unsqueeze(1), actions - shifts.unsqueeze(1)]))
             return ((values[:width] - values[width:]) / (2 * step)).T.unsqueeze(0)
         return torch.stack(
@@ -73,7 +73,7 @@ def differences(objective: CentreDistance, actions: Tensor, joined: bool, step: 
 
 
 def adam(objective: CentreDistance, steps: int, how: str) -> Tensor:
-    """The loss that so many Adam steps from the middle of the box reach, (B,)."""
+    """The loss after a number of Adam steps from the centre of the box, (B,)."""
     free = torch.zeros_like(objective.starts(1)).requires_grad_(True)
     optimiser = torch.optim.Adam([free], lr=0.1)
     middle, half = (objective.upper + objective.lower) / 2, (objective.upper - objective.lower) / 2
@@ -83,49 +83,51 @@ def adam(objective: CentreDistance, steps: int, how: str) -> Tensor:
         if how == "autograd":
             (-objective(actions).sum()).backward()
         else:
-            actions.backward(-differences(objective, actions.detach(), how == "together"))
+            actions.backward(-differences(objective, actions.detach(), how == "batched"))
         optimiser.step()
     with torch.no_grad():
         return -objective(middle + half * torch.tanh(free))[0]
 
 
 def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
-    """Fits once, then times the four ways."""
+    """Fits once, then times the four variants."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     task, table = world(k)
     began = time.process_time()
-    made = fit(
+    surrogate = fit(
         FlowStructural(task, partial(ConditionalFlow, hidden=(32, 32))),
         table,
         Descent(30, 128, 5e-3, progress=False),
     )
     print(
-        f"{len(made.flows)} flows fitted to {len(table)} rows in {time.process_time() - began:.1f} s of CPU, "
-        "30 epochs"
+        f"{len(surrogate.flows)} flows fitted to {len(table)} rows in {time.process_time() - began:.1f} s of "
+        "CPU, 30 epochs"
     )
     stream = torch.Generator().manual_seed(1)
     cases = [
         RehearsalCase(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds())
         for i in range(count)
     ]
-    (whole,) = CentreDistances(made, cases).sets
-    single = [CentreDistances(made, [each]).sets[0] for each in cases]
-    ways = {
-        "autograd, together": ([whole], "autograd"),
+    (batched_objective,) = CentreDistances(surrogate, cases).sets
+    single = [CentreDistances(surrogate, [each]).sets[0] for each in cases]
+    variants = {
+        "autograd, batched": ([batched_objective], "autograd"),
         "autograd, one by one": (single, "autograd"),
-        "differences, together": ([whole], "together"),
-        "differences, one by one": (single, "apart"),
+        "differences, batched": ([batched_objective], "batched"),
+        "differences, one by one": (single, "one by one"),
     }
     first = 0.0
-    for name, (objectives, how) in ways.items():
+    for name, (objectives, how) in variants.items():
         began = time.process_time()
         loss = torch.cat([adam(one, steps, how) for one in objectives]).mean()
         each = 1000 * (time.process_time() - began) / count
         first = first or each
-        print(f"k={k}  {name:24s} {each:8.1f} ms a decision   loss {float(loss):.4f}   {each / first:5.1f} x")
+        print(
+            f"k={k}  {name:24s} {each:8.1f} ms per decision   loss {float(loss):.4f}   {each / first:5.1f} x"
+        )
     began = time.process_time()
-    AdamInBox().batch_search(CentreDistances(made, cases))
+    AdamInBox().batch_search(CentreDistances(surrogate, cases))
     print(
         f"k={k}  {'whole decision':24s} {1000 * (time.process_time() - began) / count:8.1f} ms (screening, "
         "two starts, fresh draws)"

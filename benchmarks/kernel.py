@@ -1,4 +1,4 @@
-"""How fast the nested kernel estimator is fitted and decides, in process seconds.
+"""Process time of fitting and deciding with the nested kernel estimator.
 
 The world is the bank's loan: two context variables, one covariate, one action. Measured are
 
@@ -7,15 +7,15 @@ The world is the bank's loan: two context variables, one covariate, one action. 
     decide     1,000 contexts, K = 20 starts, T = 100 steps of projected ascent, after the fit (no
                factorisation)
 
-and beside them Algorithm 1 of Du et al. (2026) in plain NumPy: the same kernel, widths, lambdas, starts and
-fixed steps; its offline phase factorises once as well, then contexts and starts are taken one by one. With
-fixed steps (`fixed`) both do the same work, and the largest difference in what they reach, as J, is printed;
-`adaptive` steps, with starts given up on the way, are the default of the package. `default` is decision=cme
-whole: four joint metrics, their posterior deviations, and the rows that lie near. Memory is the peak of a
-process of its own, with about 320 MB of imports.
+The reference is Algorithm 1 of Du et al. (2026) in plain NumPy: the same kernel, widths, lambdas, starts and
+fixed steps; its offline phase factorises once as well, then contexts and starts are processed one by one.
+With fixed steps (`fixed`) both do the same work, and the largest difference between their values of J is
+printed; `adaptive` steps, with starts dropped on the way, are the default of the package. `default` is the
+complete decision=cme: four joint metrics, their posterior standard deviations, and the support. Memory is the
+peak of a separate process, with about 320 MB of imports.
 
 Run: python benchmarks/kernel.py [--contexts 1000] [--reference 20] [--repeat 3] [--threads 1] [--large
-100000] [--out DIR] Writes DIR/kernel.csv with one row a measurement and repetition.
+100000] [--out DIR] Writes DIR/kernel.csv with one row per measurement and repetition.
 """
 
 import argparse
@@ -47,7 +47,7 @@ Examples = tuple[torch.Tensor, ...]
 
 
 def estimators() -> dict[str, Callable[[], AlterationValue]]:
-    """What is fitted, by name."""
+    """The estimators to fit, by name."""
     return {
         "fixed widths": lambda: ProductRidge(fixed=WIDTHS),
         "leave-one-out": lambda: ProductRidge(widths="leave_one_out"),
@@ -65,7 +65,7 @@ def nested(world: Loan, name: str) -> NestedRidge:
 
 
 def examples(world: Loan) -> Examples:
-    """What the estimator of the loan's one candidate set is fitted to."""
+    """The examples for the estimator of the loan's single candidate set."""
     surrogate, table = nested(world, "fixed widths"), world.observations()
     found: Examples = ()
     for part, given in surrogate.parts(table):
@@ -76,7 +76,7 @@ def examples(world: Loan) -> Examples:
 
 
 def timed(call: Callable[[], object]) -> tuple[float, object]:
-    """Process seconds of all threads, and the answer."""
+    """Process seconds of all threads, and the result."""
     began = time.process_time()
     answer = call()
     return time.process_time() - began, answer
@@ -94,7 +94,7 @@ class PlainAlgorithm:
         self.outer, self.inner = cho_factor(_gram(self.x, self.x) + ridge), _gram(self.u, self.u)
 
     def decide(self, context: np.ndarray, lower: float, upper: float) -> float:
-        """The largest J that the starts reach."""
+        """The largest J over the starts."""
         near = _gram(self.x, context[None] / WIDTHS[0])[:, 0]
         omega = self.alpha * near * (self.inner @ cho_solve(self.outer, near))
         best = -np.inf
@@ -118,7 +118,7 @@ def _gram(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 def decide(
     surrogate: NestedRidge, cases: list[RehearsalCase], rate: float | None, caution: float = 0.0
 ) -> list[float]:
-    """What each context's decision is judged at (J, less caution), in batches as the loop makes them."""
+    """The lower confidence bound of J at each context's decision, in batches as in the loop."""
     search, found = ProjectedAscent(STARTS, STEPS, rate=rate), []
     for first in range(0, len(cases), search.batch_size):
         decisions = search.batch_search(
@@ -129,7 +129,7 @@ def decide(
 
 
 def heavy(name: str, rows: int, threads: int) -> tuple[float, float]:
-    """Process seconds of a fit, and the process's peak in megabytes; to be run in a process of its own."""
+    """Process seconds of a fit, and peak memory in megabytes; to be run in a separate process."""
     torch.set_num_threads(threads)
     given, estimator = examples(Loan(rows=rows)), estimators()[name]()
     seconds, _ = timed(lambda: estimator.solve(*given))
@@ -137,7 +137,7 @@ def heavy(name: str, rows: int, threads: int) -> tuple[float, float]:
 
 
 def fits(counts: dict[str, tuple[int, ...]], repeat: int, threads: int) -> Iterator[dict[str, object]]:
-    """Fits of each estimator, every one in a fresh process, so that memory is its own."""
+    """Fits of each estimator, each in a new process, to measure its own memory."""
     for name, sizes in counts.items():
         for rows in sizes:
             for repetition in range(repeat if rows <= 5000 else 1):
@@ -154,7 +154,7 @@ def fits(counts: dict[str, tuple[int, ...]], repeat: int, threads: int) -> Itera
 
 
 def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[str, object]]:
-    """1,000 decisions after the fit, and the plain reference in a few contexts, scaled to as many."""
+    """1,000 decisions after the fit, and the plain reference in a few contexts, scaled to 1,000."""
     world = Loan(rows=rows, contexts=contexts)
     surrogate = fit(nested(world, "fixed widths"), world.observations())
     cases = [world.case(index) for index in range(contexts)]

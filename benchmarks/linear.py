@@ -1,19 +1,19 @@
-"""How fast linear Gaussian decisions are made, in process milliseconds a decision on one core.
+"""Process time of linear Gaussian decisions, in milliseconds per decision on one core.
 
 Two tasks: one outcome with an interval (three candidate sets), and two outcomes with an upright rectangle or
-a triangle, whose two actions are set together. For each, 1,000 contexts are decided in one batch:
+a triangle, whose two actions are set jointly. For each, 1,000 contexts are decided in one batch:
 
     care      the most probable success (closed form or projected Newton), with predictive probability and
               interval
     micns     the cheapest alteration under a chance constraint, its level chosen from a grid
 
-Beside them stands plain SciPy, one context and one candidate set after the other: L-BFGS-B with the
-closed-form value and gradient for care, SLSQP with exact derivatives for micns; it finds actions only and
-says nothing of its uncertainty. A triangle has no closed form to give to SciPy. Ratios are of medians over
-repetitions; the largest difference in what the two reach is printed beside them.
+The reference is plain SciPy, one context and one candidate set after the other: L-BFGS-B with the closed-form
+value and gradient for care, SLSQP with exact derivatives for micns; it only finds actions and does not
+quantify their uncertainty. For a triangle there is no closed form to give to SciPy. Ratios are of medians
+over repetitions; the largest difference between the values reached is printed next to them.
 
 Run: python benchmarks/linear.py [--contexts 1000] [--reference 50] [--repeat 3] [--out DIR]
-Writes DIR/linear.csv with one row a task, method and repetition.
+Writes DIR/linear.csv with one row per task, method and repetition.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def task(
 
 
 def tasks() -> dict[str, tuple[RehearsalTask, Coefficients]]:
-    """What is decided."""
+    """The tasks with the coefficients of their worlds."""
     wide = {"raw_cost": [-6.0, 6.0], "self_pricing": [-6.0, 6.0]}
     joint = [["raw_cost", "self_pricing"]]
     upright = {"profit": [0.5, 1.9], "customers": [0.8, 2.2]}
@@ -92,7 +92,7 @@ def tasks() -> dict[str, tuple[RehearsalTask, Coefficients]]:
 
 
 def drawn(made: RehearsalTask, coefficients: Coefficients, count: int, seed: int) -> Table:
-    """Rows of the world, noise of deviation 0.3 (0.2 for roots)."""
+    """Rows of the world, with noise of standard deviation 0.3 (0.2 for root nodes)."""
     stream, columns = np.random.default_rng(seed), {}
     for name in made.graph.names:
         parents = coefficients[name]
@@ -151,7 +151,7 @@ def scipy_care(one: SuccessObjective, index: int) -> float:
 
 
 def scipy_micns(one: ChanceCost, index: int) -> float:
-    """Minus the least cost of one set in one context by SLSQP; minus infinity where nothing qualifies."""
+    """Minus the minimum cost of one set in one context by SLSQP; minus infinity if nothing is feasible."""
     normals, offsets, root, effect, base = plain(one.success)
     room = (
         offsets
@@ -179,15 +179,15 @@ def scipy_micns(one: ChanceCost, index: int) -> float:
     return -float(found.fun) if met else -np.inf
 
 
-def ours(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> list[Decision]:
-    """The decisions of a batch."""
+def batched(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> list[Decision]:
+    """The package's decisions for a batch."""
     if method == "care":
         return ProjectionNewton().batch_search(GaussianSuccess(surrogate, cases))
     return CheapestAlteration(ProjectionNewton()).batch_search(ChanceCosts(surrogate, cases))
 
 
 def beside(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> Callable[[], list[float]]:
-    """What SciPy reaches in each context; what both need is made before the clock starts."""
+    """SciPy's values in each context; what both need is computed before timing starts."""
     count = range(len(cases))
     if method == "care":
         sets = GaussianSuccess(surrogate, cases).sets
@@ -197,7 +197,7 @@ def beside(method: str, surrogate: LinearStructural, cases: list[RehearsalCase])
 
 
 def timed(call: Callable[[], list]) -> tuple[float, list]:
-    """Process seconds, and the answer."""
+    """Process seconds, and the result."""
     began = time.process_time()
     answer = call()
     return time.process_time() - began, answer
@@ -207,16 +207,16 @@ def measured(
     name: str, method: str, surrogate: LinearStructural, cases: list[RehearsalCase], few: int, repeat: int
 ) -> tuple[list[dict[str, object]], str]:
     """Rows of one task and method, and the line to print."""
-    ours(method, surrogate, cases)
+    batched(method, surrogate, cases)
     # A triangle has no closed form to give to SciPy.
     other = None if (name, method) == ("triangle", "care") else beside(method, surrogate, cases[:few])
-    mine, theirs, apart = [], [], 0.0
+    batch_ms, scipy_times, apart = [], [], 0.0
     for _ in range(repeat):
-        seconds, decisions = timed(partial(ours, method, surrogate, cases))
-        mine.append(1e3 * seconds / len(cases))
+        seconds, decisions = timed(partial(batched, method, surrogate, cases))
+        batch_ms.append(1e3 * seconds / len(cases))
         if other is not None:
             seconds, values = timed(other)
-            theirs.append(1e3 * seconds / len(values))
+            scipy_times.append(1e3 * seconds / len(values))
             pairs = [
                 (np.log(decision.trace["plug_in"]) if method == "care" else decision.value, value)
                 for decision, value in zip(decisions, values, strict=False)
@@ -229,16 +229,16 @@ def measured(
             "method": method,
             "repetition": index,
             "ms": ms,
-            "scipy_ms": theirs[index] if theirs else None,
+            "scipy_ms": scipy_times[index] if scipy_times else None,
         }
-        for index, ms in enumerate(mine)
+        for index, ms in enumerate(batch_ms)
     ]
     ratio = (
-        f"{np.median(theirs):10.2f} {np.median(theirs) / np.median(mine):7.0f} {apart:19.1e}"
-        if theirs
+        f"{np.median(scipy_times):10.2f} {np.median(scipy_times) / np.median(batch_ms):7.0f} {apart:19.1e}"
+        if scipy_times
         else f"{'-':>10} {'-':>7} {'-':>19}"
     )
-    return rows, f"{name:<10} {method:<6} {np.median(mine):14.3f} {ratio}"
+    return rows, f"{name:<10} {method:<6} {np.median(batch_ms):14.3f} {ratio}"
 
 
 def main() -> None:
@@ -252,7 +252,7 @@ def main() -> None:
     torch.set_num_threads(1)
     rows: list[dict[str, object]] = []
     print(
-        f"{'task':<10} {'method':<6} {'ms a decision':>14} {'SciPy, ms':>10} {'ratio':>7} "
+        f"{'task':<10} {'method':<6} {'ms/decision':>14} {'SciPy, ms':>10} {'ratio':>7} "
         f"{'largest difference':>19}"
     )
     for name, (made, coefficients) in tasks().items():

@@ -1,9 +1,9 @@
-"""What a step of the fitted transition costs, with spectral norms that are kept and with norms computed at
+"""Process time of a step of the fitted transition, with cached spectral norms and with norms computed at
 every call.
 
 The 200-unit networks of the sepsis model, one state and a batch of 256, after `finish`; the same weights and
-the same outputs, bit for bit (checked). Printed are microseconds of process time a call, the best of the
-rounds, and their ratio; rounds take turns.
+the same outputs, bit for bit (checked). Printed are microseconds of process time per call, the best of the
+rounds, and their ratio; the two variants alternate.
 
 Run: python benchmarks/networks.py [calls] [rounds]
 """
@@ -20,7 +20,7 @@ from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 
 
 def fitted() -> LipschitzNetwork:
-    """The shape of the sepsis model, with weights that a constant divides."""
+    """A model of the sepsis model's shape, with weights divided by Lipschitz constants."""
     torch.manual_seed(0)
     networks = LipschitzNetwork(smooth=12, free=3, outputs=9, hidden=200, constants=(1.0, 0.1))
     with torch.no_grad():
@@ -44,7 +44,7 @@ def main(calls: int = 500, rounds: int = 9) -> None:
     kept = fitted()
     anew = deepcopy(kept).train()
     anew._kept.clear()
-    print("rows   kept, us   computed at every call, us   ratio")
+    print("rows   cached, us  computed at every call, us  ratio")
     for rows in (1, 256):
         smooth, free = torch.randn(rows, 12), torch.randn(rows, 3)
         with torch.no_grad():

@@ -1,17 +1,17 @@
-"""How fast a round of rehearsal learning is, in process milliseconds on one core.
+"""Process time of a round of rehearsal learning, in milliseconds on one core.
 
-    round      On the reef of Bermuda, from 10 rows on, rounds that learn: fit the posterior over five graphs,
-               draw 10,000 + 10,000 scenarios for each of five targets, find what qualifies, estimate the
-               information, optimise it, certify with 1,000 more. The median and the largest of the rounds
-               after the first, which pays for imports.
+    round      Bermuda coral reef, online, from 10 rows on: fit the posterior over five graphs, draw 10,000 +
+               10,000 scenarios for each of five targets, find the qualifying values, estimate the
+               information, maximise it, certify with 1,000 more. The median and the maximum of the rounds
+               after the first, which includes imports.
     sweep      From 10,000 scenarios of two rows to the points that lie in at least 7,000 of their intervals,
-               for five targets; no interval is empty, which is the worst case. Beside it stands the algorithm
-               of the paper, walking end by end in Python.
+               for five targets; no interval is empty, which is the worst case. The reference is the algorithm
+               of the paper, which processes the interval ends one by one in Python.
     estimate   The information at 16 alterations of one target by closed forms, by a nested sample and by
                nearest neighbours, 300 models each.
 
 Run: python benchmarks/rounds.py [--rounds 20] [--repeat 5] [--out DIR]
-Writes DIR/rounds.csv with one row a measurement.
+Writes DIR/rounds.csv with one row per measurement.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Bermuda]:
-    """What the parts of each round took."""
+    """Time of each part of each round."""
     world = Bermuda(preset="qwz23", rows=10, contexts=count)
     table, model = world.observations(), StructuralPosterior(world.task, world.hypotheses)
     search, certify, found = Informative(tau=tau, fallback="most_probable"), PacBound(), []
@@ -63,7 +63,10 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
         certify(model, objective, decision)
         marks.append(time.process_time())
         parts = [1e3 * (after - before) for before, after in pairwise(marks)]
-        told = {"qualifying": len(decision.trace["qualifying"]), "evaluations": decision.trace["evaluations"]}
+        counts = {
+            "qualifying": len(decision.trace["qualifying"]),
+            "evaluations": decision.trace["evaluations"],
+        }
         names = ("fit", "scenarios", "search", "certificate")
         found.append(
             {
@@ -72,7 +75,7 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
                 "index": index,
                 **dict(zip(names, parts, strict=True)),
                 "ms": sum(parts),
-                **told,
+                **counts,
             }
         )
         table = table + world.respond(case, decision)
@@ -94,7 +97,7 @@ def walked(left: Tensor, right: Tensor, need: int) -> list[tuple[float, float]]:
 
 
 def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
-    """Both ways to find covered points, from scenarios with two rows each."""
+    """Both algorithms to find covered points, from scenarios with two rows each."""
     stream, every = torch.Generator().manual_seed(0), []
     lower, upper = torch.full((1,), -3.0, dtype=torch.float64), torch.full((1,), 3.0, dtype=torch.float64)
     for _ in range(targets):
@@ -134,7 +137,7 @@ def sweeps(repeat: int, count: int = 10000, targets: int = 5) -> list[Row]:
 
 
 def estimates(model: StructuralPosterior, world: Bermuda, repeat: int) -> list[Row]:
-    """What each estimate of the information takes."""
+    """Time of each estimator of the information."""
     contexts, points, rows = (
         model.task.given([world.case(0)]),
         torch.linspace(-1, 1, 16, dtype=torch.float64).unsqueeze(-1),
@@ -171,16 +174,18 @@ def main() -> None:
         each = [float(str(row["ms"])) for row in later]
         sets = statistics.median(int(str(row["qualifying"])) for row in later)
         print(
-            f"round at tau={tau:g}: median {statistics.median(each):.0f} ms, largest {max(each):.0f} ms "
+            f"round at tau={tau:g}: median {statistics.median(each):.0f} ms, maximum {max(each):.0f} ms "
             f"({parts}); targets that qualify: {sets:g}",
             flush=True,
         )
         whole += found
     found = sweeps(chosen.repeat)
-    mine, theirs = (statistics.median(float(str(row[name])) for row in found) for name in ("ms", "reference"))
+    own_ms, reference_ms = (
+        statistics.median(float(str(row[name])) for row in found) for name in ("ms", "reference")
+    )
     print(
-        f"sweep of 10,000 scenarios x 5 targets: {mine:.1f} ms; walking in Python {theirs:.1f} ms, "
-        f"{theirs / mine:.0f} times as long",
+        f"sweep of 10,000 scenarios x 5 targets: {own_ms:.1f} ms; walking in Python {reference_ms:.1f} ms, "
+        f"{reference_ms / own_ms:.0f} times as long",
         flush=True,
     )
     whole += found

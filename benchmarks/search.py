@@ -1,4 +1,5 @@
-"""How fast counterfactually optimal action sequences are found, in process seconds an episode on one core.
+"""Process time of the search for counterfactually optimal action sequences, in seconds per episode on one
+core.
 
 On the same held-out patients of the simulated cohort, under the model of a checkpoint:
 
@@ -11,7 +12,7 @@ On the same held-out patients of the simulated cohort, under the model of a chec
 Medians have 95% percentile-bootstrap intervals over episodes. Every method runs once before it is measured.
 
 Run: python benchmarks/search.py [--checkpoint checkpoints/sepsis] [--episodes 20] [--many 200] [--limit 30]
-[--out DIR] Writes DIR/search.csv with one row an episode and method.
+[--out DIR] Writes DIR/search.csv with one row per episode and method.
 """
 
 import argparse
@@ -66,7 +67,7 @@ def questions(model: EpisodeSurrogate, horizon: int, changes: int, count: int) -
 def measured(
     method: str, search: Search[CounterfactualReturn], objectives: Sequence[CounterfactualReturn]
 ) -> list[Row]:
-    """One row an episode."""
+    """One row per episode."""
     search(objectives[0])
     rows = []
     for objective in objectives:
@@ -77,7 +78,7 @@ def measured(
 
 
 def row(method: str, objective: CounterfactualReturn, decision: Decision, seconds: float) -> Row:
-    """What is written down of one search."""
+    """The record of one search."""
     trace = decision.trace
     kept = {name: trace.get(name) for name in FIELDS if name in trace}
     if decision.baseline is not None:
@@ -102,12 +103,12 @@ def median(values: Sequence[float]) -> str:
 
 
 def seconds(rows: Sequence[Row]) -> list[float]:
-    """The rows' process seconds."""
+    """Process seconds of the rows."""
     return [float(str(row["seconds"])) for row in rows]
 
 
 def gains(rows: Sequence[Row]) -> list[float]:
-    """What the rows' decisions gain over what was done."""
+    """Gains of the rows' decisions over the observed actions."""
     return [float(str(row["value"])) - float(str(row["observed"])) for row in rows]
 
 
@@ -124,7 +125,7 @@ def same_question(model: EpisodeSurrogate, count: int) -> list[Row]:
     truth, reference = gains(rows["exhaustive_float32"]), seconds(rows["exhaustive_float32"])
     print(f"\nT = 12, |A| = 25, k = 3, {len(objectives)} episodes")
     print(
-        f"{'method':22}{'seconds an episode':28}{'times faster than enumeration':34}{'optimal':12}network "
+        f"{'method':22}{'seconds per episode':28}{'speed-up over enumeration':34}{'optimal':12}network "
         "evaluations"
     )
     for method, found in rows.items():
@@ -145,7 +146,7 @@ def batch_search(model: EpisodeSurrogate, count: int) -> list[Row]:
     spent = seconds(rows)
     proven = sum(bool(row["proven"]) for row in rows)
     print(
-        f"\n{len(rows)} episodes by branch and bound: {sum(spent):.1f} s on one core, longest "
+        f"\n{len(rows)} episodes by branch and bound: {sum(spent):.1f} s on one core, maximum "
         f"{max(spent):.2f} s, {proven} proven"
     )
     return rows
@@ -154,7 +155,7 @@ def batch_search(model: EpisodeSurrogate, count: int) -> list[Row]:
 def reach(model: EpisodeSurrogate, count: int, limit: float) -> list[Row]:
     """Longer horizons and more changes."""
     print(f"\nbranch and bound, |A| = 25, {count} episodes, at most {limit:g} s each")
-    print(f"{'T':>3}{'k':>3}  {'seconds an episode':28}{'longest':10}{'proven':12}largest gap left")
+    print(f"{'T':>3}{'k':>3}  {'seconds per episode':28}{'maximum':10}{'proven':12}largest gap left")
     everything = []
     for horizon, changes in REACH:
         rows = measured(

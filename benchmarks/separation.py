@@ -1,16 +1,16 @@
-"""How fast questions of c-separation are answered, and graphs are learnt, in process seconds on one core.
+"""Process time of tests of c-separation and of learning graphs, in seconds on one core.
 
-    separation    random rehearsal graphs, half of the variables in cliques, a third of them known:
-                  `c_separated` for one pair, and `connected` from one variable to all others; beside them
-                  networkx's d-separation of one pair in a compatible directed graph
-    learning      Bermuda's 11 variables: Algorithm 2 once, with roles known, and 100 resamples (Eq. 7)
+    separation    random rehearsal graphs, half of the variables in cliques, a third of them given:
+                  `c_separated` for one pair, and `connected` from one variable to all others; the reference
+                  is networkx's d-separation of one pair in a compatible directed graph
+    learning      Bermuda's 11 variables: Algorithm 2 once, with known roles, and 100 resamples (Eq. 7)
 
-The first question to a graph also builds its lists of causes and effects, and is shown by itself; networkx's
-graph is built beforehand. Garbage is collected between measurements, not within. Where the two answer
-differently, this fails.
+The first query to a graph also builds its lists of causes and effects, and is shown separately; networkx's
+graph is built beforehand. Garbage is collected between measurements, not within. If the two answers differ,
+the benchmark fails.
 
 Run: python benchmarks/separation.py [--variables 100 1000 10000] [--questions 20] [--repeat 3] [--out DIR]
-Writes DIR/separation.csv with one row a measurement and repetition.
+Writes DIR/separation.csv with one row per measurement and repetition.
 """
 
 import argparse
@@ -38,7 +38,7 @@ LIMIT = 0.05
 
 
 def random_graph(count: int, seed: int) -> RehearsalGraph:
-    """Cliques of one to four members; each has about three cliques before it as causes."""
+    """A graph with cliques of one to four members, each with about three earlier cliques as causes."""
     stream, cliques = np.random.default_rng(seed), list[tuple[str, ...]]()
     while (made := sum(map(len, cliques))) < count:
         size = min(int(stream.choice([1, 1, 2, 3, 4])), count - made)
@@ -52,7 +52,7 @@ def random_graph(count: int, seed: int) -> RehearsalGraph:
 
 
 def timed(call: Callable[[], object]) -> tuple[float, object]:
-    """Process seconds, and the answer."""
+    """Process seconds, and the result."""
     gc.disable()
     began = time.process_time()
     answer = call()
@@ -62,7 +62,7 @@ def timed(call: Callable[[], object]) -> tuple[float, object]:
 
 
 def separations(count: int, questions: int, repeat: int) -> Iterator[dict[str, object]]:
-    """Seconds a question, by method."""
+    """Seconds per query, by method."""
     for repetition in range(repeat):
         graph = random_graph(count, repetition)
         dag = nx.DiGraph(list(graph.edges))
@@ -73,12 +73,12 @@ def separations(count: int, questions: int, repeat: int) -> Iterator[dict[str, o
         for number in range(questions):
             mixed = [names[index] for index in stream.permutation(len(names))]
             one, other, known = mixed[0], mixed[1], set(mixed[2 : 2 + len(mixed) // 3])
-            seconds, ours = timed(partial(c_separated, graph, one, other, known))
+            seconds, separated = timed(partial(c_separated, graph, one, other, known))
             spent["c_separated" if number else "first"].append(seconds)
             spent["connected"].append(timed(partial(connected, graph, one, known))[0])
-            seconds, theirs = timed(partial(nx.is_d_separator, dag, {one}, {other}, known))
+            seconds, reference = timed(partial(nx.is_d_separator, dag, {one}, {other}, known))
             spent["networkx"].append(seconds)
-            assert ours == theirs, (graph, one, other, known)
+            assert separated == reference, (graph, one, other, known)
         for method, each in spent.items():
             yield {
                 "what": "separation",
@@ -129,10 +129,10 @@ def main() -> None:
     rows += learning(chosen.repeat)
     print(f"{'what':<12} {'method':<14} {'size':>6} {'median ms':>10} {'worst ms':>10}")
     for what, method, size in dict.fromkeys((row["what"], row["method"], row["size"]) for row in rows):
-        mine = [row for row in rows if (row["what"], row["method"], row["size"]) == (what, method, size)]
+        selected = [row for row in rows if (row["what"], row["method"], row["size"]) == (what, method, size)]
         median, worst = (
-            1e3 * float(np.median([row["seconds"] for row in mine])),
-            1e3 * max(float(str(row["worst"])) for row in mine),
+            1e3 * float(np.median([row["seconds"] for row in selected])),
+            1e3 * max(float(str(row["worst"])) for row in selected),
         )
         verdict = (
             ""

@@ -1,18 +1,19 @@
-"""How fast the location-scale mechanism trains, in transitions a second on one core.
+"""Training speed of the location-scale mechanism, in transitions per second on one core.
 
-Measured is the time of an epoch, without the first, of the 200-unit model at batch 256 with exact spectral
-norms:
+Measured is the time of an epoch, without the first, of the 200-unit model at batch size 256 with exact
+spectral norms:
 
     fit                through `rehearsal_torch.fit` and Lightning, as users run it
     plain loop         the same model and optimiser, fed by DataLoader(TensorDataset)
-    resident loop      the same model and optimiser, a bare loop over slices that stay in memory: the ceiling
-                       without Lightning
+    resident loop      the same model and optimiser, a bare loop over slices in memory: the upper bound
+        without
+                       Lightning
     textbook           torch's spectral_norm (power iteration: no exact bound) on two networks,
                        MultivariateNormal(L L'), whose covariance is factorised again in every batch, fed by
                        DataLoader(TensorDataset)
 
-Times are process times (the machine may be shared), the best of the epochs after the first; rounds take
-turns.
+Times are process times (the machine may be shared), the best of the epochs after the first; the variants
+alternate.
 
 Run: python benchmarks/training.py [rows] [epochs] [rounds]
 """
@@ -60,7 +61,7 @@ class BoundedNetwork(nn.Module):
 
 
 class Textbook(nn.Module):
-    """The usual way to write the model: two networks of torch's own layers and a MultivariateNormal."""
+    """The textbook implementation: two networks of torch's own layers and a MultivariateNormal."""
 
     def __init__(self, powers: int) -> None:
         super().__init__()
@@ -82,11 +83,11 @@ class Stopwatch(Callback):
         self.seconds: list[float] = []
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Starts."""
+        """Starts the stopwatch."""
         self.begun = time.process_time()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Stops."""
+        """Stops the stopwatch."""
         self.seconds.append(time.process_time() - self.begun)
 
 
@@ -139,7 +140,7 @@ def loop(
 
 
 def main(rows: int = 40_960, epochs: int = 4, rounds: int = 3) -> dict[str, float]:
-    """Prints and returns transitions a second of each way."""
+    """Prints and returns transitions per second of each variant."""
     torch.set_num_threads(1)
     data = table(rows)
     made = model()

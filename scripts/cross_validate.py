@@ -1,4 +1,4 @@
-"""Judges surrogates by held-out likelihoods: python scripts/cross_validate.py -m
+"""Evaluates surrogates by held-out likelihoods: python scripts/cross_validate.py -m
 +experiment=lipschitz_grid.
 """
 

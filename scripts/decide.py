@@ -1,4 +1,4 @@
-"""Decides for all situations of a split: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER."""
+"""Decides for all cases of a split: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Trains a surrogate and shows what it decides: python scripts/train.py +experiment=sepsis."""
+"""Trains a surrogate and decides for some cases: python scripts/train.py +experiment=sepsis."""
 
 import sys
 

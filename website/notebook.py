@@ -1,7 +1,7 @@
-"""A notebook as a page: its text, its code, and the output that it was saved with.
+"""Conversion of a notebook to a Markdown page: its text, its code, and its saved output.
 
 Jupytext writes notebooks as Markdown without output; these pages are read for their figures, so output is
-kept. Nothing is executed: `make test` runs the notebooks.
+kept. Nothing is executed: `make test-slow` runs the notebooks.
 """
 
 import base64
@@ -12,13 +12,13 @@ from typing import Any
 
 
 def markdown(path: Path) -> tuple[str, dict[str, bytes]]:
-    """A notebook as Markdown.
+    """Converts a notebook to Markdown.
 
     Args:
         path: The notebook, nbformat 4.
 
     Returns:
-        The page, and the images that it shows by file name; the page expects them beside itself.
+        The page, and its images by file name; the page expects them in its own folder.
     """
     cells, images = json.loads(path.read_text(encoding="utf-8"))["cells"], dict[str, bytes]()
     return "\n\n".join(block for cell in cells for block in _blocks(cell, path.stem, images)) + "\n", images
@@ -35,7 +35,7 @@ def _blocks(cell: Mapping[str, Any], name: str, images: dict[str, bytes]) -> Ite
 
 
 def _output(output: Mapping[str, Any], name: str, images: dict[str, bytes]) -> Iterator[str]:
-    """What a cell said: an image where there is one, else a table where there is one, else text."""
+    """The output of a cell: an image if there is one, else a table if there is one, else text."""
     if output["output_type"] == "stream":
         yield _fenced("text", _text(output["text"]).rstrip("\n"))
         return
@@ -52,7 +52,7 @@ def _output(output: Mapping[str, Any], name: str, images: dict[str, bytes]) -> I
 
 
 def _text(value: str | list[str]) -> str:
-    """Text of a notebook, which holds it whole or by lines."""
+    """Text of a notebook, stored as one string or as a list of lines."""
     return value if isinstance(value, str) else "".join(value)
 
 

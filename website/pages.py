@@ -1,9 +1,9 @@
-"""Pages of the repository, and what becomes of their links on the site.
+"""Rewriting of the links of pages, from places in the repository to places on the site.
 
-A page stands at one place in the repository and at another on the site, so every relative link is resolved
-against the repository and rewritten. A link to a page leads to its place on the site; a link to a folder, to
-the folder's README; any other file that exists is copied beside the pages. A link to nothing is an error, so
-that no page is staged with one.
+A page has one place in the repository and another on the site, so every relative link is resolved against the
+repository and rewritten. A link to a page becomes a link to its place on the site; a link to a folder, to the
+folder's README; any other existing file is copied to the site. A broken link is an error, so that no page is
+staged with one.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-# A fenced block, an indented block's line, or a span of code: no link stands in one.
+# A fenced block or a span of code: links are not rewritten there.
 _CODE = re.compile(
     r"^(?P<fence>```+|~~~+)[^\n]*\n.*?^(?P=fence)[ \t]*$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)",
     re.MULTILINE | re.DOTALL,
@@ -22,7 +22,7 @@ _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#|//")
 
 
 class BrokenLinksError(ValueError):
-    """Relative links that lead to nothing; the message lists all of them, each with its page and line."""
+    """Broken relative links; the message lists all of them, each with its page and line."""
 
 
 @dataclass
@@ -32,9 +32,9 @@ class Links:
     Attributes:
         root: The repository.
         places: Page, relative to the repository, to its place on the site.
-        copied: Other files that pages link to, relative to the repository, to their places on the site; grows
-            with every page.
-        broken: A sentence for each link to nothing; grows with every page.
+        copied: Other files that pages link to, relative to the repository, to their places on the site;
+            extended by every page.
+        broken: One line for each broken link; extended by every page.
     """
 
     root: Path
@@ -43,11 +43,11 @@ class Links:
     broken: list[str] = field(default_factory=list)
 
     def rewritten(self, text: str, page: PurePosixPath) -> str:
-        """A page's text with every relative link as it has to read on the site.
+        """The text of a page with its relative links rewritten for the site.
 
         Args:
             text: Markdown.
-            page: Where the page stands, relative to the repository.
+            page: Path of the page, relative to the repository.
         """
         pieces, end = list[str](), 0
         for start, stop in (*_code(text), (len(text), len(text))):
@@ -62,14 +62,14 @@ class Links:
         return "".join(pieces)
 
     def check(self) -> None:
-        """Refuses to go on with links to nothing.
+        """Checks that no link is broken.
 
         Raises:
-            BrokenLinksError: if there is one.
+            BrokenLinksError: if one is.
         """
         if self.broken:
-            told = f"{len(self.broken)} relative links lead to nothing; mend them:"
-            raise BrokenLinksError("\n".join([told, *self.broken]))
+            message = f"{len(self.broken)} relative links are broken; correct them:"
+            raise BrokenLinksError("\n".join([message, *self.broken]))
 
     def _link(self, found: re.Match[str], page: PurePosixPath, line: int) -> str:
         path, mark, anchor = found["target"].partition("#")
@@ -83,7 +83,7 @@ class Links:
         return f"{found['before']}{PurePosixPath(near)}{mark}{anchor}{found['after']}"
 
     def _place(self, target: PurePosixPath) -> PurePosixPath | None:
-        """Where a file or folder of the repository stands on the site; None where there is none."""
+        """Place of a file or folder of the repository on the site; None if it does not exist."""
         for page in (target, target / "README.md"):
             if page in self.places:
                 return self.places[page]
@@ -94,10 +94,10 @@ class Links:
 
 
 def title(text: str) -> str:
-    """A page's first heading, without code marks.
+    """The first heading of a page, without code marks.
 
     Raises:
-        ValueError: if it has none.
+        ValueError: if there is none.
     """
     found = re.search(r"^# +(.+?) *$", text, re.MULTILINE)
     if found is None:
@@ -106,5 +106,5 @@ def title(text: str) -> str:
 
 
 def _code(text: str) -> Iterator[tuple[int, int]]:
-    """Where code stands in Markdown: (start, end) of each block and span."""
+    """Positions of code in Markdown: (start, end) of each block and span."""
     return ((found.start(), found.end()) for found in _CODE.finditer(text))

@@ -1,4 +1,4 @@
-"""The pages of the API reference: the public names, and one page a room with all of its modules.
+"""Pages of the API reference: the public names, and one page per room with all of its modules.
 
 Nothing is imported: names and docstrings are read from the source, and mkdocstrings renders them.
 """
@@ -11,13 +11,13 @@ from pathlib import Path
 def public(package: Path) -> Iterator[tuple[str, str, str]]:
     """The names in a package's ``__all__``: (name, dotted path, first line of its docstring).
 
-    The package's ``__init__`` says under ``if TYPE_CHECKING:`` where each name comes from.
+    The imports under ``if TYPE_CHECKING:`` in the package's ``__init__`` give the module of each name.
 
     Args:
         package: The package's folder.
 
     Raises:
-        KeyError: if a name of ``__all__`` is imported from nowhere.
+        KeyError: if a name of ``__all__`` is not imported there.
     """
     tree = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
@@ -51,23 +51,23 @@ def rooms(package: Path) -> dict[str, list[str]]:
 
 
 def pages(package: Path) -> dict[str, str]:
-    """The reference's pages, file name to Markdown; ``index.md`` lists what the package offers.
+    """The pages of the reference, file name to Markdown; ``index.md`` lists the public names.
 
     Args:
         package: The package's folder.
     """
     found = [(name, path, summary.replace("|", "\\|")) for name, path, summary in public(package)]
     rows = [f"| [`{name}`][{path}] | {summary} |" for name, path, summary in found]
-    table = "\n".join(["| name | what it is |", "|---|---|", *rows])
-    told = f"Available as `{package.name}.NAME`; each is loaded when it is first used."
-    made = {"index.md": f"# Public names\n\n{told}\n\n{table}\n"}
+    table = "\n".join(["| name | description |", "|---|---|", *rows])
+    introduction = f"Available as `{package.name}.NAME`; each is loaded on first use."
+    made = {"index.md": f"# Public names\n\n{introduction}\n\n{table}\n"}
     for room, modules in rooms(package).items():
         made[f"{room}.md"] = "\n\n".join([f"# {room}", *(f"::: {module}" for module in modules)]) + "\n"
     return made
 
 
 def _summary(module: Path, name: str) -> str:
-    """The first line of the docstring of something that a module defines."""
+    """The first line of the docstring of a class or function of a module."""
     for node in ast.parse(module.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return (ast.get_docstring(node) or "").partition("\n")[0]

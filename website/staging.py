@@ -1,4 +1,6 @@
-"""The site's source: pages at their places, links rewritten, navigation, and Zensical's configuration."""
+"""Staging of the site's source: pages at their places, links rewritten, navigation, and Zensical's
+configuration.
+"""
 
 import json
 import shutil
@@ -39,7 +41,7 @@ ENTRY = list[tuple[str, PurePosixPath]]
 
 
 def places(root: Path) -> dict[PurePosixPath, PurePosixPath]:
-    """Every page of the repository, relative to it, with its place on the site.
+    """Every page, as path relative to the repository, with its place on the site.
 
     Args:
         root: The repository.
@@ -56,14 +58,14 @@ def places(root: Path) -> dict[PurePosixPath, PurePosixPath]:
 
 
 def staged(root: Path, out: Path) -> Path:
-    """Writes the site's source into a folder, which is emptied first.
+    """Writes the source of the site into a folder, which is emptied first.
 
     Args:
         root: The repository.
         out: The folder.
 
     Returns:
-        The configuration for Zensical; the site itself will stand beside it, in the folder site.
+        The configuration for Zensical; the site is rendered next to it, in the folder site.
 
     Raises:
         BrokenLinksError: if a page links to nothing.
@@ -75,7 +77,7 @@ def staged(root: Path, out: Path) -> Path:
         if page.suffix == ".ipynb":
             text, shown = markdown(root / page)
             images |= {place.with_name(name): content for name, content in shown.items()}
-            # Images of a notebook's output stand beside its page already.
+            # The images of a notebook's output are in the folder of its page already.
             made[place] = _beside(links, text, page, set(shown))
         else:
             made[place] = links.rewritten(text, page)
@@ -97,7 +99,7 @@ def staged(root: Path, out: Path) -> Path:
 
 
 def navigation(made: Mapping[PurePosixPath, str]) -> dict[str, object]:
-    """Title to page, or section to titles and pages; every page stands in it once.
+    """The navigation: title to page, or section to titles and pages; every page occurs once.
 
     Args:
         made: Place on the site to text.
@@ -124,7 +126,7 @@ def navigation(made: Mapping[PurePosixPath, str]) -> dict[str, object]:
 
 
 def _below(made: Mapping[PurePosixPath, str], folder: str) -> list[PurePosixPath]:
-    """The pages of a folder, its own first."""
+    """The pages of a folder, its index first."""
     return sorted(
         (place for place in made if place.parts[0] == folder),
         key=lambda place: (place.parent, place.name != "index.md", place.name),
@@ -136,15 +138,15 @@ def _titled(made: Mapping[PurePosixPath, str], wanted: list[PurePosixPath]) -> E
 
 
 def _beside(links: Links, text: str, page: PurePosixPath, shown: set[str]) -> str:
-    """A notebook's page with its links rewritten, except for those to its own images."""
+    """The page of a notebook with its links rewritten, except for those to its own images."""
     before = len(links.broken)
     text = links.rewritten(text, page)
-    links.broken[before:] = [told for told in links.broken[before:] if told.rpartition(" ")[2] not in shown]
+    links.broken[before:] = [line for line in links.broken[before:] if line.rpartition(" ")[2] not in shown]
     return text
 
 
 def _toml(nav: Mapping[str, object]) -> str:
-    """A navigation as TOML: lists of tables with one key each. Texts of JSON are texts of TOML."""
+    """A navigation as TOML: lists of tables with one key each. JSON strings are valid TOML strings."""
     written = {name: _toml(to) if isinstance(to, Mapping) else json.dumps(to) for name, to in nav.items()}
     return "[" + ", ".join(f"{{ {json.dumps(name)} = {to} }}" for name, to in written.items()) + "]"
 
