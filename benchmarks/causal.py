@@ -109,14 +109,14 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
 
     stream, task = np.random.default_rng(index), world.task
     table = world.experiments(world.random_actions(rows, stream), world.noise_rows(rows, stream))
-    marks, laws = [time.process_time()], []
+    marks, processes = [time.process_time()], []
     for node in task.nodes:
         inputs, values = table.columns(task.inputs(node)), table.columns([node])
         lower, width = inputs.amin(0), inputs.amax(0) - inputs.amin(0)
         process = SingleTaskGP((inputs - lower) / width, values)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(process.likelihood, process))
         process.eval()
-        laws.append(
+        processes.append(
             (
                 process,
                 lower,
@@ -135,7 +135,7 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
             }
             std = X.new_zeros(())
             for place, (node, (process, lower, width, scale)) in enumerate(
-                zip(task.nodes, laws, strict=True)
+                zip(task.nodes, processes, strict=True)
             ):
                 inputs = (torch.stack([known[name] for name in task.inputs(node)], -1) - lower) / width
                 posterior = process.posterior(inputs)
@@ -146,7 +146,7 @@ def plain_round(world: CausalWorld, rows: int, index: int, noise: Tensor) -> tup
 
     options = {"batch_limit": 2, "init_batch_limit": 64, "maxiter": 100, "seed": index}
     action, _ = optimize_acqf(
-        Bound(laws[-1][0]), world.bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW, options=options
+        Bound(processes[-1][0]), world.bounds, q=1, num_restarts=RESTARTS, raw_samples=RAW, options=options
     )
     marks.append(time.process_time())
     return marks[1] - marks[0], marks[2] - marks[1], action

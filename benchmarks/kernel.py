@@ -160,15 +160,15 @@ def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[
     cases = [world.case(index) for index in range(contexts)]
     default = fit(nested(world, "joint metrics"), world.observations())
     plain = PlainAlgorithm(examples(world))
-    seen = surrogate.scaler.shown(world.task.context, world.given(cases[:few])).numpy()
+    context_rows = surrogate.scaler.shown(world.task.context, world.given(cases[:few])).numpy()
     bounds = (
         surrogate.scaler.shown(("A2",), torch.tensor([[0.0], [1.0]], dtype=torch.float64)).flatten().tolist()
     )
     for repetition in range(repeat):
         line: dict[str, object] = {"what": "decide", "rows": rows, "repetition": repetition}
         seconds, reached = timed(lambda: decide(surrogate, cases, RATE))
-        reference, wanted = timed(lambda: [plain.decide(context, *bounds) for context in seen])
-        apart = float(np.abs(np.array(reached)[:few] - np.array(wanted)).max())
+        reference, expected = timed(lambda: [plain.decide(context, *bounds) for context in context_rows])
+        apart = float(np.abs(np.array(reached)[:few] - np.array(expected)).max())
         yield {
             **line,
             "method": "fixed",

@@ -141,8 +141,8 @@ def scipy_care(one: SuccessObjective, index: int) -> float:
         swap = low > 0
         far, near = np.where(swap, -high, low), np.where(swap, -low, high)
         value = norm.logcdf(near) + np.log1p(-np.exp(norm.logcdf(far) - norm.logcdf(near)))
-        slope = (np.exp(norm.logpdf(high) - value) - np.exp(norm.logpdf(low) - value)) / scale
-        return -float(value.sum()), slope @ effect
+        gradient = (np.exp(norm.logpdf(high) - value) - np.exp(norm.logpdf(low) - value)) / scale
+        return -float(value.sum()), gradient @ effect
 
     bounds = list(zip(one.lower[index].tolist(), one.upper[index].tolist(), strict=True))
     return -float(
@@ -257,10 +257,10 @@ def main() -> None:
     )
     for name, (made, coefficients) in tasks().items():
         surrogate = fit(LinearStructural(made), drawn(made, coefficients, 1000, 0))
-        seen = drawn(made, coefficients, chosen.contexts, 1).columns(made.context)
+        contexts = drawn(made, coefficients, chosen.contexts, 1).columns(made.context)
         cases = [
             RehearsalCase(str(index), dict(zip(made.context, row, strict=True)), made.box.bounds())
-            for index, row in enumerate(seen)
+            for index, row in enumerate(contexts)
         ]
         for method in ("care", "micns"):
             found, line = measured(name, method, surrogate, cases, chosen.reference, chosen.repeat)

@@ -42,18 +42,18 @@ def main(calls: int = 500, rounds: int = 9) -> None:
     """Measures and prints."""
     torch.set_num_threads(1)
     kept = fitted()
-    anew = deepcopy(kept).train()
-    anew._kept.clear()
+    recomputed = deepcopy(kept).train()
+    recomputed._kept.clear()
     print("rows   cached, us  computed at every call, us  ratio")
     for rows in (1, 256):
         smooth, free = torch.randn(rows, 12), torch.randn(rows, 3)
         with torch.no_grad():
-            if not torch.equal(kept(smooth, free), anew(smooth, free)):
+            if not torch.equal(kept(smooth, free), recomputed(smooth, free)):
                 raise SystemExit("the outputs differ")
             turns = [
                 (
                     seconds(lambda s=smooth, a=free: kept(s, a), calls),
-                    seconds(lambda s=smooth, a=free: anew(s, a), calls),
+                    seconds(lambda s=smooth, a=free: recomputed(s, a), calls),
                 )
                 for _ in range(rounds)
             ]

@@ -130,7 +130,7 @@ def same_question(model: EpisodeSurrogate, count: int) -> list[Row]:
     )
     for method, found in rows.items():
         ratios = [whole / own for whole, own in zip(reference, seconds(found), strict=True)]
-        # Enumeration judges its finalists in float64 again, so equal means equal up to rounding.
+        # Enumeration evaluates its finalists in float64 again, so equal means equal up to rounding.
         equal = sum(abs(own - best) <= 1e-6 for own, best in zip(gains(found), truth, strict=True))
         evaluations = np.median([float(str(row["network_evaluations"])) for row in found])
         print(

@@ -68,7 +68,7 @@ def staged(root: Path, out: Path) -> Path:
         The configuration for Zensical; the site is rendered next to it, in the folder site.
 
     Raises:
-        BrokenLinksError: if a page links to nothing.
+        BrokenLinksError: if a page has a broken link.
     """
     links, made = Links(root, places(root)), dict[PurePosixPath, str]()
     images: dict[PurePosixPath, bytes] = {}
@@ -113,8 +113,8 @@ def navigation(made: Mapping[PurePosixPath, str]) -> dict[str, object]:
         "Results": _titled(made, _below(made, "results")),
     }
     for section, names in SECTIONS.items():
-        wanted = [PurePosixPath(f"{name}.md") for name in names]
-        sections[section] = _titled(made, [place for place in wanted if place in made])
+        listed = [PurePosixPath(f"{name}.md") for name in names]
+        sections[section] = _titled(made, [place for place in listed if place in made])
     found: dict[str, object] = {"Start": "index.md"}
     for section in ORDER:
         if len(sections[section]) == 1:
@@ -133,8 +133,8 @@ def _below(made: Mapping[PurePosixPath, str], folder: str) -> list[PurePosixPath
     )
 
 
-def _titled(made: Mapping[PurePosixPath, str], wanted: list[PurePosixPath]) -> ENTRY:
-    return [(title(made[place]), place) for place in wanted]
+def _titled(made: Mapping[PurePosixPath, str], listed: list[PurePosixPath]) -> ENTRY:
+    return [(title(made[place]), place) for place in listed]
 
 
 def _beside(links: Links, text: str, page: PurePosixPath, shown: set[str]) -> str:

@@ -262,9 +262,9 @@ def truths(world: RehearsalWorld, played: Sequence[PlayedRound]) -> list[Truth]:
     if not played:
         return []
     contexts = world.given([world.case(each.round) for each in played])
-    nothing = world.probability(contexts, (), contexts.new_empty(len(played), 0))
+    no_action = world.probability(contexts, (), contexts.new_empty(len(played), 0))
     oracle = torch.stack(
-        [nothing, *(world.optimal(contexts, names)[1] for names in world.task.candidates)]
+        [no_action, *(world.optimal(contexts, names)[1] for names in world.task.candidates)]
     ).amax(0)
     reached = torch.empty(len(played), dtype=torch.float64)
     for names in dict.fromkeys(each.alteration.names for each in played):

@@ -26,15 +26,15 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     for index, (axes, (name, decided)) in enumerate(zip(line, groups.items(), strict=True)):
         ordered = sorted(decided, key=lambda one: (one["score"]["oracle"], one["score"]["no_action"]))
         place = np.arange(1, len(ordered) + 1)
-        true, best, nothing = (
+        true, best, no_action = (
             np.array([one["score"][key] for one in ordered], dtype=float)
             for key in ("probability", "oracle", "no_action")
         )
         acted = np.array([one.get("alteration") is not None for one in ordered])
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
-        axes.vlines(place, nothing, best, color="#BBBBBB", linewidth=1.0)
+        axes.vlines(place, no_action, best, color="#BBBBBB", linewidth=1.0)
         axes.plot(place, best, "_", color=BLACK, markersize=9, markeredgewidth=1.6, label="best possible")
-        axes.plot(place, nothing, "x", color=BLACK, markersize=5, label="no action")
+        axes.plot(place, no_action, "x", color=BLACK, markersize=5, label="no action")
         axes.plot(
             place[acted], true[acted], marker, color=colour, markersize=5, linestyle="", label="decision"
         )
@@ -56,7 +56,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title(
-            f"{name}: mean {true.mean():.3f}, best {best.mean():.3f}, no action {nothing.mean():.3f}"
+            f"{name}: mean {true.mean():.3f}, best {best.mean():.3f}, no action {no_action.mean():.3f}"
         )
     handles = {
         label: handle
