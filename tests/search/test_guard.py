@@ -86,13 +86,13 @@ def test_what_leads_nowhere_is_refused_whatever_its_estimate_says():
         (kept,) = guarded(objective(CUT), [setting(("a", "m"), done=done)])
         assert kept.status == "refused"
         assert kept.reason == (
-            "by the graph nothing leads from a, m to y: setting it changes no outcome; draw the arrow that "
-            "is missing, or take it out of what may be set"
+            "the graph has no directed path from a, m to y: setting a, m changes no outcome; add the missing "
+            "edge to the graph, or remove it from the variables that may be set"
         )
         assert kept.trace["would_set"] == {"a": 0.2, "m": 0.2}
     (kept,) = guarded(objective(CUT), [setting("a")], declines=False)
     assert kept.status == "recommended"
-    assert any(text.startswith("graph: by the graph nothing leads from a to y") for text in kept.warnings)
+    assert any(text.startswith("graph: the graph has no directed path from a to y") for text in kept.warnings)
 
 
 def test_a_path_by_any_graph_that_may_be_true_is_enough():
@@ -101,7 +101,7 @@ def test_a_path_by_any_graph_that_may_be_true_is_enough():
     assert not linked(over, ("m",))
     assert linked(over, ("m", "a"))
     assert guarded(over, [setting("a")])[0].status == "recommended"
-    assert no_path(over, ("m",)).startswith("by the graph nothing leads from m to y: ")
+    assert no_path(over, ("m",)).startswith("the graph has no directed path from m to y: ")
 
 
 def test_nothing_is_known_of_variables_outside_the_graph_nor_without_a_surrogate():
@@ -113,7 +113,8 @@ def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
     graph = graph_of({"parents": {"a": ["x"], "m": ["a"], "y": ["a"]}, "bidirected": [["m", "y"]]})
     task = replace(WORLD.task, graph=graph)
     message = (
-        "graph: m leads to y through bi-directional edges alone; if they stand for a hidden common cause"
+        "graph: m and y are connected through bi-directional edges only; if these stand for a hidden common "
+        "cause, setting m changes nothing"
     )
     (kept,) = guarded(objective(task), [setting("m", 0.3)])
     assert kept.status == "recommended"
@@ -151,7 +152,7 @@ def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
     rows = Table.observed(("x", "a", "m", "y"), torch.cat([four, four.sum(-1, keepdim=True)], -1))
     (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.5)])
     (message,) = kept.warnings
-    assert "observations repeat the same few values, and this is none of them" in message
+    assert "observations repeat the same few values, and this is not one of them" in message
     assert guarded(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
 
 
@@ -221,7 +222,7 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     assert low < episode.outcome() < high
     kept = guarded_sequence(episode, Decision(changed(episode, worst), high + 5.0), declines)
     message = f"the search claims a return of {high + 5:.6g}; replayed by the model, it is {low:.6g}"
-    worse = f"no better than what was done by the model's own estimate ({low:.6g} against "
+    worse = f"by the model's own estimate no better than the observed actions ({low:.6g} against "
     assert message in kept.warnings
     assert kept.status == ("no_action" if declines else "recommended")
     assert (kept.reason if declines else kept.warnings[-1]).startswith(worse)

@@ -93,7 +93,7 @@ def test_a_small_pool_gives_up_nodes_and_says_so(seed):
 def test_a_bound_far_above_what_was_seen_is_loose():
     tree = tree_of(wide_episode(3), looseness=1.0)
     tree.run()
-    assert f"its bound of the gain, {tree.root:.6g}, is more than looseness=1 times" in tree.loose
+    assert f"its bound on the gain, {tree.root:.6g}, is more than looseness=1 times" in tree.loose
     assert tree.recentred == 1
     patient = tree_of(wide_episode(3))
     patient.run()

@@ -129,7 +129,9 @@ def test_where_all_spread_points_are_pending_nothing_is_left(monkeypatch):
     log = TrialLog(model.task)
     for _ in range(2):
         log = asked(log, another_action(objective, log, 0))
-    with pytest.raises(ValueError, match="nothing is left to try: 2 spread points are all pending or have"):
+    with pytest.raises(
+        ValueError, match="nothing is left to try: 2 space-filling points are all pending or have"
+    ):
         another_action(objective, log, 0)
 
 
@@ -145,7 +147,7 @@ def test_what_cannot_be_set_is_no_suggestion(action, said):
     task = hills(LIMITS).task
     check_settable(task, torch.tensor([0.5, 5.0], dtype=DOUBLE), "recommended")
     with pytest.raises(
-        ValueError, match=f"^what was recommended cannot be set .*{said}.*very different size"
+        ValueError, match=f"^the action that was recommended cannot be set .*{said}.*very different magnitude"
     ):
         check_settable(task, torch.tensor(action, dtype=DOUBLE), "recommended")
 

@@ -154,7 +154,7 @@ def test_a_hypothesis_has_the_variables_of_the_task():
 def test_an_arrow_beside_a_bi_directional_edge_is_no_hypothesis():
     bow = {"parents": {"a": ["x"], "b": ["a"], "c": ["x"], "y": ["b", "c"]}, "bidirected": [["a", "b"]]}
     with pytest.raises(
-        ValueError, match="a hypothesis of a structural posterior cannot honour a -> b beside a <-> b"
+        ValueError, match="a hypothesis of a structural posterior cannot represent a -> b beside a <-> b"
     ):
         hypothesis_of(bow, TASK)
 
