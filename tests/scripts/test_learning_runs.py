@@ -11,7 +11,7 @@ from rehearsal_torch.cli.build import problem_of, trainer_of
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.run import learning
-from tests.scripts.typing_in import lines, typed
+from tests.scripts.typing_in import called, lines
 
 SMALL = (
     "+experiment=ride_hailing",
@@ -25,7 +25,7 @@ SMALL = (
 def place(tmp_path_factory):
     """A folder with one finished run: `run`."""
     folder = tmp_path_factory.mktemp("place")
-    answer = typed(folder, "decide", *SMALL, "out=run")
+    answer = called(folder, "decide", *SMALL, "out=run")
     assert answer.code == 0, answer.err
     (folder / "answer.txt").write_text(answer.out)
     return folder
@@ -57,7 +57,7 @@ def test_an_interrupted_run_learns_from_what_it_recorded(place):
     whole, run = lines(place / "run"), place / "run"
     with (run / "decisions.jsonl").open("w") as file:
         file.write("".join(f"{json.dumps(line)}\n" for line in whole[:3]) + '{"index": 3, "ide')
-    answer = typed(place, "decide", "resume=run")
+    answer = called(place, "decide", "resume=run")
     assert answer.code == 0, answer.err
     assert "decided 6 of 6" in answer.out
     assert "decided 3 of 6" not in answer.out

@@ -8,9 +8,10 @@ import sys
 import pytest
 
 from tests.places import ROOT
-from tests.scripts.typing_in import lines, typed
+from tests.scripts.typing_in import called, lines, typed
 
 PAGE = (ROOT / "docs/own_classes.md").read_text(encoding="utf-8")
+GIVEN = ["--config-dir", "my_conf", "+experiment=heated_room", "workers=1"]
 LOADED = """
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError
@@ -34,14 +35,9 @@ def lab(tmp_path_factory):
     for name, text in zip(parts[::2], parts[1::2], strict=True):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    answer = decided(folder, "out=room")
+    answer = typed(folder, "decide", *GIVEN, "out=room", PYTHONPATH=f"{folder}:{ROOT}")
     assert answer.code == 0, answer.err
     return folder
-
-
-def decided(folder, *more):
-    given = ["--config-dir", "my_conf", "+experiment=heated_room", "workers=1", *more]
-    return typed(folder, "decide", *given, PYTHONPATH=f"{folder}:{ROOT}")
 
 
 def test_classes_of_ones_own_decide_near_the_oracle(lab):
@@ -70,10 +66,12 @@ def test_its_checkpoint_loads_where_its_module_is_trusted(lab):
 
 
 def test_it_decides_from_its_checkpoint_and_goes_on_after_an_end(lab):
-    again = decided(lab, "checkpoint=room", "seed=1", "out=again", "trusted=[my_lab]")
+    again = called(
+        lab, "decide", *GIVEN, "checkpoint=room", "seed=1", "out=again", "trusted=[my_lab]", path=lab
+    )
     assert again.code == 0, again.err
     first = (lab / "room/decisions.jsonl").read_text().splitlines(keepends=True)
     (lab / "room/decisions.jsonl").write_text("".join(first[:2]))
-    resumed = typed(lab, "decide", "resume=room", "--config-dir", "my_conf", PYTHONPATH=f"{lab}:{ROOT}")
+    resumed = called(lab, "decide", "resume=room", "--config-dir", "my_conf", path=lab)
     assert resumed.code == 0, resumed.err
     assert (lab / "room/decisions.jsonl").read_text() == "".join(first)

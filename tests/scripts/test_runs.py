@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.scripts.typing_in import ROOT, TOY, gone, lines, typed, typed_and_killed
+from tests.scripts.typing_in import ROOT, TOY, called, gone, lines, typed, typed_and_killed
 
 FILES = [
     "config.yaml",
@@ -34,7 +34,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cohort(place):
     """All decisions of the test patients, made by one process: the reference of the others."""
-    answer = typed(place, "decide", *TOY, "checkpoint=trained", "out=whole", "workers=1")
+    answer = called(place, "decide", *TOY, "checkpoint=trained", "out=whole", "workers=1")
     assert answer.code == 0, answer.err
     return (place / "whole/decisions.jsonl").read_bytes()
 
@@ -97,7 +97,7 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
     last = place / "broken/training/mechanism/last.ckpt"
     typed_and_killed(place, "train", *TOY, "out=broken", once=last.is_file)
     assert not (place / "broken/checkpoint").exists()
-    answer = typed(place, "train", *TOY[:2], "resume=broken")
+    answer = called(place, "train", *TOY[:2], "resume=broken")
     assert answer.code == 0, answer.err
     for name in ("decisions.jsonl", "checkpoint/weights.safetensors"):
         assert (place / "broken" / name).read_bytes() == (place / "trained" / name).read_bytes()
@@ -119,7 +119,7 @@ def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, coho
     assert gone(workers), "the workers outlived the run"
     with path.open("a") as file:
         file.write('{"index": 17, "ident')
-    answer = typed(place, "decide", *TOY[:2], "resume=stopped", "workers=1")
+    answer = called(place, "decide", *TOY[:2], "resume=stopped", "workers=1")
     assert answer.code == 0, answer.err
     assert path.read_bytes() == cohort
     assert sorted(int(step) for step, _, _ in metrics(place / "stopped")) == list(range(20))
@@ -130,7 +130,7 @@ def test_a_run_that_is_asked_to_end_says_so_and_ends_its_workers(place, cohort):
     slow = (*TOY, "checkpoint=trained", "dataset.pause=0.3", "out=asked", "workers=2")
 
     def second():
-        answer = typed(place, "decide", *TOY[:2], "resume=asked")
+        answer = called(place, "decide", *TOY[:2], "resume=asked")
         assert (answer.code, "asked is in use by process" in answer.err) == (2, True), answer.err
 
     code, workers = typed_and_killed(
@@ -143,13 +143,13 @@ def test_a_run_that_is_asked_to_end_says_so_and_ends_its_workers(place, cohort):
     ] == "Interrupted by SIGTERM; type the same with resume=FOLDER to go on."
     assert json.loads((place / "asked/status.json").read_text())["state"] == "interrupted"
     assert not list((place / "asked").glob(".rehearsal-lock*"))
-    answer = typed(place, "decide", *TOY[:2], "resume=asked", "workers=1")
+    answer = called(place, "decide", *TOY[:2], "resume=asked", "workers=1")
     assert answer.code == 0, answer.err
     assert path.read_bytes() == cohort
 
 
 def test_a_run_is_resumed_as_it_was_begun(place, cohort):
-    again = typed(place, "decide", *TOY[:2], "resume=whole", "decision=exhaustive", "objective.changes=2")
+    again = called(place, "decide", *TOY[:2], "resume=whole", "decision=exhaustive", "objective.changes=2")
     assert again.code == 0, again.err
     assert (place / "whole/decisions.jsonl").read_bytes() == cohort
     for arguments, words in (
@@ -157,9 +157,9 @@ def test_a_run_is_resumed_as_it_was_begun(place, cohort):
         (["resume=whole", "objective.changes=1"], "contradicts objective.changes=2"),
         (["resume=nowhere"], "holds none"),
     ):
-        answer = typed(place, "decide", *TOY[:2], *arguments)
+        answer = called(place, "decide", *TOY[:2], *arguments)
         assert (answer.code, words in answer.err) == (2, True), answer.err
-    other = typed(place, "train", *TOY[:2], "resume=whole")
+    other = called(place, "train", *TOY[:2], "resume=whole")
     assert (other.code, "scripts/decide.py" in other.err) == (2, True)
 
 
@@ -170,7 +170,7 @@ def test_folders_of_others_are_left_alone(place):
         ("theirs", "holds no run (letter.txt)"),
         ("trained", "another configuration: checkpoint"),
     ):
-        answer = typed(place, "decide", *TOY, "checkpoint=trained", f"out={out}")
+        answer = called(place, "decide", *TOY, "checkpoint=trained", f"out={out}")
         assert (answer.code, words in answer.err) == (2, True), answer.err
     assert [path.name for path in (place / "theirs").iterdir()] == ["letter.txt"]
     assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
@@ -196,7 +196,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort):
         "the table of jobs comes last"
     )
     (place / out / "decisions.jsonl").unlink()
-    assert typed(place, "collect", out).code == 0
+    assert called(place, "collect", out).code == 0
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
     (place / out / "1/status.json").unlink()
     missing = typed(place, "collect", out)
@@ -215,7 +215,7 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
         f"out={out}",
         f"hydra/launcher={launcher}",
     )
-    answer = typed(place, "decide", *sweep)
+    answer = (typed if launcher == "joblib" else called)(place, "decide", *sweep)
     assert answer.code == 1, answer.err
     states = [json.loads((place / out / f"{number}/status.json").read_text()) for number in (0, 1)]
     assert [state["state"] for state in states] == ["failed", "ok"]
@@ -227,26 +227,27 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     assert "ok" in table
 
 
-def test_a_newcomers_command_on_a_small_cohort(place):
-    answer = typed(
-        place,
+def test_a_newcomers_command_on_a_small_cohort(tmp_path):
+    answer = called(
+        tmp_path,
         "train",
         "+experiment=sepsis",
         "dataset.patients=60",
         "trainer.max_epochs=1",
         "surrogate.mechanism.hidden=8",
         "limit=2",
+        "workers=1",
         "out=sepsis",
     )
     assert answer.code == 0, answer.err
-    with (place / "sepsis/truth.csv").open() as file:
+    with (tmp_path / "sepsis/truth.csv").open() as file:
         assert {row["quantity"] for row in csv.DictReader(file)} >= {"rmse", "improvement", "return"}
-    decided = lines(place / "sepsis")
+    decided = lines(tmp_path / "sepsis")
     assert [line["trace"]["search"] for line in decided] == ["branch_and_bound"] * 2
     assert all("true_improvement" in line["score"] for line in decided)
 
 
-def test_folds_are_judged(place):
+def test_folds_are_judged(tmp_path):
     small = (
         "dataset.patients=60",
         "trainer.max_epochs=1",
@@ -254,9 +255,9 @@ def test_folds_are_judged(place):
         "folds=2",
         "out=folds",
     )
-    answer = typed(place, "cross_validate", "+experiment=lipschitz_grid", *small)
+    answer = typed(tmp_path, "cross_validate", "+experiment=lipschitz_grid", *small)
     assert answer.code == 0, answer.err
-    with (place / "folds/folds.csv").open() as file:
+    with (tmp_path / "folds/folds.csv").open() as file:
         assert [row["fold"] for row in csv.DictReader(file)] == ["0", "1"]
 
 

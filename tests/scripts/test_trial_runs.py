@@ -9,7 +9,7 @@ import torch
 import yaml
 
 from rehearsal_torch.problems.causal.dropwave import Dropwave
-from tests.scripts.typing_in import lines, typed
+from tests.scripts.typing_in import called, lines, typed
 
 SMALL = ("+experiment=cbo", "limit=4", "search.raw=64", "search.starts=6", "search.steps=15")
 
@@ -52,7 +52,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
     (place / "run/decisions.jsonl").write_text(
         "".join(f"{json.dumps(line)}\n" for line in whole[:kept]) + '{"index": '
     )
-    answer = typed(place, "decide", "resume=run")
+    answer = called(place, "decide", "resume=run")
     assert answer.code == 0, answer.err
     assert lines(place / "run") == whole
     best = max(whole[0]["score"]["start"], *(line["score"]["expected"] for line in whole[: kept + 1]))
@@ -64,19 +64,19 @@ def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
 
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another(place):
     for out, more in (("again", []), ("other", ["seed=1"])):
-        answer = typed(place, "decide", *SMALL, *more, f"out={out}")
+        answer = called(place, "decide", *SMALL, *more, f"out={out}")
         assert answer.code == 0, answer.err
     assert (place / "again/decisions.jsonl").read_text() == (place / "run/decisions.jsonl").read_text()
     assert lines(place / "other")[0]["score"]["start"] != lines(place / "run")[0]["score"]["start"]
 
 
-def test_a_sweep_ends_with_problems_by_methods(place):
-    answer = typed(
-        place,
+def test_a_sweep_ends_with_problems_by_methods(tmp_path):
+    answer = called(
+        tmp_path,
         "decide",
         "-m",
         "+experiment=cbo",
-        "limit=2",
+        "limit=1",
         "dataset=dropwave,ackley",
         "decision=random_actions,ucb",
         "seed=0,1",
@@ -84,7 +84,7 @@ def test_a_sweep_ends_with_problems_by_methods(place):
     )
     assert answer.code == 0, answer.err
     assert "mean normalised regret" in answer.out
-    with (place / "sweep/traces.csv").open(newline="") as file:
+    with (tmp_path / "sweep/traces.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["problem"], row["method"], row["seed"]) for row in rows} == {
         (problem, method, seed)
@@ -92,17 +92,17 @@ def test_a_sweep_ends_with_problems_by_methods(place):
         for method in ("random_actions", "ucb")
         for seed in "01"
     }
-    assert (place / "sweep/figures/rounds.svg").is_file()
+    assert (tmp_path / "sweep/figures/rounds.svg").is_file()
 
 
-def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(place):
+def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(tmp_path):
     quick = ("trainer.max_epochs=60", "dataset.initial=60")
-    answer = typed(place, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
+    answer = called(tmp_path, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
     assert answer.code == 0, answer.err
-    assert "Recovered noise compared with the true noise" in answer.out
-    assert (place / "recovery/checkpoint/weights.safetensors").is_file()
-    assert (place / "recovery/figures/recovered.png").is_file()
-    with (place / "recovery/truth.csv").open(newline="") as file:
+    assert "Recovered noise beside the true one" in answer.out
+    assert (tmp_path / "recovery/checkpoint/weights.safetensors").is_file()
+    assert (tmp_path / "recovery/figures/recovered.png").is_file()
+    with (tmp_path / "recovery/truth.csv").open(newline="") as file:
         found = {
             (row["node"], row["part"]): float(row["value"])
             for row in csv.DictReader(file)
@@ -110,8 +110,8 @@ def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(place):
         }
     assert set(found) == {(node, part) for node in "XY" for part in ("fitted", "held out")}
     assert found["X", "fitted"] > 0.7
-    again = typed(
-        place,
+    again = called(
+        tmp_path,
         "decide",
         "+experiment=dropwave_recovery",
         *quick,
@@ -139,7 +139,7 @@ def written(folder, **columns):
 
 
 def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
-    answer = typed(tmp_path, "decide", *written(tmp_path), "out=own")
+    answer = called(tmp_path, "decide", *written(tmp_path), "out=own")
     assert answer.code == 0, answer.err
     assert "Recommended now" in answer.out
     (line,) = lines(tmp_path / "own")
@@ -157,7 +157,7 @@ def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
     ],
 )
 def test_what_cannot_be_learnt_from_is_refused_before_anything_is_fitted(tmp_path, columns, message):
-    answer = typed(tmp_path, "decide", *written(tmp_path, **columns), "out=own")
+    answer = called(tmp_path, "decide", *written(tmp_path, **columns), "out=own")
     assert answer.code == 2
     assert message in answer.err
     assert not (tmp_path / "own/checkpoint").exists()
@@ -168,7 +168,7 @@ def test_few_experiments_are_told_what_to_run_first(tmp_path, rows):
     typed_in = written(tmp_path)
     text = (tmp_path / "experiments.csv").read_text().splitlines()
     (tmp_path / "experiments.csv").write_text("\n".join(text[: 1 + rows]) + "\n")
-    answer = typed(tmp_path, "decide", *typed_in, "out=own")
+    answer = called(tmp_path, "decide", *typed_in, "out=own")
     assert answer.code == 0, answer.err
     assert (
         f"There is no model yet: experiments.csv has {rows} experiments. Run these, add a row for each with "
@@ -182,7 +182,7 @@ def test_few_experiments_are_told_what_to_run_first(tmp_path, rows):
 
 
 def test_rows_outside_the_bounds_are_named_and_kept(tmp_path):
-    answer = typed(tmp_path, "decide", *written(tmp_path, a0=[1.5, 0.2, 0.9, 0.4, 0.6, 0.1]), "out=own")
+    answer = called(tmp_path, "decide", *written(tmp_path, a0=[1.5, 0.2, 0.9, 0.4, 0.6, 0.1]), "out=own")
     assert answer.code == 0, answer.err
     assert "row 0: a0 may be set within [0, 1]; got 1.5" in answer.out
     (line,) = lines(tmp_path / "own")
@@ -195,13 +195,13 @@ def test_a_circle_is_refused(tmp_path):
     (tmp_path / "task.yaml").write_text(
         yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"})
     )
-    answer = typed(tmp_path, "decide", *typed_in, "out=own")
+    answer = called(tmp_path, "decide", *typed_in, "out=own")
     assert answer.code == 2
     assert "cycle" in answer.err
 
 
 def test_a_failed_fit_is_told(tmp_path):
     huge = torch.linspace(1, 6, 6, dtype=torch.float64) * 1e200
-    answer = typed(tmp_path, "decide", *written(tmp_path, X=huge.tolist()), "out=own")
+    answer = called(tmp_path, "decide", *written(tmp_path, X=huge.tolist()), "out=own")
     assert answer.code in (0, 2), answer.err
     assert (answer.code == 0) == (tmp_path / "own/checkpoint").exists()

@@ -9,9 +9,16 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
+from io import StringIO
 from pathlib import Path
 
+from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.verbs import collect
+from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.cli.verbs.train import train
 from tests.places import ROOT
 
 HERE = Path(__file__).resolve().parent
@@ -62,6 +69,29 @@ def typed(folder, script, *arguments, **more):
         out.seek(0)
         err.seek(0)
         return Answer(process.returncode, out.read(), err.read(), usage.ru_utime + usage.ru_stime)
+
+
+RUN = {"train": partial(main, train), "decide": partial(main, decide), "collect": collect.main}
+
+
+def called(folder, script, *arguments, path=HERE):
+    """What a script does, without a process of its own (which takes seconds to begin): for all that does not
+    depend on there being one.
+
+    Args:
+        folder: Where it is typed.
+        script: train, decide or collect.
+        *arguments: What is typed behind the script's name.
+        path: Where modules are found besides; what `typed` puts on PYTHONPATH.
+    """
+    out, err = StringIO(), StringIO()
+    sys.path.insert(0, str(path))
+    try:
+        with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+            code = RUN[script]([str(each) for each in arguments])
+    finally:
+        sys.path.remove(str(path))
+    return Answer(code, out.getvalue(), err.getvalue())
 
 
 def lines(run):

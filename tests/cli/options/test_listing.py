@@ -1,45 +1,12 @@
 """Every option of every experiment is listed, with a value, a type and a meaning."""
 
 import pytest
-from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.options.knobs import nodes
 from rehearsal_torch.cli.options.listing import main, table
-from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
 from tests.scripts.typing_in import HERE
-
-EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-# Keys that neither a comment nor a docstring explains.
-UNEXPLAINED: set[str] = set()
-
-
-def leaves(content, prefix=""):
-    """Dotted key and value, without those that say what is built."""
-    for name, value in content.items():
-        if not str(name).startswith("_"):
-            if isinstance(value, dict) and (value or not prefix):
-                yield from leaves(value, f"{prefix}{name}.")
-            else:
-                yield f"{prefix}{name}", value
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_every_key_of_every_experiment_is_explained(experiment):
-    config, _ = composed(CONF, [f"+experiment={experiment}"], multirun=False)
-    OmegaConf.set_struct(config, False)
-    del config["hydra"]
-    found = nodes(CONF, [f"+experiment={experiment}"])
-    knobs = {knob.key: knob for node in found for knob in node.knobs}
-    assert set(knobs) == {key for key, _ in leaves(OmegaConf.to_container(config, resolve=False))}
-    assert [knob.key for knob in knobs.values() if not knob.kind] == []
-    assert {key for key, knob in knobs.items() if not knob.meaning} == UNEXPLAINED
-    assert {key: knob.value for key, knob in knobs.items()} == dict(
-        leaves(OmegaConf.to_container(config, resolve=True))
-    )
-    assert {node.key for node in found if node.option and not node.meaning} <= {"experiment"}
 
 
 def test_what_is_printed(capsys):
@@ -79,19 +46,6 @@ def test_meanings_are_wrapped_for_a_terminal():
         rows = [line for line in wrapped.splitlines() if line.startswith(" " * 6)]
         assert rows
         assert max(map(len, rows)) <= width
-
-
-def test_what_is_inside_of_a_part_is_explained_too():
-    found = {
-        node.key: node
-        for node in nodes(CONF, ["+experiment=sepsis", "objective.reward.weights={SOFA: -1, GCS: 0.5}"])
-    }
-    assert found["surrogate.mechanism"].target.endswith("LocationScale")
-    assert [(knob.key, knob.value) for knob in found["objective.reward"].knobs] == [
-        ("objective.reward.weights.SOFA", -1),
-        ("objective.reward.weights.GCS", 0.5),
-    ]
-    assert all("Variable to weight" in knob.meaning for knob in found["objective.reward"].knobs)
 
 
 def test_a_folder_of_ones_own_is_read_as_well(capsys, monkeypatch):

@@ -8,7 +8,6 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build, method_of, suits
-from rehearsal_torch.cli.validation import check
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
@@ -98,26 +97,6 @@ def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, w
     config, _ = composed(CONF, overrides, multirun=False)
     with pytest.raises(UserError) as as_user_error:
         fit(build(config, Untouched()), RunFolder(tmp_path))
-    assert words in str(as_user_error.value)
-
-
-@pytest.mark.parametrize(
-    ("override", "words"),
-    [
-        (
-            "dataset.patients=1000000000",
-            "dataset.patients: expected a whole number of at most 100000000; got 1000000000",
-        ),
-        (
-            "surrogate.mechanism.hidden=1000000000",
-            "surrogate.mechanism.hidden: expected a whole number of at most",
-        ),
-    ],
-)
-def test_sizes_beyond_any_machine_are_refused_before_anything_is_imported(override, words):
-    config, jobs = composed(CONF, [override], multirun=False)
-    with pytest.raises(UserError) as as_user_error:
-        check(config, "train", jobs, [override])
     assert words in str(as_user_error.value)
 
 

@@ -8,35 +8,16 @@ import torch
 
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.chemostat import Chemostat
-from rehearsal_torch.problems.causal.chemostat_dynamics import COLUMNS, VARIABLES, chemostat_pairs
+from rehearsal_torch.problems.causal.chemostat_dynamics import VARIABLES, chemostat_pairs
 from tests.places import DATA
+from tests.problems.causal.test_chemostat_dynamics import written
 
 MEASURED = DATA / "p3c2"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two files in the form of the published ones, in which the dead follow from the adults."""
-    stream = np.random.default_rng(0)
-    for name, days in (("C1", 70), ("C2", 50)):
-        adults = np.exp(stream.standard_normal(days) * 0.5) * 10
-        ratio, dead = stream.uniform(0.2, 1.0, days), np.concatenate([[0.0], 0.4 * adults[:-1]])
-        rows = [
-            stream.uniform(0.1, 2, days),
-            stream.uniform(1, 20, days),
-            ratio,
-            adults * ratio / 5 / 0.285,
-            dead,
-            stream.uniform(60, 100, days),
-        ]
-        lines = ["time (days), " + ", ".join(COLUMNS)]
-        for day, values in enumerate(zip(*rows, strict=True)):
-            cells = [
-                "NaN" if day % 9 == 4 and place == 1 else f"{value:.5f}" for place, value in enumerate(values)
-            ]
-            lines.append(f"{day:.2f}," + ",".join(cells))
-        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path
+    return written(tmp_path)
 
 
 def test_eggs_are_pruned():
@@ -71,19 +52,6 @@ def test_nitrogen_solves_its_equation():
     for _ in range(10_000):
         fine += step * (0.55 * (80 - fine) - 3.3 * fine * 5 / (4.3 + fine))
     assert float(world.dynamics.mean("N", inputs)) == pytest.approx(fine, rel=0.01)
-
-
-def test_rows_are_prepared(folder):
-    before, after = chemostat_pairs(folder, ("C1", "C2"))
-    assert before.shape == (69 + 49, len(VARIABLES))
-    torch.testing.assert_close(before[1:69], after[:68])
-    assert (before >= 0).all()
-    adults, young = before[:, VARIABLES.index("A")], before[:, VARIABLES.index("J")]
-    torch.testing.assert_close(young, adults / 5)
-    # Gaps are filled from both sides: days 4, 13, 22, ... of the rotifers.
-    filled = before[4:69:9, VARIABLES.index("P")]
-    assert (filled > 0).double().mean() > 0.7
-    assert filled.unique().numel() > 4
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
+from tests.problems.nhanes.test_fitting import grown
 
 
 def one_tree(**changed):
@@ -19,34 +20,12 @@ def one_tree(**changed):
     return BoostedTrees.of({**arrays, **changed}, 2)
 
 
-def grown(rows=400, width=5, trees=30, seed=0):
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    from rehearsal_torch.problems.nhanes.fitting import _trees
-
-    stream = np.random.default_rng(seed)
-    # Whole numbers, so that rows fall on what might be thresholds.
-    x = stream.integers(0, 12, (rows, width)).astype(float) / 2
-    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + stream.standard_normal(rows)
-    model = GradientBoostingRegressor(n_estimators=trees, max_depth=3, random_state=0).fit(x, y)
-    return (
-        _trees([row[0] for row in model.estimators_], width, float(y.mean()), model.learning_rate),
-        model,
-        x,
-    )
-
-
 def test_a_tree_by_hand():
     tree = one_tree()
     found = tree(
         [np.array([[0.0], [1.0], [1.5], [1.5], [9.0]]), np.array([[9.0], [9.0], [2.0], [2.5], [-1.0]])]
     )
     assert found[:, 0].tolist() == [11.0, 11.0, 21.0, 31.0, 21.0]
-
-
-def test_trees_say_what_scikit_learn_says():
-    trees, model, x = grown()
-    np.testing.assert_allclose(trees([column[:, None] for column in x.T])[:, 0], model.predict(x), atol=1e-5)
 
 
 @settings(derandomize=True, max_examples=20, deadline=None)

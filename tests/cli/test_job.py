@@ -1,0 +1,208 @@
+"""One job between its record and its status, and what became of the jobs of a sweep."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from rehearsal_torch.cli import job
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.job import changed_files, commit, provenance, recordable, statuses
+from rehearsal_torch.run_folder import RunFolder
+
+CONFIG = OmegaConf.create({"seed": 3, "name": "toy"})
+
+
+def git(folder, *arguments):
+    subprocess.run(
+        ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", *arguments],
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A working copy with two tracked files."""
+    root = tmp_path / "copy"
+    (root / "docs").mkdir(parents=True)
+    for name in ("code.py", "docs/page.md"):
+        (root / name).write_text("one\n")
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "Begin")
+    monkeypatch.setattr(job, "checkout", lambda: root)
+    return root
+
+
+def test_the_commit_says_whether_tracked_files_differ(checkout):
+    clean = commit()
+    assert len(clean) == 40
+    (checkout / "notes.txt").write_text("untracked")
+    assert commit() == clean
+    (checkout / "code.py").write_text("two\n")
+    assert commit() == f"{clean}+changes"
+
+
+def test_changed_files_leave_a_folder_out(checkout):
+    (checkout / "docs/page.md").write_text("two\n")
+    (checkout / "notes.txt").write_text("untracked")
+    assert changed_files(checkout, Path("docs")) == []
+    (checkout / "code.py").write_text("two\n")
+    assert changed_files(checkout, Path("docs")) == ["code.py"]
+    assert changed_files(checkout, Path("elsewhere")) == ["code.py", "docs/page.md"]
+
+
+def test_without_a_working_copy_or_git_there_is_no_commit(checkout, monkeypatch):
+    def missing(*arguments, **named):
+        raise FileNotFoundError("git")
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    assert commit() is None
+    assert changed_files(checkout, Path("docs")) == []
+    monkeypatch.setattr(job, "checkout", lambda: None)
+    assert commit() is None
+
+
+def test_a_record_names_versions_and_machine_and_nothing_of_the_environment(monkeypatch):
+    monkeypatch.setenv("SECRET", "a password nobody should see")
+    found = provenance("train", ["seed=3", "name=a b"], 3)
+    assert found["command"].endswith("seed=3 'name=a b'")
+    assert (found["script"], found["overrides"], found["seed"]) == ("train", ["seed=3", "name=a b"], 3)
+    assert set(found["versions"]) == {"python", *job.PACKAGES}
+    assert all(found["versions"].values())
+    assert set(found["machine"]) == {"system", "release", "architecture", "cores"}
+    assert "password" not in json.dumps(found)
+
+
+def test_where_a_run_lies_and_what_is_trusted_are_not_recorded():
+    typed = ["seed=1", "out=there", "+out=there", "resume=run", "trusted=[lab]", "outcome=1", "++resume=x"]
+    assert recordable(typed) == ["seed=1", "outcome=1"]
+
+
+class Asked:
+    """What Hydra would say of a job."""
+
+    def __init__(self, folder, mode="RUN", overrides=("seed=3",)):
+        choices = {"dataset": "toy", "hydra/launcher": "basic"}
+        self.mode = job.RunMode[mode]
+        self.runtime = OmegaConf.create({"output_dir": str(folder), "choices": choices})
+        self.overrides = OmegaConf.create({"task": [*overrides, "out=run"]})
+
+
+@pytest.fixture
+def carried(tmp_path, monkeypatch):
+    """Carries work out in a folder `run`: what is left in `raised`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job, "screen", lambda config: None)
+
+    def carry_out(work, mode="RUN"):
+        monkeypatch.setattr(job.HydraConfig, "get", staticmethod(lambda: Asked(tmp_path / "run", mode)))
+        job.raised.clear()
+        job.carry_out("train", work, CONFIG)
+        return list(job.raised)
+
+    yield carry_out
+    job.raised.clear()
+
+
+def status():
+    return json.loads(Path("run/status.json").read_text())
+
+
+def test_a_job_that_ends_well_says_what_came_out(carried):
+    seen = []
+
+    def work(config, folder, sweep):
+        seen.append((folder.path.as_posix(), sweep, (folder.path / "status.json").exists()))
+        assert folder.read_yaml("config.yaml")["out"] == "run"
+        folder.write_metrics([])
+        return "all is well"
+
+    assert carried(work) == []
+    assert seen == [("run", False, False)]
+    assert (status()["state"], status()["message"]) == ("ok", "all is well")
+    assert status()["overrides"] == ["seed=3"]
+    record = RunFolder("run").read_json("run.json")
+    assert record["choices"] == {"dataset": "toy"}, "Hydra's own choices are left out"
+    assert record["seed"] == 3
+    carried(work)
+    again = RunFolder("run").read_json("run.json")
+    assert again["seconds"] >= record["seconds"], "seconds of all sittings"
+    assert {**again, "seconds": 0} == {**record, "seconds": 0}
+
+
+def failing(error):
+    def work(config, folder, sweep):
+        raise error
+
+    return work
+
+
+def test_what_can_be_mended_is_told_without_a_traceback(carried):
+    (error,) = carried(failing(UserError("is too small", "size", "Make it larger")))
+    assert isinstance(error, UserError)
+    assert (status()["state"], status()["message"]) == ("failed", str(error))
+    assert not Path("run/error.txt").exists()
+
+
+def test_a_fault_of_ours_leaves_its_traceback(carried):
+    (error,) = carried(failing(RuntimeError("a\n  long\n  story")))
+    assert isinstance(error, RuntimeError)
+    assert (status()["state"], status()["message"]) == ("failed", "RuntimeError: a long story")
+    assert "in work" in Path("run/error.txt").read_text()
+
+
+def test_an_interruption_says_how_to_go_on(carried):
+    with pytest.raises(KeyboardInterrupt):
+        carried(failing(KeyboardInterrupt()))
+    assert (status()["state"], status()["message"]) == ("interrupted", "interrupted; go on with resume=run")
+    assert not Path("run/error.txt").exists()
+
+
+def test_what_fails_in_a_folder_that_was_edited_is_told_in_words(carried):
+    carried(lambda config, folder, sweep: folder.write_metrics([]) or "well")
+    (error,) = carried(failing(AttributeError("gone")))
+    assert isinstance(error, UserError)
+    assert "the run cannot go on from what the folder holds (AttributeError: gone)" in str(error)
+    assert "error.txt there says where it failed" in str(error)
+    assert "AttributeError: gone" in Path("run/error.txt").read_text()
+
+
+def test_in_a_sweep_a_job_that_fails_lets_the_others_go_on(carried, capsys):
+    assert carried(failing(RuntimeError("no")), mode="MULTIRUN") == []
+    assert capsys.readouterr().err == "job in run failed: RuntimeError: no\n"
+    assert status()["state"] == "failed"
+    with pytest.raises(KeyboardInterrupt):
+        carried(failing(KeyboardInterrupt()), mode="MULTIRUN")
+
+
+def test_a_full_disk_does_not_hide_what_went_wrong(carried, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "close", full)
+    (error,) = carried(failing(RuntimeError("the true reason")))
+    assert str(error) == "the true reason"
+
+
+def test_every_job_of_a_sweep_has_a_status_even_those_that_said_nothing(tmp_path):
+    for number, state in ((0, "ok"), (1, None)):
+        folder = RunFolder(tmp_path / str(number))
+        folder.write_yaml("config.yaml", {})
+        folder.write_json("run.json", {"seconds": 1.0})
+        if state:
+            folder.close(state, "well", ["seed=0"], 2.5)
+    found = statuses(tmp_path, [["seed=0"], ["seed=1", "out=x"], ["seed=2"]])
+    assert [(row["job"], row["state"], row["message"], row["seconds"]) for row in found] == [
+        (0, "ok", "well", 2.5),
+        (1, "failed", "ended without a word: killed, or out of memory", 0.0),
+        (2, "skipped", "never started", 0.0),
+    ]
+    assert [row["overrides"] for row in found] == [["seed=0"], ["seed=1"], ["seed=2"]]
+    assert json.loads((tmp_path / "2/status.json").read_text())["state"] == "skipped"
+    assert statuses(tmp_path, [["seed=0"], ["seed=1"], ["seed=2"]]) == [
+        {**row, "seconds": row["seconds"]} for row in found
+    ], "asked again, the answer is the same"

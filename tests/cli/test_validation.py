@@ -1,0 +1,102 @@
+"""What the configuration's own keys allow."""
+
+import pytest
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.validation import CONF, check
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        (
+            "dataset.patients=1000000000",
+            "dataset.patients: expected a whole number of at most 100000000; got 1000000000",
+        ),
+        (
+            "surrogate.mechanism.hidden=1000000000",
+            "surrogate.mechanism.hidden: expected a whole number of at most",
+        ),
+    ],
+)
+def test_sizes_beyond_any_machine_are_refused_before_anything_is_imported(override, words):
+    config, jobs = composed(CONF, [override], multirun=False)
+    with pytest.raises(UserError) as as_user_error:
+        check(config, "train", jobs, [override])
+    assert words in str(as_user_error.value)
+
+
+def checked(*typed, script="train", multirun=False):
+    config, jobs = composed(CONF, list(typed), multirun)
+    check(config, script, jobs, list(typed))
+
+
+def refused(*typed, **more):
+    with pytest.raises(UserError) as as_user_error:
+        checked(*typed, **more)
+    return str(as_user_error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("seed=-1", "seed: expected a whole number of at least 0; got -1"),
+        ("limit=0", "limit: expected a whole number of at least 1, or null; got 0"),
+        ("workers=0", "workers: expected a whole number of at least 1, or null; got 0"),
+        ("preview=0", "preview: expected a whole number of at least 1; got 0"),
+        ("objective.changes=-1", "objective.changes: expected a whole number of at least 0; got -1"),
+        ("folds=1", "folds: expected a whole number of at least 2; got 1"),
+        ("shards=0", "shards: expected a whole number of at least 1; got 0"),
+        ("split=tset", "split: expected train, validation or test; got tset. Did you mean test?"),
+        ("by=patients", "by: expected patient or transition; got patients. Choose by=patient"),
+        ("shard=1", "shard: expected shards 0 to 0; got 1. Give shards=2, or another shard"),
+    ],
+)
+def test_numbers_and_names_out_of_range_are_refused(typed, said):
+    assert said in refused("+experiment=sepsis", typed)
+
+
+@pytest.mark.slow
+def test_every_shard_of_a_sweep_is_looked_at():
+    checked("+experiment=sepsis", "shard=range(3)", "shards=3", multirun=True)
+    said = refused("+experiment=sepsis", "shard=range(4)", "shards=3", multirun=True)
+    assert "shard: expected shards 0 to 2; got 3" in said
+
+
+@pytest.mark.slow
+def test_something_must_say_what_the_data_are():
+    for typed in ("+experiment=sepsis", "dataset=bank", "dataset.patients=20"):
+        checked(typed)
+    said = refused("seed=1")
+    assert "Type, for example, python scripts/train.py +experiment=sepsis (experiments: auf" in said
+    assert "path=table.csv" not in said, "tables of one's own are decided for, not trained on"
+    assert "+experiment=own_table path=table.csv" in refused("seed=1", script="decide")
+
+
+@pytest.mark.slow
+def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path):
+    (tmp_path / "table.csv").write_text("")
+    checked("+experiment=own_table", f"path={tmp_path}/table.csv", script="decide")
+    said = refused("+experiment=own_table", f"path={tmp_path}/tabel.csv", script="decide")
+    assert said.endswith("there is no such file or folder. Did you mean table.csv?")
+    assert "this data set is read from a file" in refused("+experiment=own_table", script="decide")
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_for_deciding_and_brings_its_own_surrogate(tmp_path):
+    (tmp_path / "run/checkpoint").mkdir(parents=True)
+    given = ["+experiment=sepsis", f"checkpoint={tmp_path / 'run'}"]
+    assert "this folder holds no checkpoint" in refused(*given, script="decide")
+    near = refused("+experiment=sepsis", f"checkpoint={tmp_path / 'runn'}", script="decide")
+    assert "Did you mean run?" in near
+    assert "Use python scripts/decide.py, or leave checkpoint= out" in refused(*given)
+    assert "Train first, then give checkpoint=FOLDER" in refused(
+        "+experiment=sepsis", "shards=2", script="decide"
+    )
+    for name in ("config.yaml", "weights.safetensors", "card.yaml"):
+        (tmp_path / "run/checkpoint" / name).write_text("name: run")
+    checked(*given, script="decide")
+    said = refused(*given, "surrogate.levels=3", script="decide")
+    assert "a checkpoint brings its own surrogate, so surrogate.levels=3 would change nothing" in said

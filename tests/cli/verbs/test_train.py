@@ -1,0 +1,44 @@
+"""Training as one verb: what is kept, what is shown, and what to type next."""
+
+import json
+import shlex
+
+import pytest
+
+from tests.scripts.typing_in import TOY, called, lines
+
+pytestmark = pytest.mark.slow
+QUICK = ("trainer.max_epochs=2", "preview=2", "out=run")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a short training, and what was said."""
+    folder = tmp_path_factory.mktemp("trained")
+    answer = called(folder, "train", *TOY, *QUICK, "objective.changes=1")
+    assert answer.code == 0, answer.err
+    return folder, answer
+
+
+def test_as_many_situations_are_shown_as_the_preview_says(trained, tmp_path):
+    folder, _ = trained
+    assert [line["index"] for line in lines(folder / "run")] == [0, 1]
+    assert json.loads((folder / "run/status.json").read_text())["message"] == (
+        "trained, and decided for 2 situations"
+    )
+    answer = called(tmp_path, "train", *TOY, *QUICK, "limit=3")
+    assert answer.code == 0, answer.err
+    assert len(lines(tmp_path / "run")) == 3, "a limit goes before the preview"
+
+
+def test_what_to_type_next_decides_with_the_checkpoint_and_leaves_the_training_out(trained):
+    folder, answer = trained
+    line = answer.out.strip().splitlines()[-1].removeprefix("Next: ")
+    words = shlex.split(line)
+    assert words[:2] == ["python", "scripts/decide.py"]
+    assert words[-1] == "checkpoint=run/checkpoint"
+    assert "objective.changes=1" in words
+    assert not [word for word in words if word.startswith(("trainer", "surrogate", "preview", "limit"))]
+    follow = called(folder, "decide", *TOY[:2], *words[2:], "limit=1", "out=next")
+    assert follow.code == 0, follow.err
+    assert lines(folder / "next")[0]["alteration"] == lines(folder / "run")[0]["alteration"]
