@@ -15,8 +15,6 @@ from tests.house.layers import LAYERS, METHODS, MOST_FILES, PACKAGE, RANK, ROOT,
 GENERIC = {"search", "objective", "surrogate", "part", "equation", "__init__"}
 FORBIDDEN = {"utils", "util", "common", "core", "helpers", "helper", "base", "misc", "tools"}
 LONGEST = 400
-# Modules without a test at the mirrored path; other tests run them. The list may only shrink.
-UNMIRRORED = ROOT / "tests/house/unmirrored.txt"
 # Tests of one side of a module whose other tests stand at the mirrored path.
 ASIDE = {
     "cli/test_damaged_folders.py",
@@ -254,11 +252,7 @@ def test_every_module_has_a_test_beside_it():
     package = {path.relative_to(ROOT / PACKAGE) for path in modules() if path.name != "__init__.py"}
     beside = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
     missing = {path.as_posix() for path in package if path.with_name(f"test_{path.name}") not in beside}
-    listed = {line.strip() for line in UNMIRRORED.read_text(encoding="utf-8").splitlines() if line.strip()}
-    assert missing - listed == set(), "a test is expected: rehearsal_torch/a/b.py has tests/a/test_b.py"
-    assert listed - missing == set(), (
-        f"these have a test by now, or are gone: take them out of {UNMIRRORED.name}"
-    )
+    assert missing == set(), "a test is expected: rehearsal_torch/a/b.py has tests/a/test_b.py"
 
 
 def test_every_test_has_a_module():

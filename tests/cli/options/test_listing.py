@@ -5,6 +5,7 @@ import pytest
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.options.knobs import nodes
 from rehearsal_torch.cli.options.listing import main, table
+from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
 from tests.scripts.typing_in import HERE
 
