@@ -1,21 +1,20 @@
-"""Checkpoints: a folder that says what to build and what it has learnt.
+"""Checkpoints: a fitted surrogate saved as a folder of configuration, weights and model card.
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
-    weights.safetensors   every tensor of its state (nothing else fits into the format)
-    card.yaml             for people: data, command, seed, commit, versions, held-out numbers; the weights'
-                          SHA-256
+    weights.safetensors   every tensor of its state (the format holds nothing else)
+    card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
+                          the weights
 
-Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` is looked up
-among the classes that this package itself defines, or a module that the caller trusts, and judged by the
-object found, not by how its dotted path begins: a path that walks from one of our modules into something
-imported there is refused. Weights are read without unpickling. What the configuration builds holds no more
-numbers than the weights bring.
+Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` must be a
+class that this package, or a module that the caller trusts, defines itself. The object found decides, not the
+prefix of its dotted path: a path that leads from one of our modules to something imported there is refused.
+Weights are read without unpickling. The built surrogate may hold no more numbers than the weights file.
 
-A checkpoint is refused, when it is written and when it is read, if its state is damaged: numbers that are not
-finite, or sizes that do not belong together. The weights are written first and the card, with their SHA-256,
-last, so that a folder that was left in the middle of writing is refused as well.
+A checkpoint with a damaged state (non-finite numbers, inconsistent sizes) is refused both on writing and on
+reading. The weights are written first and the card, with their SHA-256, last, so that a partly written folder
+is refused as well.
 
-A checkpoint answers the question that it was fitted for: `load(folder, task=...)` compares
+A checkpoint is valid for the question that it was fitted for: `load(folder, task=...)` compares them
 (`Surrogate.adopt`).
 """
 
@@ -46,7 +45,7 @@ LARGEST = 4 * 2**30
 
 
 class CheckpointError(ValueError):
-    """A folder that is no checkpoint, is damaged, or asks for what loading never does."""
+    """A folder that is not a checkpoint, is damaged, or requests something that loading refuses."""
 
 
 def save(
@@ -55,17 +54,18 @@ def save(
     """Writes a checkpoint.
 
     Args:
-        surrogate: What was fitted.
-        config: The resolved ``surrogate`` node that builds it: plain dictionaries, lists, numbers and texts.
-        folder: Where to; made if missing, files of the same names replaced.
-        card: What to tell people about it; plain data.
+        surrogate: The fitted surrogate.
+        config: The resolved ``surrogate`` node that builds it: plain dictionaries, lists, numbers and
+            strings.
+        folder: The target folder; created if missing, existing files of the same names are replaced.
+        card: The model card, as plain data.
 
     Returns:
         The folder.
 
     Raises:
-        CheckpointError: if the configuration would be refused by `load`, or builds another state than the
-            surrogate has, or the state is damaged: numbers that are not finite, say. Nothing is written then.
+        CheckpointError: if `load` would refuse the configuration, or it builds another state than the
+            surrogate has, or the state is damaged (non-finite numbers, for example). Nothing is written then.
     """
     folder = Path(folder)
     # Tensors that share memory are written one by one.
@@ -91,16 +91,16 @@ def save(
 
 
 def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
-    """Whether what a configuration builds can be saved once it is fitted; to be asked before a long training.
-    Draws no random numbers.
+    """Checks before a long training that the surrogate can be saved once it is fitted. Draws no random
+    numbers.
 
     Args:
         config: The resolved ``surrogate`` node.
-        surrogate: What it has built.
+        surrogate: The surrogate that it has built.
 
     Raises:
-        CheckpointError: if `save` would refuse the configuration: it names what is no surrogate or part, or
-            builds something else.
+        CheckpointError: if `save` would refuse the configuration: it names something that is not a surrogate
+            or a part, or builds another class.
     """
     _savable(config, surrogate)
 
@@ -110,19 +110,19 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
 
     Args:
         folder: A checkpoint folder, or a run folder that holds one.
-        task: What it is to be asked: a task or plain data of one, or, for episodes, the names of their
-            columns. Compared with what was fitted for, field by field; what the fit did not use (bounds, say)
-            is taken over. None does not compare.
-        trusted: Modules outside this package, or single classes, as dotted names, that may be built where
-            they are surrogates or parts; importing them runs their code, never the folder's.
+        task: The question to answer: a task or its plain data, or, for episodes, their column names. It is
+            compared with the task of the fit, field by field; fields that the fit did not use (such as
+            bounds) are taken over. None skips the comparison.
+        trusted: Modules outside this package, or single classes, as dotted names, whose surrogates and parts
+            may be built; importing them runs their code, never code from the folder.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
 
     Raises:
-        CheckpointError: if a file is missing or damaged, the folder wants something built that is not ours or
-            larger than its weights, a number is not finite, sizes do not belong together, or it was fitted
-            for another question than `task`.
+        CheckpointError: if a file is missing or damaged, the configuration names a class that is not trusted
+            or builds more numbers than the weights hold, a number is not finite, sizes are inconsistent, or
+            it was fitted for another question than `task`.
     """
     folder = Path(folder)
     if not (folder / "config.yaml").exists() or (folder / "checkpoint").is_dir():
@@ -155,7 +155,7 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """What a checkpoint tells people about itself; empty where it has no card.
+    """The model card of a checkpoint; empty if it has none.
 
     Raises:
         CheckpointError: if the card is not plain YAML.
@@ -204,13 +204,12 @@ def _plain(path: Path) -> Any:
 
 
 def _weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder, as the card knows them."""
+    """The tensors of a folder, if their SHA-256 is that of the card."""
     path, expected = folder / "weights.safetensors", _card(folder).get("weights_sha256")
     size = path.stat().st_size
     if size > LARGEST:
         raise CheckpointError(
-            f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the file that "
-            "was meant?"
+            f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the right file?"
         )
     weights = path.read_bytes()
     found = hashlib.sha256(weights).hexdigest()
@@ -220,8 +219,8 @@ def _weights(folder: Path) -> dict[str, Tensor]:
             f"card.yaml: weights_sha256: {found}"
         )
         raise CheckpointError(
-            f"{folder / 'card.yaml'} does not say the weights' SHA-256, so that nothing shows whether they "
-            f"are the ones meant: {remedy}"
+            f"{folder / 'card.yaml'} holds no SHA-256 of the weights, so that they cannot be verified: "
+            f"{remedy}"
         )
     if found != expected:
         raise CheckpointError(
@@ -236,8 +235,8 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 
 
 def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
-    """What the configuration builds, if it is what was built; classes of one's own are here already, and are
-    trusted.
+    """The surrogate that the configuration builds, if it is of the same class; user-defined classes are
+    already imported, and are trusted.
     """
     kind = type(surrogate)
     with fork_rng(devices=[]):
@@ -267,7 +266,7 @@ def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
 
 
 def foreign_modules(config: Mapping[str, Any]) -> list[str]:
-    """The modules outside this package that a configuration names: those that loading must be told to trust.
+    """The modules outside this package that a configuration names: those that `load` needs in `trusted`.
 
     Args:
         config: Plain data with ``_target_``.
@@ -278,7 +277,7 @@ def foreign_modules(config: Mapping[str, Any]) -> list[str]:
 
 
 def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
-    """A configuration node as objects: dictionaries with a target become ours, everything else stays
+    """The objects of a configuration node: dictionaries with a ``_target_`` are built, everything else stays
     plain.
     """
     if isinstance(node, list):
@@ -311,16 +310,16 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
 
 
 def _known(target: Any, where: str, trusted: Sequence[str]) -> Callable[..., Any]:
-    """The class behind a dotted path, if this package, or a trusted module, defines it as something that is
-    built from a configuration.
+    """The class at a dotted path, if this package or a trusted module defines it and it is a `Part` or a
+    `Surrogate`.
     """
     named = [str(target).rpartition(".")[0]] if target in trusted else []
     found = defined_in(target, (PACKAGE, *trusted, *named))
     if not isinstance(found, type) or not issubclass(found, Part | Surrogate):
         also = f", {', '.join(trusted)}" if trusted else ""
         raise CheckpointError(
-            f"{where} wants to build {target!r}, which is no surrogate or part of {PACKAGE}{also}; nothing "
-            f"was built. Load only checkpoints that {PACKAGE} wrote; a class of your own is built where its "
-            "module is named: load(folder, trusted=['my_lab'])"
+            f"{where} asks to build {target!r}, which is not a surrogate or part of {PACKAGE}{also}; nothing "
+            f"was built. Load only checkpoints that {PACKAGE} wrote; to load a class of your own, name its "
+            "module: load(folder, trusted=['my_lab'])"
         )
     return found

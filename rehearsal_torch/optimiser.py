@@ -1,22 +1,21 @@
-"""Asking and telling: causal Bayesian optimisation of experiments that are run elsewhere.
+"""Causal Bayesian optimisation of experiments that are run elsewhere, through an ask/tell interface.
 
     optimiser = CausalOptimiser(task, file="trials.json")
     (action,) = optimiser.ask()
     optimiser.tell(action, {"X": 0.3, "Y": 1.2})
 
-Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. `ask` answers
-from the trials, the seed and the task; nothing else is remembered, so that a file that another session wrote
-goes on as if there had been no break, pending trials included. The first actions are points of a Sobol
-sequence; it goes on until the completed trials are enough to fit a model. From then on each ask fits the
-model afresh and looks for the action that is worth most to try.
+Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. The result of
+`ask` depends on the trials, the seed and the task alone, so that a file written by another process is
+continued as if there had been no interruption, pending trials included. The first actions are points of a
+Sobol sequence, until the completed trials are enough to fit a model. From then on each `ask` refits the model
+and maximises the acquisition function.
 
-Several actions are asked for one after the other: each pending action is believed to come out at its
-posterior mean, which removes what is not known of the laws near it, and the next one is looked for under that
-belief; so is each failed one, which nobody wants to repeat. Hyper-parameters stay as they are meanwhile.
-Settings that are pending or failed are never asked again.
+A batch of actions is selected sequentially: the outcome of each pending action is imputed by its posterior
+mean, which removes the epistemic uncertainty of the mechanisms near it, and the next action is selected under
+that model; failed actions are imputed likewise, so that they are not repeated. Hyper-parameters are kept
+fixed meanwhile. Pending or failed settings are never suggested again.
 
-Every call happens as a whole or not at all: what raises an error has changed nothing, in memory and in the
-file.
+Every call is atomic: a call that raises an error has changed nothing, neither in memory nor in the file.
 
 Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsbourger et al. (2010) ("kriging
 believer").
@@ -60,7 +59,7 @@ from rehearsal_torch.verbs.trial_method import METHOD, MakesModel, MakesObjectiv
 
 Action = dict[str, float]
 EXPERIMENTS = "these experiments"
-# Actions that can be asked for at once: more would take minutes, and nobody runs so many at a time.
+# The maximum number of actions per `ask`: more would take minutes, and are never run at a time.
 MAX_SUGGESTIONS = 1000
 
 
@@ -68,23 +67,25 @@ class CausalOptimiser:
     """Suggests experiments and learns from them.
 
     Args:
-        task: Who follows from whom, what may be set, what is wanted; plain data, a YAML file or a CausalTask.
-            None for that of `file`.
-        surrogate: Makes an unfitted causal model of a task; None for that of `method`.
-        objective: Makes the objective of (model, situation); None for that of `method`.
-        search: Finds the action; None for that of `method`.
-        initial: Experiments before the first model; None for that of `file`, or 2 (k + 1) with k actions.
-        seed: Decides the first actions; None for that of `file`, or 0.
-        file: Where the trials are kept: each call reads what other sessions added, and has written its own
-            before it returns. A file that exists is gone on with; `task`, where it is given as well, takes
-            the place of the file's, and the trials stay as they are.
-        method: The name of a file in ``conf/decision``, such as "excbo", "ucb" or "mcbo": the surrogate,
-            objective and search where none are given. `seed` is also the search's.
+        task: The causal graph, the actions with their bounds, and the reward; plain data, a YAML file or a
+            CausalTask. None takes that of `file`.
+        surrogate: Returns an unfitted causal model for a task; None takes that of `method`.
+        objective: Returns the objective for (model, case); None takes that of `method`.
+        search: Finds the action; None takes that of `method`.
+        initial: The number of experiments before the first model; None takes that of `file`, or 2 (k + 1)
+            with k actions.
+        seed: Determines the first actions; None takes that of `file`, or 0.
+        file: Where the trials are stored: each call reads what other processes have added, and writes its own
+            changes before it returns. An existing file is continued; `task`, if given as well, replaces the
+            file's task, and the trials stay unchanged.
+        method: The name of a file in ``conf/decision``, such as "excbo", "ucb" or "mcbo": it supplies the
+            surrogate, objective and search that are not given. `seed` is also the search's.
 
     Raises:
         ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), `initial` is below 5,
-            or `method` is none for trials.
-        TrialFileError: if the file cannot be read or written, or was begun with another seed or start design.
+            or `method` is not a method for trials.
+        TrialFileError: if the file cannot be read or written, or was started with another seed or initial
+            design.
     """
 
     def __init__(
@@ -118,11 +119,11 @@ class CausalOptimiser:
         *,
         method: str = METHOD,
     ) -> "CausalOptimiser":
-        """Goes on with a file of trials, and keeps writing to it.
+        """Continues a file of trials, and keeps writing to it.
 
         Args:
             file: The file.
-            task: Takes the place of the file's, such as one with narrower bounds; None for the file's own.
+            task: Replaces the file's task, for example by one with narrower bounds; None keeps the file's.
             surrogate: As for the optimiser; the file does not hold it.
             objective: As for the optimiser; the file does not hold it.
             search: As for the optimiser; the file does not hold it.
@@ -136,7 +137,7 @@ class CausalOptimiser:
         return cls(task, surrogate, objective, search, file=file, method=method)
 
     def save(self, file: str | Path) -> None:
-        """Writes a copy of the trials to a file that `load` goes on with.
+        """Writes a copy of the trials to a file that `load` can continue.
 
         Raises:
             TrialFileError: if it cannot be written.
@@ -145,7 +146,7 @@ class CausalOptimiser:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, in the order of their numbers, those that other sessions wrote included."""
+        """All trials by number, including those written by other processes."""
         return self._store.fresh().trials
 
     @property
@@ -155,26 +156,26 @@ class CausalOptimiser:
 
     @property
     def pending(self) -> list[Suggestion]:
-        """Actions that were asked for, and nothing reported of them yet."""
+        """Suggested actions without a report."""
         return [Suggestion(trial) for trial in self._store.fresh().those("pending")]
 
     def ask(self, count: int = 1) -> list[Suggestion]:
-        """The next actions to try, each a dictionary, name to value, with the number of its trial
+        """The next actions to try, each a dictionary of name to value with the number of its trial
         (``.trial``).
 
         Args:
-            count: q, how many; they are pending until they are told, failed or abandoned.
+            count: q, the number of actions; each is pending until it is completed (`tell`), failed or
+                abandoned.
 
         Raises:
-            ValueError: if count is below 1 or above 1,000, or nothing can be learnt from what was told (a
-                constant node, say).
+            ValueError: if count is below 1 or above 1,000, or no model can be fitted to the completed trials
+                (a node is constant, for example).
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"expected to be asked for at least 1 action; got {count!r}")
+            raise ValueError(f"count: expected at least 1 action; got {count!r}")
         if count > MAX_SUGGESTIONS:
             raise ValueError(
-                f"expected to be asked for at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: "
-                "report some "
+                f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "
                 "of them, and ask again"
             )
         with self._store.changing() as log:
@@ -205,26 +206,27 @@ class CausalOptimiser:
         altered: Collection[str] = (),
         ran: Mapping[str, float] | None = None,
     ) -> Trial:
-        """Adds an experiment, or corrects one that was told before (by its number).
+        """Records the result of an experiment, or corrects a recorded one (by its number).
 
-        Settings find the pending trial that asked for exactly these. Others are a trial of their own, which
-        nobody asked for: no trial is guessed.
+        Settings are matched to the pending trial with exactly the same ones. Other settings become a trial of
+        their own, which was not suggested: trials are never matched approximately.
 
         Args:
-            action: What was set: what `ask` returned, a trial's number, a trial, or name to value; None where
-                nobody asked and `ran` says what was set.
-            nodes: What came out, for every node that can reach the reward; others are not read.
-            altered: Nodes that were set by hand as well (hard interventions): the experiment says nothing of
-                how they come about.
-            ran: What was really set, where it differs from what was asked; it may lie outside bounds and
-                limits.
+            action: The suggestion that `ask` returned, a trial's number, a trial, or a mapping of name to
+                value; None for an experiment that was not suggested, with its settings in `ran`.
+            nodes: The measured value of every modelled node (`CausalTask.nodes`); others are ignored.
+            altered: Nodes that were also set by hard interventions: the experiment is not used to fit their
+                mechanisms.
+            ran: The settings actually used, if they differ from the suggestion; they may lie outside bounds
+                and limits.
 
         Returns:
-            The trial as it is recorded.
+            The recorded trial.
 
         Raises:
-            TrialError: if a value is missing or no finite number, a name or number is unknown, or an action
-                of no trial lies outside its bounds or limits; all faults are named, and nothing has changed.
+            TrialError: if a value is missing or not a finite number, a name or number is unknown, or an
+                action that belongs to no trial lies outside its bounds or limits; all faults are listed, and
+                nothing has changed.
         """
         with self._store.changing() as log:
             log, trial, notes = log.complete(action, nodes, altered, ran)
@@ -240,16 +242,16 @@ class CausalOptimiser:
         nodes: Mapping[str, float] | None = None,
         ran: Mapping[str, float] | None = None,
     ) -> Trial:
-        """Reports that an experiment gave no usable measurement; its settings are not asked again.
+        """Records that an experiment gave no usable measurement; its settings are not suggested again.
 
         Args:
-            action: Which, as for `tell`.
-            reason: Why, for those who read the file.
-            nodes: What was measured all the same; it is kept in the file, and not learnt from.
-            ran: What was really set, where it differs from what was asked.
+            action: The experiment, as for `tell`.
+            reason: The reason, for readers of the file.
+            nodes: Measurements made nevertheless; they are stored in the file, and not used for fitting.
+            ran: The settings actually used, if they differ from the suggestion.
 
         Raises:
-            TrialError: if there is no such trial, or a value is no finite number.
+            TrialError: if there is no such trial, or a value is not a finite number.
         """
         with self._store.changing() as log:
             log, trial = log.fail(action, reason, nodes, ran)
@@ -257,8 +259,8 @@ class CausalOptimiser:
         return trial
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
-        """Gives up one trial: a pending one that will not be run, or one that shall not count. Its settings
-        may be asked again.
+        """Abandons a trial: a pending one that will not be run, or a completed one to be excluded. Its
+        settings may be suggested again.
 
         Raises:
             TrialError: if there is no such trial.
@@ -269,17 +271,17 @@ class CausalOptimiser:
         return trial
 
     def forget(self) -> None:
-        """Gives up all pending actions: they will not be tried."""
+        """Abandons all pending trials."""
         with self._store.changing() as log:
             for trial in log.those("pending"):
                 log, _ = log.abandon(trial)
             self._store.keep(log)
 
     def model(self) -> CausalModel:
-        """The model of what was told so far, fitted afresh.
+        """A model newly fitted to the completed trials.
 
         Raises:
-            ValueError: if nothing can be learnt from it.
+            ValueError: if no model can be fitted.
         """
         return self._fitted(self._store.fresh())
 
@@ -287,7 +289,7 @@ class CausalOptimiser:
         """The action with the largest posterior mean of the reward, and that mean.
 
         Raises:
-            ValueError: if nothing can be learnt from what was told.
+            ValueError: if no model can be fitted to the completed trials.
         """
         log = self._store.fresh()
         model = self._fitted(log)
@@ -302,15 +304,15 @@ class CausalOptimiser:
         return dict(zip(self.task.actions, found.action.tolist(), strict=True)), found.predicted
 
     def read(self, path: str | Path) -> None:
-        """Takes up experiments of a comma-separated file, any number; the columns are actions, nodes, and
-        ``set:NODE`` marks.
+        """Adds the experiments of a comma-separated file, one per row; the columns are actions, nodes, and
+        ``set:NODE`` indicators.
 
-        A row that has the settings of a pending trial completes it; the others are trials that nobody asked
-        for. Rows that are completed trials already, to the last bit, are left out with a warning: the same
-        file read twice adds nothing.
+        A row with the settings of a pending trial completes it; the others become trials that were not
+        suggested. Rows equal to completed trials, to the last bit, are left out with a warning: reading the
+        same file twice adds nothing.
 
         Raises:
-            TableError: if the file cannot be read, or a column is missing, no number or incomplete.
+            TableError: if the file cannot be read, or a column is missing, not numeric or incomplete.
         """
         table = experiments_of(table_file(path), self.task, str(path))
         outside = self.task.outside(table)
@@ -319,23 +321,23 @@ class CausalOptimiser:
             self._store.keep(log)
         if left_out:
             warnings.warn(
-                f"{path}: {left_out} of {len(table)} rows are completed trials already, and are not counted "
-                "twice",
+                f"{path}: {left_out} of {len(table)} rows equal trials that are completed already, and are "
+                "not added again",
                 TrialWarning,
                 stacklevel=2,
             )
         if outside:
             more = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
             warnings.warn(
-                f"{path}: {'; '.join(outside[:3])}{more}: kept as history, and nothing will be asked for "
-                "there",
+                f"{path}: {'; '.join(outside[:3])}{more}: kept as observations, but no action will be "
+                "suggested there",
                 TrialWarning,
                 stacklevel=2,
             )
 
     def write(self, path: str | Path) -> None:
-        """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` takes up
-        again without loss.
+        """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` reads
+        without loss.
         """
         table = self._store.fresh().table
         frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
@@ -351,14 +353,16 @@ class CausalOptimiser:
             return fit(self.surrogate(self.task), log.table)
 
     def _case(self, log: TrialLog) -> RehearsalCase:
-        """The round's identity is the number of experiments, completed, pending or failed."""
+        """The context of the next round; its identity is the number of completed, pending and failed
+        experiments.
+        """
         return RehearsalCase(
             str(len(log.those("completed", "pending", "failed"))), {}, self.task.box.bounds()
         )
 
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
-        """What the search finds; where that is pending or has failed, the best of many spread points that is
-        neither.
+        """The action that the search finds; if it is pending or has failed, the best of many space-filling
+        points that is neither.
         """
         objective = self.objective(model, self._case(log))
         with in_numbers(EXPERIMENTS):
@@ -372,8 +376,8 @@ class CausalOptimiser:
         missing = [name for name in self.task.actions if name not in found]
         if missing:
             raise ValueError(
-                f"the search left {missing} open: expected a value for each of {list(self.task.actions)}; "
-                f"got {found}"
+                f"the search gave no value for {missing}: expected a value for each of "
+                f"{list(self.task.actions)}; got {found}"
             )
         action = torch.tensor([found[name] for name in self.task.actions], dtype=torch.float64)
         check_settable(self.task, action, "proposed")
@@ -384,7 +388,9 @@ class CausalOptimiser:
         )
 
     def _believing(self, log: TrialLog) -> CausalModel:
-        """The model, pending and failed actions taken for experiments that came out as expected."""
+        """The fitted model, with the outcomes of pending and failed actions imputed by their posterior
+        means.
+        """
         model = self._fitted(log)
         if log.those("pending", "failed"):
             impute_pending(model, self.task, log)

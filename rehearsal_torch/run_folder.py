@@ -1,23 +1,22 @@
-"""Run folders: where a run keeps its rounds.
-
-A run folder is the whole record of a run:
+"""Run folders: the files that hold the complete record of a run.
 
     config.yaml       the resolved configuration
     run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds
-    status.json       ok, failed, interrupted or skipped, with a sentence
+    status.json       ok, failed, interrupted or skipped, with a message
     metrics.csv       step,name,value
-    decisions.jsonl   one JSON object a decision, written as it is made; where the run learns, with what the
-                      world answered
+    decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
+                      world's response
     checkpoint/       the fitted surrogate
-    table.csv, figures/*.png, figures/*.svg    what the report makes of it
+    table.csv, figures/*.png, figures/*.svg    the report
 
-Files are replaced whole (written beside, then renamed); only decisions and metrics grow line by line, and a
-line that a killed run left torn is dropped when the folder is taken up again. Lines hold no clock times, so
-that they are equal, byte for byte, however often a run was interrupted and however many processes shared it.
+Files are replaced atomically (written to a temporary file, then renamed); only decisions and metrics grow
+line by line, and an incomplete last line left by a killed run is dropped when the folder is resumed. Lines of
+decisions.jsonl hold no clock times, so that they are equal, byte for byte, however often a run was
+interrupted and however many processes shared it.
 
-What is read may have been damaged, edited, or written by somebody else: files are read within bounds, as
-plain data, and what is not of the form that a run writes is refused with the file, the line, what was
-expected and what to do. A line that cannot be read, with others behind it, is never dropped.
+A folder may have been damaged, edited, or written by another program: files are read as plain data of limited
+size, and content in another format than a run writes is refused with the file, the line, what was expected
+and what to do. An unreadable line that is followed by others is never dropped.
 """
 
 import csv
@@ -41,32 +40,32 @@ SECONDS = "decision/seconds"
 LINE = 2**26
 State = Literal["ok", "failed", "interrupted", "skipped"]
 
-# What the values in the files of a run are, wherever they stand.
+# The kinds of the values in the files of a run, by key.
 _FORMS: dict[str, dict[str, str]] = {
     "run.json": {
-        "script": "a text",
-        "command": "a text",
+        "script": "a string",
+        "command": "a string",
         "overrides": TEXTS,
         "seed": WHOLE,
         "seconds": NUMBER,
-        "data_fingerprint": "a text or null",
-        "kind": "a text or null",
+        "data_fingerprint": "a string or null",
+        "kind": "a string or null",
         "choices": "a mapping",
     },
-    "status.json": {"state": "a text", "message": "a text", "overrides": TEXTS, "seconds": NUMBER},
-    "sweep.json": {"script": "a text", "overrides": TEXTS, "decisive": TEXTS},
+    "status.json": {"state": "a string", "message": "a string", "overrides": TEXTS, "seconds": NUMBER},
+    "sweep.json": {"script": "a string", "overrides": TEXTS, "decisive": TEXTS},
     "decisions.jsonl": {
         "index": WHOLE,
-        "identity": "a text",
-        "kind": "a text",
-        "status": "a text",
+        "identity": "a string",
+        "kind": "a string",
+        "status": "a string",
         "value": "a number or null",
         "estimate": "a mapping or null",
         "baseline": "a mapping or null",
         "recommendation": "a mapping of numbers or null",
         "doses": "a mapping",
         "warnings": TEXTS,
-        "reason": "a text",
+        "reason": "a string",
         "trace": "a mapping",
         "trajectory": "a mapping",
         "score": "a mapping of numbers",
@@ -79,20 +78,18 @@ _FORMS: dict[str, dict[str, str]] = {
 }
 
 
-_REMEDY = "restore the file from a copy; a run whose record is lost is begun anew in another folder"
+_REMEDY = "restore the file from a copy; if there is none, start the run again in another folder"
 
 
 class RunFolderError(PlainFileError):
-    """A file of a run folder that is damaged; the message says which, where, what was expected, and what to
-    do.
-    """
+    """A damaged file of a run folder; the message names file and line, what was expected, and what to do."""
 
 
 class RunFolder:
-    """A run's folder.
+    """The folder of one run.
 
     Args:
-        path: Where it is, or is going to be.
+        path: The folder; it need not exist yet.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -100,37 +97,37 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether a run has begun here."""
+        """Whether a run has been started in this folder."""
         return (self.path / "config.yaml").is_file() and (self.path / "run.json").is_file()
 
     def lock(self) -> AbstractContextManager[None]:
-        """Keeps other processes out while this one writes; see `files.lock.locked`.
+        """Locks the folder against other processes; see `files.lock.locked`.
 
         Raises:
-            InUseError: if another process works in the folder.
+            InUseError: if another process holds the lock.
         """
         make_folder(self.path)
         return locked(self.path)
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file as a whole, so that nobody ever reads half of it."""
+        """Replaces a file atomically, so that no reader ever sees half of it."""
         write_text(self.path / name, text)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Replaces a JSON file; numbers that JSON lacks become null."""
+        """Replaces a JSON file; NaN and the infinities become null."""
         self.write(
             name, json.dumps(nulls_for_nan(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         )
 
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
-        """A JSON file's content; empty where there is no such file.
+        """The content of a JSON file; empty if there is no such file.
 
         Args:
             name: The file.
-            needed: Keys that it must have.
+            needed: The required keys.
 
         Raises:
-            PlainFileError: if it cannot be read, or is not of the form that a run writes.
+            PlainFileError: if it cannot be read, or is not in the format that a run writes.
         """
         path = self.path / name
         if not path.exists():
@@ -142,10 +139,10 @@ class RunFolder:
         self.write(name, yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True))
 
     def read_yaml(self, name: str) -> dict[str, Any]:
-        """A YAML file's content; empty where there is no such file.
+        """The content of a YAML file; empty if there is no such file.
 
         Raises:
-            PlainFileError: if it cannot be read, or is no mapping.
+            PlainFileError: if it cannot be read, or is not a mapping.
         """
         path = self.path / name
         if not path.exists():
@@ -197,13 +194,13 @@ class RunFolder:
         )
 
     def mend(self) -> list[dict[str, Any]]:
-        """Drops torn last lines, and the seconds of decisions that went with them.
+        """Drops incomplete last lines, and the timings of the decisions lost with them.
 
         Returns:
-            The decisions that are left.
+            The remaining decisions.
 
         Raises:
-            RunFolderError: if a whole line cannot be read; nothing is changed then.
+            RunFolderError: if a complete line cannot be read; nothing is changed then.
         """
         decided, rows = self.decided(), self.metrics()
         if (self.path / "decisions.jsonl").is_file():
@@ -214,7 +211,7 @@ class RunFolder:
         return [line for _, line in decided]
 
     def record(self, rounds: Iterator[Round]) -> Iterator[Round]:
-        """Writes each round as it comes, and passes it on."""
+        """Writes each round as soon as it is made, and yields it."""
         if not (self.path / "metrics.csv").is_file():
             self.write_metrics([])
         decisions, metrics = self.path / "decisions.jsonl", self.path / "metrics.csv"
@@ -230,7 +227,7 @@ class RunFolder:
                 yield each
 
     def decided(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each whole line of decisions.jsonl, as it stands and as what it says.
+        """Each complete line of decisions.jsonl: its text, and the parsed object.
 
         Raises:
             RunFolderError: if a line cannot be read; the line is named.
@@ -248,19 +245,19 @@ class RunFolder:
         return found
 
     def _complete(self, name: str) -> Iterator[str]:
-        """A file's lines, one after the other, without a torn last one."""
+        """The lines of a file, one at a time, without an incomplete last one."""
         path = self.path / name
         if not path.exists():
             return
         if not path.is_file():
-            raise RunFolderError(f"{path}: expected a file; it is a folder: move it away")
+            raise RunFolderError(f"{path}: expected a file; got a folder: move it elsewhere")
         with path.open("rb") as stream:
             number = 0
             while line := stream.readline(LINE + 1):
                 number += 1
                 if len(line) > LINE:
                     raise self._damaged(
-                        name, number, f"expected at most {LINE // 2**20} MiB a line; it is longer"
+                        name, number, f"expected at most {LINE // 2**20} MiB per line; got more"
                     )
                 if not line.endswith(b"\n"):
                     return
@@ -274,18 +271,18 @@ class RunFolder:
                     raise self._damaged(
                         name,
                         number,
-                        "expected text; got NUL bytes, which a disk leaves where a file was not written to "
-                        "its end",
+                        "expected text; got NUL bytes, which a crash leaves in a file that was not written "
+                        "completely",
                     )
                 yield text
 
     def _damaged(self, name: str, number: int, what: str) -> RunFolderError:
         """The error of a line that cannot be read."""
-        kept = f"the {number - 1} before it" if number > 1 else "none"
+        kept = f"the {number - 1} before it are kept" if number > 1 else "none is kept"
         if name == "decisions.jsonl":
             remedy = (
-                f"restore the file from a copy, or delete line {number} and all behind it: those are decided "
-                f"again, {kept} stay"
+                f"restore the file from a copy, or delete line {number} and all lines after it: their "
+                f"decisions are made again, {kept}"
             )
         else:
             remedy = f"restore the file from a copy, or delete line {number}"
@@ -293,7 +290,7 @@ class RunFolder:
 
 
 def write_folder(folder: Path, beside: Path) -> None:
-    """Puts a folder that was written elsewhere into its place, in one step where the place is free."""
+    """Moves a completely written folder to its final path; in one step if that path is free."""
     if folder.exists():
         old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
         folder.rename(old)
@@ -304,7 +301,7 @@ def write_folder(folder: Path, beside: Path) -> None:
 
 
 def _coherent(line: Mapping[str, Any], where: str) -> None:
-    """Whether what a line says of its decision goes together."""
+    """Checks that the fields of a decision are consistent."""
     status, alteration = line["status"], line.get("alteration")
     if status not in ("recommended", "no_action", "refused"):
         raise RunFolderError(
@@ -326,7 +323,7 @@ def _coherent(line: Mapping[str, Any], where: str) -> None:
             )
     if line.get("kind") == "rehearse" and not isinstance(line.get("given"), dict):
         raise RunFolderError(
-            f"{where}: given: expected a mapping of what was known; got {shown(line.get('given'))}"
+            f"{where}: given: expected a mapping of the context's values; got {shown(line.get('given'))}"
         )
     if not isinstance((line.get("trace") or {}).get("would_set") or {}, dict):
         raise RunFolderError(
@@ -335,7 +332,7 @@ def _coherent(line: Mapping[str, Any], where: str) -> None:
 
 
 def _answer(line: Mapping[str, Any], where: str) -> None:
-    """Whether the answer that a line recorded is a table."""
+    """Checks that the recorded response of the world is a table."""
     if "answer" not in line:
         return
     rows, altered = line["answer"].get("rows"), line["answer"].get("altered")

@@ -215,7 +215,7 @@ def test_damage_and_absence_are_named(folder: Path, tmp_path: Path) -> None:
     (folder / "card.yaml").unlink()
     whole = (folder / "weights.safetensors").read_bytes()
     with pytest.raises(
-        CheckpointError, match=f"does not say the weights' SHA-256.*{hashlib.sha256(whole).hexdigest()}"
+        CheckpointError, match=f"holds no SHA-256 of the weights.*{hashlib.sha256(whole).hexdigest()}"
     ):
         load(folder)
     put(folder, whole[: len(whole) // 2])
@@ -288,7 +288,7 @@ def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) 
         ),
         (
             {"mechanism": CONFIG["mechanism"] | {"hidden": 60_000}},
-            r"hidden: expected at most the \d+ numbers that the weights have left for it; got \d+",
+            r"hidden: expected at most the remaining \d+ numbers of the weights; got \d+",
         ),
         ({"mechanism": CONFIG["mechanism"] | {"hidden": "many"}}, "cannot build"),
         ({"levels": 1_000_000_000}, r"levels: expected a whole number from 2 to 1000; got 1000000000"),

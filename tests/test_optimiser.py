@@ -161,7 +161,7 @@ def test_what_cannot_be_is_refused(action, nodes, said):
 
 def test_other_faults_are_named(tmp_path):
     made = optimiser()
-    with pytest.raises(ValueError, match="Z: altered, but no node of the task"):
+    with pytest.raises(ValueError, match="Z: altered, but not a node of the task"):
         made.tell({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, altered=["Z"])
     with pytest.raises(ValueError, match="form a cycle"):
         optimiser({**TASK, "graph": {"parents": {"X": ["a", "Y"], "Y": ["X", "b"]}}})
@@ -286,7 +286,7 @@ def test_an_ask_that_fails_leaves_nothing_behind(tmp_path):
     [
         ({"a": math.nan, "b": 0.5}, "cannot be set|finite"),
         ({"a": 7.0, "b": 0.5}, "cannot be set"),
-        ({"a": 0.5}, r"left \['b'\] open"),
+        ({"a": 0.5}, r"gave no value for \['b'\]"),
     ],
 )
 def test_what_cannot_be_set_is_never_suggested(fresh, values, message):
@@ -324,7 +324,7 @@ NUMBER = "expected a finite number; got "
         ({"a": 0.5, "b": 0.5}, {"X": True, "Y": None}, {}, f"X: {NUMBER}True\n- Y: {NUMBER}None"),
         ({"a": 0.5, "b": 0.5}, {"X": 10**400, "Y": [1.0]}, {}, f"X: {NUMBER}10000"),
         ({"a": 0.5, "b": 0.5}, {"X": 0.0, "y": 0.0}, {}, "Y: no value for this node; did you mean 'y'?"),
-        ({"a": 0.5, "b": 0.5, "c": 1.0}, {"X": 0.0, "Y": 0.0}, {}, "c: no action of the task"),
+        ({"a": 0.5, "b": 0.5, "c": 1.0}, {"X": 0.0, "Y": 0.0}, {}, "c: the task has no such action"),
         (
             [0.5, 0.5],
             {"X": 0.0, "Y": 0.0},
@@ -355,7 +355,7 @@ NUMBER = "expected a finite number; got "
         ),
         (9, {"X": 0.0, "Y": 0.0}, {}, "no trial has the number 9; there are trials 1 to 2"),
         (None, {"X": 0.0, "Y": 0.0}, {}, "got None without ran="),
-        ({0: 1, ...: 2}, {0: 1}, {}, "0: no action of the task"),
+        ({0: 1, ...: 2}, {0: 1}, {}, "0: the task has no such action"),
     ],
 )
 def test_every_fault_of_a_report_is_named_and_changes_nothing(fresh, action, nodes, rest, said):
@@ -413,7 +413,7 @@ def test_a_pending_trial_is_not_guessed(fresh):
     near = {"a": first["a"] + 0.01, "b": first["b"]}
     with pytest.warns(
         TrialWarning,
-        match="trial 3: recorded as one that nobody asked for; trial 1 .* is near and stays pending",
+        match="trial 3: recorded as a trial that was not suggested; trial 1 .* is close to it and stays",
     ):
         trial = fresh.tell(near, system(near))
     assert (trial.id, trial.asked, trial.ran) == (3, None, near)
@@ -452,7 +452,7 @@ def test_a_report_can_be_corrected(fresh):
 
 def test_what_ran_outside_the_bounds_is_kept(fresh):
     with pytest.warns(
-        TrialWarning, match=r"trial 1: action: a may be set within \[0, 1\]; got 1.5.*kept as history"
+        TrialWarning, match=r"trial 1: action: a may be set within \[0, 1\]; got 1.5.*kept as an observation"
     ):
         trial = fresh.tell(None, {"X": 1.0, "Y": 1.0}, ran={"a": 1.5, "b": 1.0})
     assert trial.asked is None
@@ -470,7 +470,7 @@ def test_failures_and_abandoned_trials_are_named(fresh):
     for wrong, message in (
         (lambda: fresh.fail({"a": 5.0, "b": 0.5}), "a may be set within"),
         (lambda: fresh.fail(1, nodes={"X": "hot"}), "X: expected a finite number"),
-        (lambda: fresh.fail(1, 3), "reason: expected a text; got 3"),
+        (lambda: fresh.fail(1, 3), "reason: expected a string; got 3"),
         (
             lambda: fresh.abandon({"a": 0.1, "b": 0.1}),
             "no pending trial has these settings; nothing is pending",
@@ -487,7 +487,7 @@ def test_a_trial_of_another_session_is_not_taken_for_one_of_this(fresh):
     other = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), seed=1)
     (elsewhere,), (here,) = other.ask(), fresh.ask()
     assert elsewhere.trial == here.trial == 1
-    with pytest.raises(TrialError, match="report it where it was asked"):
+    with pytest.raises(TrialError, match="report it to the log that suggested it"):
         fresh.tell(other.trials[0], system(here))
     assert fresh.tell(elsewhere, system(elsewhere)).id == 2
     assert fresh.pending == [here]
@@ -510,7 +510,9 @@ def test_a_table_completes_what_is_pending(tmp_path, fresh):
     pd.DataFrame([{**actions[1], **system(actions[1])}, {"a": 3.0, "b": 1.0, "X": 0.0, "Y": 0.0}]).to_csv(
         tmp_path / "day.csv", index=False
     )
-    with pytest.warns(TrialWarning, match=r"row 1: a may be set within \[0, 1\]; got 3.*kept as history"):
+    with pytest.warns(
+        TrialWarning, match=r"row 1: a may be set within \[0, 1\]; got 3.*kept as observations"
+    ):
         fresh.read(tmp_path / "day.csv")
     assert [trial.state for trial in fresh.trials] == ["pending", "completed", "pending", "completed"]
 
@@ -572,7 +574,7 @@ def test_narrower_bounds_keep_the_history(tmp_path):
     # What was asked under the wide bounds, and run as it was asked, needs no further word.
     before = made.pending[0]
     assert made.tell(dict(before), system(before)).id == before.trial
-    with pytest.raises(TrialFileError, match="another session changed the task"):
+    with pytest.raises(TrialFileError, match="another process changed the task"):
         wide.ask()
 
 
@@ -589,8 +591,8 @@ def test_a_file_and_what_is_given_agree(tmp_path):
     CausalOptimiser(TASK, seed=3, file=file).ask()
     assert CausalOptimiser(file=file).seed == 3
     for wrong, message in (
-        ({"seed": 4}, "was begun with seed=3; got seed=4"),
-        ({"initial": 7}, "was begun with initial=6; got initial=7"),
+        ({"seed": 4}, "was started with seed=3; got seed=4"),
+        ({"initial": 7}, "was started with initial=6; got initial=7"),
         (
             {
                 "task": {
@@ -654,7 +656,7 @@ class Campaigns(RuleBasedStateMachine):
         twin = self.session()
         text, trials = self.file.read_text(), self.made.trials
         if self.constant():
-            with pytest.raises(ValueError, match="a constant says nothing"):
+            with pytest.raises(ValueError, match="a constant carries no information"):
                 self.made.ask(count)
             assert (self.made.trials, self.file.read_text()) == (trials, text)
             return multiple()
@@ -756,7 +758,7 @@ def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
     made.write(tmp_path / "exp.csv")
     for _ in range(2):
         again = CausalOptimiser.load(tmp_path / "s.json")
-        with pytest.warns(TrialWarning, match="6 of 6 rows are completed trials already"):
+        with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are completed already"):
             again.read(tmp_path / "exp.csv")
         assert len(again.table) == 6
 

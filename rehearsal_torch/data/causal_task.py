@@ -1,13 +1,13 @@
-"""Tasks of causal Bayesian optimisation: a system to try actions on.
+"""Tasks of causal Bayesian optimisation: causal graph, actions, reward and limits.
 
-Nodes X_i of a directed acyclic graph follow from their parents, from action variables, and from noise of
-their own,
+Each node X_i of a directed acyclic graph is a function of its parents, of action variables, and of
+independent noise,
 
     X_i = f_i(Z_i, A_i, U_i).
 
-Actions are roots of the graph; an arrow from an action to a node is a soft intervention on the node, and one
-action may enter several. Sought is the action vector with the largest expected reward, where the reward is a
-known function of the nodes.
+Actions are roots of the graph; an edge from an action to a node is a soft intervention on the node, and one
+action may affect several nodes. The aim is the action vector with the largest expected reward, where the
+reward is a known function of the nodes.
 
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3).
 """
@@ -33,7 +33,7 @@ MIN_ROWS = 5
 
 @dataclass(frozen=True)
 class CausalTask:
-    """Who follows from whom, what may be set, and what is wanted.
+    """The causal graph, the actions with their bounds and limits, and the reward.
 
     Attributes:
         graph: Nodes and actions; a directed acyclic graph.
@@ -42,8 +42,8 @@ class CausalTask:
         limits: Linear constraints M a <= d on the actions; None for the box alone.
 
     Raises:
-        ValueError: if the graph has bi-directional edges, an action is no root, a name is unknown, an action
-            has no room, or no action within the box satisfies the limits.
+        ValueError: if the graph has bidirected edges, an action is not a root, a name is unknown, an action
+            has an empty range, or no action within the box satisfies the limits.
     """
 
     graph: RehearsalGraph
@@ -60,8 +60,8 @@ class CausalTask:
     def _faults(self) -> Iterator[str]:
         if self.graph.bidirected:
             yield (
-                f"expected a directed acyclic graph; got bi-directional edges {list(self.graph.bidirected)}: "
-                "give each node noise of its own"
+                f"expected a directed acyclic graph; got bidirected edges {list(self.graph.bidirected)}: "
+                "leave them out, the noise of the nodes must be independent"
             )
         known = set(self.graph.names)
         for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
@@ -72,20 +72,19 @@ class CausalTask:
                 )
         targets = {target for _, target in self.graph.edges}
         if late := [name for name in self.box.names if name in targets]:
-            yield f"actions {late} have parents: an action is set from outside, take the arrows into it out"
+            yield f"actions {late} have parents: an action is set from outside, remove the edges into it"
         if wanted := [name for name in self.reward.names if name in self.box.names]:
             yield (
-                f"the reward reads the actions {wanted}: expected nodes; add a node that says what the "
-                "action costs"
+                f"the reward reads the actions {wanted}: expected nodes; add a node for the cost of the "
+                "action"
             )
         if not self.box.names or bool((self.box.width <= 0).any()):
             yield "expected at least one action, each with lower < upper; leave out what cannot be changed"
         reaching = self.graph.ancestors(self.reward.names)
         if without_effect := [name for name in self.box.names if name in known and name not in reaching]:
             yield (
-                f"actions {without_effect} do not reach the reward {list(self.reward.names)}: draw their "
-                "arrows, or "
-                "take them out"
+                f"actions {without_effect} are not ancestors of the reward {list(self.reward.names)}: add "
+                "their edges, or take them out"
             )
 
     def _check_limits(self, limits: Polytope) -> None:
@@ -99,7 +98,7 @@ class CausalTask:
             torch.cat([limits.normals, unit, -unit]),
             torch.cat([limits.offsets, self.box.upper, -self.box.lower]),
         )
-        Polytope(self.box.names, faces, offsets)  # refuses what no action satisfies
+        Polytope(self.box.names, faces, offsets)  # refuses unsatisfiable limits
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -108,12 +107,14 @@ class CausalTask:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The N nodes that can reach the reward, in topological order; what cannot is not modelled."""
+        """The N nodes that are ancestors of the reward (or its nodes), in topological order; others are not
+        modelled.
+        """
         reaching = self.graph.ancestors(self.reward.names)
         return tuple(name for name in self.graph.names if name in reaching and name not in self.box.names)
 
     def inputs(self, node: str) -> tuple[str, ...]:
-        """What a node follows from: parents and actions, in the graph's order."""
+        """The inputs of a node's mechanism: parents and actions, in the graph's order."""
         return self.graph.parents(node)
 
     def reward_of(self, table: Table) -> Tensor:
@@ -121,8 +122,8 @@ class CausalTask:
         return self.reward(table.columns(self.reward.names))
 
     def flattened(self, nodes: Sequence[str] | None = None) -> "CausalTask":
-        """The task without its structure: every one of `nodes` (None: those that the reward reads) follows
-        from all actions alone.
+        """The task without its structure: each of `nodes` (None: the nodes of the reward) is a function of
+        all actions alone.
         """
         kept = self.reward.names if nodes is None else tuple(nodes)
         return CausalTask(
@@ -130,12 +131,12 @@ class CausalTask:
         )
 
     def check(self, table: Table) -> None:
-        """Refuses a table that nothing can be learnt from.
+        """Refuses a table to which no model can be fitted.
 
         Raises:
             ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing,
-                infinite or beyond 1e150, or a node is constant. Actions outside bounds or limits are history
-                to learn from; `outside` names them.
+                infinite or beyond 1e150, or a node is constant. Actions outside bounds or limits are accepted
+                as observations; `outside` names them.
         """
         needed = (*self.actions, *self.nodes)
         missing = [name for name in needed if name not in table.names]
@@ -164,15 +165,15 @@ class CausalTask:
                 )
             elif name in self.nodes and bool((column == column[0]).all()):
                 faults.append(
-                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, "
-                    "take the node out of the graph"
+                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant carries no "
+                    "information, take the node out of the graph"
                 )
         if faults:
             raise ValueError("; ".join(faults))
 
     def outside(self, table: Table) -> tuple[str, ...]:
-        """A sentence for each row whose action lies outside bounds or limits: what may be set now does not
-        unmake what was tried.
+        """A message for each row whose action lies outside bounds or limits; such rows remain valid
+        observations.
         """
         found = []
         for index, row in enumerate(table.columns(self.actions)):
@@ -183,23 +184,23 @@ class CausalTask:
         return tuple(found)
 
     def check_action(self, action: Tensor, where: str = "action") -> None:
-        """Refuses an action (k,) outside the box or the limits, but for rounding.
+        """Refuses an action (k,) outside the box or the limits, up to rounding.
 
         Raises:
-            ValueError: if it is, or is no finite vector of k numbers.
+            ValueError: if it is, or is not a finite vector of k numbers.
         """
         if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
             raise ValueError(
                 f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got "
                 f"{action.tolist()}"
             )
-        slack = margin(self.box.lower, self.box.upper, 1e-6).to(action)
-        for name, value, lower, upper, room in zip(
+        slacks = margin(self.box.lower, self.box.upper, 1e-6).to(action)
+        for name, value, lower, upper, slack in zip(
             self.actions,
-            *(each.tolist() for each in (action, self.box.lower, self.box.upper, slack)),
+            *(each.tolist() for each in (action, self.box.lower, self.box.upper, slacks)),
             strict=True,
         ):
-            if not lower - room <= value <= upper + room:
+            if not lower - slack <= value <= upper + slack:
                 raise ValueError(
                     f"{where}: {name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it "
                     "inside, or widen the bounds"
@@ -209,13 +210,13 @@ class CausalTask:
         ):
             worst = self.limits.slack(action)
             raise ValueError(
-                f"{where}: {action.tolist()} breaks the limits on the actions by {-float(worst.min()):g} "
+                f"{where}: {action.tolist()} violates the limits on the actions by {-float(worst.min()):g} "
                 f"(face {int(worst.argmin())})"
             )
 
     def _limits_margin(self, limits: Polytope) -> Tensor:
-        """How far rounding may carry an action beyond the limits, (l,): a millionth of what moving through
-        the box changes, and last places.
+        """The tolerance of the limits for rounding, (l,): a millionth of the change across the box, plus
+        floating-point error.
         """
         weights = limits.normals.abs()
         size = weights @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
@@ -242,13 +243,12 @@ class CausalTask:
 
     @classmethod
     def of(cls, plain: "Mapping[str, Any] | CausalTask", source: str = "the task") -> "CausalTask":
-        """A task of plain data, as `to_plain` writes it or a person does; see
-        `rehearsal_torch.data.task_file`.
+        """A task from plain data, as written by `to_plain` or by hand; see `rehearsal_torch.data.task_file`.
 
         Args:
             plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward,
                 and optionally limits.
-            source: What it is called in messages.
+            source: Its name in messages.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

@@ -1,21 +1,18 @@
-"""Decisions: what a search answers, with what speaks for it.
+"""Decision contexts (rehearsal cases and episodes), and decisions with their estimates and diagnostics.
 
-A decision is one of three answers. *recommended*: set this. *no action*: by the method's own estimate nothing
-does better than doing nothing, or doing nothing was the method's choice. *refused*: the method cannot answer,
-and says why; that nothing is altered is then no advice.
+In a rehearsal case, the context is observed and an alteration of other variables is sought before the
+outcomes occur; in a look-back, the whole episode is observed and the question is what other actions would
+have led to.
 
-Worlds and reports read the fields below and nothing else. A search of one's own that fills `alteration` and
-`value` is scored and shown like any other; the more it fills, the more a report can show.
+A decision has one of three statuses. *recommended*: set these values. *no action*: by the method's own
+estimate no alteration improves on no action, or the method always chooses no action. *refused*: the method
+cannot decide, and gives the reason; leaving everything unaltered is then not a recommendation.
 
-Source: Qin et al. (2023), Sec. 4.2 (refusing is an answer); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5
-(outcome and effort).
+Worlds and reports read only the fields below. The decisions of a user-supplied search that fills `alteration`
+and `value` are scored and reported like any other; the further fields add to the report.
 
-Situations: what is known at the moment of deciding.
-
-In foresight some variables are known and an alteration of others is sought before the rest happens; in
-hindsight the whole episode is known and the question is what other actions would have made of it.
-
-Source: Du et al. (2026), Sec. 2 (context before alteration); Tsirtsis and Gomez-Rodriguez (2023), Sec. 3.
+Source: Du et al. (2026), Sec. 2 (context before alteration); Qin et al. (2023), Sec. 4.2 (refusals); Tsirtsis
+and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
 """
 
 import math
@@ -29,21 +26,21 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.spaces.box import Alteration, margin
 
-# So much of an interval may rounding carry a value beyond its bounds.
+# The fraction of an interval's width by which rounding may carry a value beyond its bounds.
 ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class RehearsalCase:
-    """What is known before acting.
+    """The information available before acting.
 
     Attributes:
-        identity: What the case is called in its data set.
-        given: Known variables, name to value (...).
+        identity: The name of the case in its data set.
+        given: Observed variables, name to value (...).
         feasible: Variables that may be set, name to (lower, upper).
 
     Raises:
-        ValueError: if something given is no number, or a variable may be set to nothing.
+        ValueError: if a given value is not finite, or a variable has an empty range.
     """
 
     identity: str
@@ -55,7 +52,7 @@ class RehearsalCase:
         if unknown:
             raise ValueError(
                 f"{self.identity}: {unknown} are missing or infinite: measure them first, or leave them out "
-                "of what is given"
+                "of the context"
             )
         for name, (lower, upper) in self.feasible.items():
             if not lower <= upper:
@@ -65,7 +62,7 @@ class RehearsalCase:
                 )
 
     def check(self, alteration: Alteration | None) -> None:
-        """Refuses an alteration that is not open here; None alters nothing.
+        """Refuses an infeasible alteration; None is no action.
 
         Args:
             alteration: Values (..., k).
@@ -82,7 +79,7 @@ class RehearsalCase:
                 )
             lower, upper = self.feasible[name]
             known = [bound for bound in (lower, upper) if abs(bound) < float("inf")] or [1.0]
-            # An open interval has no width: the size of its bound stands in.
+            # An unbounded interval has no width: the absolute value of its finite bound is used instead.
             ends = torch.tensor(
                 [lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64
             )
@@ -94,7 +91,7 @@ class RehearsalCase:
                 )
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that tells people which situation it is: identity, and what was known."""
+        """Plain data that identifies the case to readers: its identity, and the given values."""
         return {
             "identity": self.identity,
             "given": {name: value.tolist() for name, value in self.given.items()},
@@ -103,11 +100,11 @@ class RehearsalCase:
 
 @dataclass(frozen=True)
 class EpisodeCase:
-    """An episode that has happened.
+    """A complete observed episode.
 
     Attributes:
-        episode: What was observed.
-        fixed: (T,), true at the time steps whose action may not be changed; empty for none.
+        episode: The observations.
+        fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
     """
 
     episode: Episode
@@ -115,11 +112,11 @@ class EpisodeCase:
 
     @property
     def identity(self) -> str:
-        """What the case is called in its data set."""
+        """The name of the episode in its data set."""
         return self.episode.identity
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that tells people which situation it is: its identity."""
+        """Plain data that identifies the case to readers: its identity."""
         return {"identity": self.identity}
 
 
@@ -131,18 +128,18 @@ Status = Literal["recommended", "no_action", "refused"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number that a method claims, with its interval where it has one.
+    """A point estimate of a method, optionally with an interval.
 
     Attributes:
         point: The estimate.
-        of: What is estimated, in words: "probability of a desired outcome", "return", ...
-        lower: Lower end of the interval; None where the method has none.
-        upper: Upper end of the interval; None where the method has none.
-        level: Probability with which the interval is meant to hold the truth; None without an interval.
+        of: The estimated quantity, in words: "probability of a desired outcome", "return", ...
+        lower: Lower end of the interval; None without an interval.
+        upper: Upper end of the interval; None without an interval.
+        level: The nominal coverage probability of the interval; None without an interval.
 
     Raises:
-        ValueError: if a number is not finite, an end stands on the wrong side, or interval and level do not
-            come together.
+        ValueError: if a number is not finite, lower <= point <= upper does not hold, or only some of lower,
+            upper and level are given.
     """
 
     point: float
@@ -158,8 +155,8 @@ class Estimate:
         numbers = [self.point, *(end for end in ends if end is not None)]
         if not all(math.isfinite(number) for number in numbers):
             raise ValueError(
-                f"expected finite numbers for the {self.of}; got {numbers}: leave an estimate out that is "
-                "none"
+                f"expected finite numbers for the {self.of}; got {numbers}: leave the estimate out if there "
+                "is none"
             )
         if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
             raise ValueError(
@@ -167,7 +164,7 @@ class Estimate:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: ``point``, ``of``, and ``lower``, ``upper``, ``level`` where there is an
+        """Plain data for JSON: ``point``, ``of``, and ``lower``, ``upper``, ``level`` if there is an
         interval.
         """
         interval = (
@@ -178,27 +175,27 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to alter, and why.
+    """An alteration, or the reason for none, with its estimates.
 
     Attributes:
-        alteration: What to set, names and values in their units; None unless something is recommended. For an
-            episode the names are ``action[t]`` for the changed time steps t = 0, 1, ..., the values action
-            numbers.
-        value: What the objective says the answer is worth, in the objective's unit; of an alteration that was
-            taken back, what that was worth.
+        alteration: The values to set, in their variables' units; None unless the status is ``recommended``.
+            For an episode the names are ``action[t]`` for the changed time steps t = 0, 1, ..., and the
+            values are action numbers.
+        value: The objective's value of the decision, in the objective's unit; of a withdrawn alteration, the
+            value of that alteration.
         status: ``recommended``, ``no_action`` or ``refused``.
-        estimate: What the method claims of its answer: the probability of a desired outcome after the
-            alteration, the return of an episode, the expected reward of the recommendation. Of a refused or
-            rejected alteration it says what was found.
-        baseline: The same with nothing altered.
-        recommendation: Trials only: what to keep for good, as opposed to what to try next; None where they
-            are the same.
-        doses: Episodes only: what each changed action stands for, name of the alteration to doses in their
-            units. Where it is left out, a data set reads the action numbers by its own dose levels.
-        warnings: What the reader must know before acting, a sentence each.
-        reason: Why nothing is recommended, or how the answer was come by; empty where nothing needs saying.
-        trace: How the search went: plain numbers, texts and lists, equal on every run of the same seed.
-            Nothing that decides what an answer is worth.
+        estimate: The method's estimate for its decision: the probability of a desired outcome after the
+            alteration, the return of an episode, or the expected reward of the recommendation. For a refused
+            or rejected alteration, the estimate of that alteration.
+        baseline: The same estimate for no action.
+        recommendation: Trials only: the action to adopt permanently, as opposed to the next one to try; None
+            if they are the same.
+        doses: Episodes only: the doses of each changed action, name in the alteration to doses in their
+            units. If empty, a data set interprets the action numbers by its own dose levels.
+        warnings: What the reader must know before acting, one sentence each.
+        reason: Why nothing is recommended, or how the decision was found; may be empty.
+        trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
+            seed. Never used for scoring.
         seconds: Wall-clock time of the search.
 
     Raises:
@@ -236,9 +233,9 @@ class Decision:
 
     @property
     def improvement(self) -> float:
-        """(estimate - baseline) / |baseline|, the relative improvement that is claimed.
+        """(estimate - baseline) / |baseline|, the estimated relative improvement.
 
-        0 where nothing is altered by advice, or the baseline is 0; nan for a refusal, and without claims.
+        0 for no action, or if the baseline is 0; NaN for a refusal, or without estimates.
         """
         if self.status == "no_action":
             return 0.0
@@ -251,10 +248,11 @@ class Decision:
         )
 
     def actions(self) -> dict[int, int]:
-        """Episodes: the changed time steps and their action numbers; empty where nothing is changed.
+        """Episodes: the changed time steps and their action numbers; empty if nothing is changed.
 
         Raises:
-            ValueError: if the alteration is none of an episode's actions, or an action's number is not whole.
+            ValueError: if the alteration is not one of an episode's actions, or an action number is not
+                whole.
         """
         if self.alteration is None:
             return {}
@@ -269,8 +267,8 @@ class Decision:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, without `seconds` (which differ from run to run); parts that only some jobs
-        have are left out where empty.
+        """Plain data for JSON, without `seconds` (which differ from run to run); fields of certain kinds of
+        problems are left out if empty.
         """
         content: dict[str, Any] = {
             "status": self.status,
@@ -287,7 +285,7 @@ class Decision:
 
 
 def action_name(step: int) -> str:
-    """What the action of a time step is called in an alteration."""
+    """The name of a time step's action in an alteration."""
     return f"action[{step}]"
 
 
@@ -295,7 +293,7 @@ def action_step(name: str) -> int:
     """The time step of an action's name; the inverse of `action_name`.
 
     Raises:
-        ValueError: if the name is none of an action.
+        ValueError: if the name is not that of an action.
     """
     digits = name.removeprefix("action[").removesuffix("]")
     if not digits.isascii() or not digits.isdigit() or action_name(int(digits)) != name:
@@ -304,7 +302,7 @@ def action_step(name: str) -> int:
 
 
 def _plain(alteration: Alteration | None) -> dict[str, Any] | None:
-    """Name to value; of a batch (q, k) to its q values."""
+    """Name to value; for a batch (q, k), name to its q values."""
     if alteration is None:
         return None
     values = alteration.values

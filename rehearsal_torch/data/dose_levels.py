@@ -1,14 +1,13 @@
-"""Dose levels: continuous doses as a finite set of actions.
+"""Dose levels: the discretisation of continuous doses into a finite set of actions.
 
-Each of p drugs has `count` levels: level 0 is no dose at all, the others are the quantile intervals of the
-non-zero doses seen in training, each represented by its median. An action is a tuple of levels, numbered in
-mixed radix with the last drug fastest (25 actions for two drugs of five levels: action = 5 * first + second).
+Each of p drugs has `count` levels: level 0 is no dose, the others are the quantile intervals of the non-zero
+training doses, each represented by its median. An action is a tuple of levels, numbered in mixed radix with
+the last drug fastest (25 actions for two drugs of five levels: action = 5 * first + second).
 
-Where a drug was given in at most `count` - 1 different doses (integer codes, tablets), each dose is a level
-of its own. Where quantiles would leave a level without a row, because doses are repeated, the distinct doses
-are divided into neighbouring groups of about equally many rows instead, none of them empty, and `notes` names
-the doses that share a level. A level is *selectable* if its dose belongs to it; a level without a row has no
-such dose.
+If a drug was given in at most `count` - 1 different doses (integer codes, tablets), each dose is a level of
+its own. If quantiles would leave a level empty because doses are repeated, the distinct doses are divided
+into contiguous groups with about equal numbers of rows instead, none of them empty, and `notes` names the
+doses that share a level. A level is *selectable* if its dose belongs to it; an empty level has no such dose.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2; repeated doses are ours.
 """
@@ -24,21 +23,20 @@ from rehearsal_torch.data.sizes import bounded
 MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 
 UNREACHED = torch.finfo(torch.float64).max
-"""The lower edge of a level that no dose belongs to."""
+"""The lower edge of an empty level."""
 FEW = 20
-"""Up to so many different doses, those that share a level are named."""
+"""The maximum number of different doses for which those that share a level are named."""
 
 
 class DoseLevels(Solved):
-    """Levels of p drugs, learnt from doses.
+    """The dose levels of p drugs, fitted to doses.
 
     Args:
         names: The p dose columns.
         count: Levels per drug, at least 2.
 
     Attributes:
-        notes: Drug to a sentence that the reader of a data card needs, for drugs whose repeated doses decided
-            their levels.
+        notes: Drug to a note for the data card, for drugs whose levels were determined by repeated doses.
 
     Raises:
         ValueError: if count is below 2, or there are more than 1,000 levels or a million actions.
@@ -61,7 +59,7 @@ class DoseLevels(Solved):
         return {"edges": (len(self.names), self.count - 2), "medians": (len(self.names), self.count)}
 
     def faults(self) -> list[str]:
-        """Sizes, edges that do not rise, and medians that do not begin at 0 or fall below it."""
+        """Inconsistent sizes, decreasing edges, and medians that do not start at 0 or are negative."""
         found = super().faults()
         if not found and bool((self.edges.diff(dim=-1) < 0).any()):
             found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
@@ -73,11 +71,11 @@ class DoseLevels(Solved):
 
     @property
     def actions(self) -> int:
-        """How many actions there are, count ** p."""
+        """The number of actions, count ** p."""
         return int(self.count ** len(self.names))
 
     def solve(self, *examples: Tensor) -> None:
-        """Learns edges (p, count - 2) and medians (p, count) from doses (n, p), in the doses' units.
+        """Fits edges (p, count - 2) and medians (p, count) to doses (n, p), in the doses' units.
 
         Raises:
             ValueError: if a dose is negative, or a drug was never given.
@@ -92,8 +90,8 @@ class DoseLevels(Solved):
             given = dose[dose > 0]
             if not len(given):
                 raise ValueError(
-                    f"{name}: expected some non-zero doses to cut into levels; all are zero: leave the drug "
-                    "out"
+                    f"{name}: expected some non-zero doses to divide into levels; all are zero: leave the "
+                    "drug out"
                 )
             cuts, grouped = self._cuts(given)
             which = torch.bucketize(given, cuts, right=True)
@@ -109,11 +107,11 @@ class DoseLevels(Solved):
         self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
 
     def fix(self, medians: Tensor | Sequence[Sequence[float]]) -> "DoseLevels":
-        """Sets the levels instead of learning them; edges lie half-way between.
+        """Sets the levels instead of fitting them; edges are the midpoints between doses.
 
         Args:
-            medians: Each drug's doses, rising from 0: (p, count), or p rows of 2 to `count` numbers. The
-                levels behind a shorter row's last stay without a dose, and no search selects them.
+            medians: Each drug's doses, increasing from 0: (p, count), or p rows of 2 to `count` numbers. The
+                levels beyond the end of a shorter row are empty, and no search selects them.
 
         Raises:
             ValueError: if there are not p such rows.
@@ -124,8 +122,7 @@ class DoseLevels(Solved):
         ):
             raise ValueError(
                 f"expected {len(self.names)} rows of 2 to {self.count} finite doses, one for each of "
-                f"{', '.join(self.names)}; "
-                f"got {[row.tolist() for row in rows]}"
+                f"{', '.join(self.names)}; got {[row.tolist() for row in rows]}"
             )
         if any(bool((row.diff() <= 0).any()) or float(row[0]) != 0 for row in rows):
             raise ValueError(
@@ -138,9 +135,7 @@ class DoseLevels(Solved):
 
     @property
     def selectable(self) -> Tensor:
-        """Whether each action's levels all have a dose of their own, (A,) bool; levels without a row have
-        none.
-        """
+        """Whether all levels of an action have a dose of their own, (A,) bool; empty levels have none."""
         own = torch.stack(
             [
                 torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
@@ -152,8 +147,8 @@ class DoseLevels(Solved):
         return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
 
     def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
-        """Lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); whether
-        quantiles coincided.
+        """The lower edges of levels 2 ... count - 1, (count - 2,), from a drug's non-zero doses (n,); and
+        whether quantiles coincided.
         """
         values, rows = given.unique(return_counts=True)
         if len(values) < self.count:
@@ -184,36 +179,37 @@ class DoseLevels(Solved):
         return torch.stack([self.medians[drug][levels[..., drug]] for drug in range(len(self.names))], -1)
 
     def shown(self, actions: Tensor) -> Tensor:
-        """Action numbers as a model sees them, (...) -> (..., p): level / (count - 1) - 1/2."""
+        """Action numbers as model inputs, (...) -> (..., p): level / (count - 1) - 1/2."""
         return self.levels(actions).to(torch.float64) / (self.count - 1) - 0.5
 
 
 def _between(lower: Tensor, upper: Tensor) -> Tensor:
-    """Half-way between neighbouring doses, (n,); the upper one itself where no number lies between."""
+    """The midpoints of neighbouring doses, (n,); the upper dose if there is no floating-point number between
+    them.
+    """
     middle = lower + (upper - lower) / 2
     return torch.where(middle > lower, middle, upper)
 
 
 def _padded(edges: Tensor, size: int) -> Tensor:
-    """Edges with as many unreached ones behind them as make `size`."""
+    """Edges padded to `size` with those of empty levels."""
     return torch.cat([edges, edges.new_full((size - len(edges),), UNREACHED)])
 
 
 def _groups(rows: Sequence[int], count: int) -> list[int]:
-    """Divides m >= count neighbours into count groups of about equally many rows; the last place of each but
-    the last group.
+    """Divides m >= count distinct doses into count contiguous groups of about equal numbers of rows; the last
+    index of each group but the last one.
     """
     last: list[int] = []
     left, size = sum(rows), 0
     for place, here in enumerate(rows):
         share = (left + size) / (count - len(last))
-        # A group ends before a dose that would carry it further beyond its share than it falls short of it
-        # now.
+        # A group ends before a dose that would exceed its share by more than it falls short of it now.
         if size and size + here - share > share - size:
             last.append(place - 1)
             size = 0
         size, left = size + here, left - here
-        # It ends here where every dose behind it has to be a group of its own.
+        # It ends here if every remaining dose has to be a group of its own.
         if len(rows) - place - 1 == count - len(last) - 1:
             last.append(place)
             size = 0
@@ -223,21 +219,21 @@ def _groups(rows: Sequence[int], count: int) -> list[int]:
 
 
 def _note(parts: Sequence[Sequence[float]], grouped: bool) -> str:
-    """What repeated doses did to a drug's levels, given the distinct doses of each; nothing where there is
-    nothing to say.
+    """A note on how repeated doses determined a drug's levels, given the distinct doses of each level; may be
+    empty.
     """
     empty = sum(not part for part in parts)
     if empty:
         kept = len(parts) - empty
         return (
             f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {empty} of "
-            f"{len(parts)} levels have no row and are not used"
+            f"{len(parts)} levels are empty and not used"
         )
     if not grouped and (sum(map(len, parts)) > FEW or all(len(part) == 1 for part in parts)):
         return ""
     shared = "; ".join(f"{part[0]:g} to {part[-1]:g} ({len(part)} doses)" for part in parts if len(part) > 1)
     why = (
-        "repeated doses make quantiles coincide, and levels are drawn around them"
+        "quantiles coincide because of repeated doses, and levels are groups of them"
         if grouped
         else "few different doses, which look like codes"
     )

@@ -1,7 +1,7 @@
-"""Episodes: what was observed of one unit at T successive times.
+"""Episodes: the observations of one unit at T successive time steps, and their transitions.
 
 An episode is tau = {(s_t, a_t)}, t = 0 ... T-1: states and actions, here as named columns in their own units,
-so that a surrogate picks what it needs (varying states, static and contextual features, doses) by name.
+so that a surrogate selects what it needs (varying states, static and contextual features, doses) by name.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2.
 """
@@ -20,12 +20,12 @@ class Episode:
     """T successive observations of one unit.
 
     Attributes:
-        identity: What the unit is called in its data set (a stay's number, as text).
+        identity: The unit's name in its data set (such as the number of a stay).
         names: The d columns.
-        values: (T, d), one row a time step, in time order, each column in its own unit.
+        values: (T, d), one row per time step, in temporal order, each column in its own unit.
 
     Raises:
-        ValueError: if there are fewer than two rows, a shape disagrees, or a value is missing.
+        ValueError: if there are fewer than two rows, the shapes disagree, or a value is missing.
     """
 
     identity: str
@@ -65,7 +65,8 @@ class Episode:
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:
-    """All steps from one time to the next, as rows; the next step's columns bear a prime ("SOFA'").
+    """All transitions from one time step to the next, as rows; the columns of the next step have a prime
+    ("SOFA'").
 
     Args:
         episodes: At least one episode; all with the same columns.
@@ -90,5 +91,5 @@ def transitions(episodes: Sequence[Episode]) -> Table:
 
 
 def next_name(name: str) -> str:
-    """What a column is called one time step later."""
+    """The name of a column at the next time step."""
     return f"{name}'"

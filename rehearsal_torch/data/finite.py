@@ -1,18 +1,14 @@
-"""Values that may be compared: NaN and infinities are the worst of all.
+"""Handling of NaN and infinities: ranking of objective values, and errors of numerical breakdown.
 
-`argmax`, `topk` and sorts take NaN for the largest value there is, so that one undefined value would win
-every comparison. Searches therefore rank by `ranked`, under which a value that is no number loses against
-every number, and refuse where no number is left.
+`argmax`, `topk` and sorts treat NaN as the largest value, so that one undefined value would win every
+comparison. Searches therefore rank by `ranked`, under which NaN and the infinities lose against every finite
+value, and refuse if no finite value is left.
 
-Source: IEEE 754 (2019), Sec. 5.11 (NaN is unordered).
+Values of very different magnitude, duplicated columns, or an edited checkpoint can lead to numerical
+breakdown. The exception then depends on the library that detects it; `in_numbers` turns all of them into one
+error about the data.
 
-Arithmetic that ends in no number: said of the rows it came from, whichever library found it.
-
-Rows of very different size, values that copy each other, or a checkpoint that was edited can leave a method
-without a finite number. What is raised then differs from library to library; for whoever asked it is the
-same, and it is no fault of the program.
-
-Source: ours.
+Source: IEEE 754 (2019), Sec. 5.11 (NaN is unordered); the errors are ours.
 """
 
 from collections.abc import Iterator
@@ -21,16 +17,16 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-# What linear_operator raises of matrices; asked by name, as importing it takes seconds.
+# Exceptions of linear_operator; compared by name, as importing it takes seconds.
 _MATRICES = ("NanError", "NotPSDError")
 
 
 @contextmanager
 def in_numbers(of: str) -> Iterator[None]:
-    """Turns arithmetic that ends in no number into an error about what it was computed from.
+    """Turns numerical errors into one error about the data that caused them.
 
     Args:
-        of: What that is, as in "no answer follows from these experiments".
+        of: A phrase for the data, as in "no answer follows from these experiments".
 
     Raises:
         ValueError: for a floating-point error, or a matrix that cannot be decomposed.
@@ -45,20 +41,20 @@ def in_numbers(of: str) -> Iterator[None]:
         raise ValueError(f"no answer follows from {of}: {' '.join(str(error).split())[:300]}") from error
 
 
-UNDEFINED = "every value that the objective gave is NaN or infinite"
+UNDEFINED = "every value of the objective is NaN or infinite"
 
 
 class NoFiniteValueError(ValueError):
-    """No candidate has a finite value, so that there is nothing to choose."""
+    """No candidate has a finite value, so that none can be selected."""
 
 
 def ranked(values: Tensor) -> Tensor:
-    """Values to compare by: those that are finite as they are, all others minus infinity; any shape."""
+    """Values for comparison: finite values unchanged, all others minus infinity; any shape."""
     return values.where(values.isfinite(), -torch.inf)
 
 
 def best_of_all(values: Tensor) -> int:
-    """The place of the largest finite value of (n,), the first of equals.
+    """The index of the largest finite value of (n,), the first one in case of ties.
 
     Raises:
         NoFiniteValueError: if none is finite.

@@ -1,7 +1,7 @@
-"""Whether observations contradict a task's graph.
+"""A check of a task's graph against the observations.
 
-Where by the graph no directed path leads from an action to an outcome, the two must be independent given the
-context and the action's adjustment set. A test of that independence comes free with every table.
+If the graph has no directed path from an action to an outcome, the two must be independent given the context
+and the action's adjustment set. This independence can be tested on any table of observations.
 
 Source: `graphs.influence_paths` (the test).
 """
@@ -15,17 +15,17 @@ SIGNIFICANT = 1e-3
 
 
 def contradiction(task: RehearsalTask, name: str, p_value: float) -> str:
-    """What is said where outcomes depend on an action that by the graph cannot change them."""
+    """The warning if outcomes depend on an action that cannot change them according to the graph."""
     return (
-        f"graph: by the graph setting {name} cannot change {', '.join(task.outcomes)}, but in the "
-        "observations they depend on it "
-        f"(p = {p_value:.1g}): an arrow or a common cause may be missing, or rows follow each other in time"
+        f"graph: setting {name} cannot change {', '.join(task.outcomes)} by the graph, but in the "
+        f"observations they depend on it (p = {p_value:.1g}): an edge or a common cause may be missing, or "
+        "the rows may be a time series"
     )
 
 
 def untrue_graph(table: Table, task: RehearsalTask) -> list[str]:
-    """A sentence for each action that by the task's graph cannot change an outcome, where the table says
-    otherwise.
+    """A warning for each action that cannot change an outcome according to the graph, if the table
+    contradicts that.
     """
     unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
     found = [(name, dependence_given(table, task, name)) for name in unlinked]
@@ -33,9 +33,7 @@ def untrue_graph(table: Table, task: RehearsalTask) -> list[str]:
 
 
 def dependence_given(table: Table, task: RehearsalTask, name: str) -> float:
-    """The p-value of independence of the outcomes and an action, given the context and what precedes the
-    action.
-    """
+    """The p-value of independence of the outcomes and an action, given the context and the adjustment set."""
     known = adjustment(task.graph, task.context, (name,), task.outcomes)
     given = table.columns((*task.context, *known.before))
     return dependence(table.columns((name,))[:, 0], table.columns(task.outcomes), given)

@@ -1,8 +1,8 @@
-"""Rewards: what an experiment is worth, as a known function of the nodes of a causal system.
+"""Rewards as known functions of the nodes of a causal system.
 
-Often the reward is a node, y = x_d; often it is a known function of several, such as a cost that adds up or
-the distance to a target. A known function is not learnt: models learn the nodes, the function is applied to
-what they say.
+The reward is often a node, y = x_d, or a known function of several nodes, such as a sum of costs or the
+distance to a target. A known function is not learnt: the nodes are modelled, and the function is applied to
+their predictions.
 
 Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of losses); Astudillo and Frazier
 (2021).
@@ -18,7 +18,7 @@ from torch import Tensor
 
 
 class KnownReward(ABC):
-    """A function of some nodes, to be made large."""
+    """A function of some nodes, to be maximised."""
 
     @property
     @abstractmethod
@@ -31,12 +31,12 @@ class KnownReward(ABC):
 
     @abstractmethod
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for a configuration; `known_reward` gives the reward back."""
+        """Plain data for a configuration; `known_reward` restores the reward."""
 
 
 @dataclass(frozen=True)
 class WeightedSum(KnownReward):
-    """sum_i w_i x_i; a single weight of 1 makes a node the reward.
+    """sum_i w_i x_i; with a single weight of 1, the reward is a node.
 
     Attributes:
         weights: Node to weight, in reward per unit of the node.
@@ -75,7 +75,7 @@ class WeightedSum(KnownReward):
 
 @dataclass(frozen=True)
 class TargetError(KnownReward):
-    """-mean_i (x_i - target_i)^2, or the negative sum: how far a system is from what was measured.
+    """-mean_i (x_i - target_i)^2, or the negative sum: the negative squared distance from target values.
 
     Attributes:
         targets: Node to target, in the node's unit.
@@ -114,8 +114,7 @@ class TargetError(KnownReward):
 
 @dataclass(frozen=True)
 class FunctionReward(KnownReward):
-    """A function of the caller's own; a model with such a reward cannot be saved, as a checkpoint holds no
-    code.
+    """A user-supplied function; a model with such a reward cannot be saved, as a checkpoint holds no code.
 
     Attributes:
         nodes: The m nodes that it reads.
@@ -135,10 +134,10 @@ class FunctionReward(KnownReward):
         return self.function(values)
 
     def to_plain(self) -> dict[str, Any]:
-        """Refused.
+        """Refuses to write a function.
 
         Raises:
-            ValueError: always: a function is no plain data.
+            ValueError: always: a function is not plain data.
         """
         raise ValueError(
             "a reward that is a Python function cannot be written to a file: use weights or targets, or keep "
@@ -147,7 +146,7 @@ class FunctionReward(KnownReward):
 
 
 def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]") -> KnownReward:
-    """A reward of plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
+    """A reward from plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
     mean: true}``.
 
     Raises:

@@ -1,13 +1,12 @@
-"""Parts: modules that are fitted to examples, and the two ways to do so.
+"""Parts: modules that are fitted to examples, by a solver or by gradient descent.
 
-A part is *solved* where a solution of its own exists (closed form, L-BFGS on an evidence, expectation
-maximisation) and *trained* where stochastic gradients on a loss are the way. A part may offer both.
-Everything that fitting learns stands in the module's state, so that saving and loading it gives the same part
-back.
+A part is *solved* if it has its own solver (closed form, L-BFGS on the evidence, expectation maximisation)
+and *trained* if it is fitted by stochastic gradient descent on a loss. A part may offer both. All fitted
+values are part of the module's state, so that saving and loading it restores the same part.
 
-A state can be damaged: numbers that are not finite, or buffers whose sizes do not belong together. A part
-declares the sizes of its buffers (`sizes`) and whatever else must hold between them (`faults`);
-`state_faults` asks all parts of a module, and checkpoints are neither written nor read while there are any.
+A state can be damaged: non-finite numbers, or buffers of inconsistent sizes. A part declares the sizes of its
+buffers (`sizes`) and any further invariants (`faults`); `state_faults` checks all parts of a module, and
+checkpoints with faults are neither written nor read.
 """
 
 from abc import ABC, abstractmethod
@@ -17,19 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Buffer to the size of each dimension: a number, or a letter that stands for one size throughout the part.
+# Buffer to the size of each dimension: a number, or a symbol that denotes the same size throughout the part.
 Sizes = Mapping[str, tuple[int | str, ...]]
 
 
 class NotFittedError(ValueError):
-    """A question to something that has not been fitted or loaded yet."""
+    """A part or surrogate was used before it has been fitted or loaded."""
 
 
 class Part(nn.Module):
-    """A module some of whose buffers take their size from data.
+    """A module with buffers whose sizes depend on the data.
 
     Attributes:
-        needed: Whether no answer can be given before it is fitted or loaded.
+        needed: Whether the part must be fitted or loaded before use.
     """
 
     needed: bool = True
@@ -50,19 +49,17 @@ class Part(nn.Module):
 
     @property
     def fitted(self) -> bool:
-        """Whether the part has been fitted or loaded; true of a part without buffers that fitting fills."""
+        """Whether the part has been fitted or loaded; true for a part without fitted buffers."""
         return not self._fitted or any(self.get_buffer(name).shape != (0,) for name in self._fitted)
 
     def sizes(self) -> Sizes:
-        """The sizes that the buffers of the fitted part have; a letter stands for the same size wherever it
-        stands. None are declared by default.
+        """The sizes of the fitted part's buffers; a symbol denotes the same size wherever it occurs. Empty by
+        default.
         """
         return {}
 
     def faults(self) -> list[str]:
-        """What is wrong with the fitted part's state besides numbers that are not finite; by default, sizes
-        that do not belong together.
-        """
+        """Faults of the fitted part's state other than non-finite numbers; by default, inconsistent sizes."""
         found, known = [], dict[str, int]()
         for name, expected in self.sizes().items():
             got = tuple(self.get_buffer(name).shape)
@@ -89,7 +86,7 @@ class Part(nn.Module):
 
 
 class Solved(Part, ABC):
-    """A part with a solution of its own."""
+    """A part with its own solver."""
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
@@ -105,18 +102,18 @@ class Trained(Part, ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Puts the part into the form in which it is used and saved, once training is over."""
+        """Brings the part into the form in which it is used and saved, after training."""
 
     @property
     def judged_by_held_out(self) -> bool:
-        """Whether held-out rows may end the training and choose the weights. Parts whose loss is an evidence
-        of all rows replace it.
+        """Whether held-out rows are used for early stopping and the selection of the weights. Parts whose
+        loss is the evidence of all rows override it.
         """
         return True
 
 
 def outer_parts(module: nn.Module, path: str = "") -> Iterator[tuple[str, Part]]:
-    """The parts of a module that stand in no other part, each with its dotted name."""
+    """The parts of a module that are not inside another part, each with its dotted name."""
     for name, child in module.named_children():
         if isinstance(child, Part):
             yield path + name, child
@@ -125,14 +122,12 @@ def outer_parts(module: nn.Module, path: str = "") -> Iterator[tuple[str, Part]]
 
 
 def unfitted_parts(module: nn.Module) -> list[str]:
-    """The names of the outer parts that have not been fitted or loaded, of those that an answer needs."""
+    """The names of the outer parts that must be fitted or loaded before use, and have not been."""
     return [name for name, part in outer_parts(module) if part.needed and not part.fitted]
 
 
 def state_faults(module: nn.Module) -> list[str]:
-    """Everything that is wrong with a fitted module's state, each fault with the dotted name of the tensor or
-    part; empty where nothing is.
-    """
+    """All faults of a fitted module's state, each with the dotted name of the tensor or part."""
     free = {
         f"{path}.{name}"
         for path, part in module.named_modules()

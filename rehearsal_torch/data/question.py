@@ -1,12 +1,12 @@
-"""Questions: what a surrogate was fitted for, compared field by field with what it is asked.
+"""Questions: the comparison of the task that a surrogate was fitted for with the one it is used for.
 
-A question is a task (`RehearsalTask`, `CausalTask`), or, for episodes, the columns that are read. Fitting
-uses some of its fields; where one of those differs, what was learnt answers another question, and is refused
-by name. The other fields are taken over: a box with other bounds, say, or a region that the fit has never
-looked at.
+A question is a task (`RehearsalTask`, `CausalTask`), or, for episodes, the columns that are used. Fitting
+depends on some of its fields; if one of those differs, the surrogate is refused with the name of the field.
+The other fields are replaced by the new ones: a box with other bounds, for example, or a region that was not
+used in the fit.
 
-Fields are sets of short texts, numbers with ten digits, so that neither the order in which a task is written
-nor its last bits make a difference, and so that a difference can be shown as what stands on one side alone.
+Fields are sets of short strings, with ten digits per number, so that neither the order of a task's parts nor
+its last bits matter, and differences can be shown as the elements of one side only.
 
 Source: ours.
 """
@@ -21,14 +21,14 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.polytope import Polytope
 
-# What is asked: "rehearse" (what to alter now, case by case), "optimise" (what to try next, round by round)
-# or "look_back" (what should have been done in an episode).
+# The kind of problem: "rehearse" (what to alter now, case by case), "optimise" (what to try next, round by
+# round) or "look_back" (what should have been done in an episode).
 Kind = Literal["rehearse", "optimise", "look_back"]
 KINDS: tuple[Kind, ...] = ("rehearse", "optimise", "look_back")
 
 
 class OtherQuestionError(ValueError):
-    """What was learnt answers another question; the message names each field that differs."""
+    """The surrogate was fitted for another question; the message names each field that differs."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Columns:
     """The columns of episodes, for surrogates without a task.
 
     Attributes:
-        names: Every column that is there, or that is needed.
+        names: All available columns, or all required ones.
     """
 
     names: tuple[str, ...]
@@ -46,7 +46,7 @@ Question = RehearsalTask | CausalTask | Columns
 
 
 def fields(question: Question) -> dict[str, frozenset[str]]:
-    """A question's fields; boxes are left out, as their bounds are never fitted to."""
+    """The fields of a question; boxes are left out, as no fit depends on their bounds."""
     if isinstance(question, Columns):
         return {"columns": frozenset(question.names)}
     found = {"graph": _graph(question.graph), "actions": frozenset(question.box.names)}
@@ -62,11 +62,11 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
 
 
 def like(own: Question, given: object) -> Question:
-    """A question of the same kind, from plain data as well: a task's mapping, or names of columns.
+    """A question of the same kind, also from plain data: a task's mapping, or column names.
 
     Raises:
         OtherQuestionError: if it is of another kind.
-        ValueError: if the plain data are no task.
+        ValueError: if the plain data are not a valid task.
     """
     if isinstance(own, Columns):
         if isinstance(given, Sequence) and not isinstance(given, str):
@@ -86,12 +86,11 @@ _KINDS: dict[type, str] = {
 
 
 def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[str]:
-    """The fields that the fit used and in which the questions differ, each as a clause; empty where there is
-    none.
+    """The fields that the fit used and in which the questions differ, each as a message.
 
     Args:
-        fitted: What was fitted for.
-        asked: What is asked.
+        fitted: The question of the fit.
+        asked: The new question.
         used: Names of the fields that the fit used.
     """
     before, now = fields(fitted), fields(asked)
@@ -102,17 +101,17 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
     for name in used:
         left, came = sorted(before[name] - now[name]), sorted(now[name] - before[name])
         if left or came:
-            found.append(f"{name}: it was fitted with {_shown(left)}, and is asked with {_shown(came)}")
+            found.append(f"{name}: it was fitted with {_shown(left)}, and is used with {_shown(came)}")
     return found
 
 
 def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
-    """The question that is answered from now on: what the fit used stays in the order that it had, the rest
-    is what is asked.
+    """The question to answer from now on: the fields that the fit used keep their order, the others are those
+    of the new question.
 
     Args:
-        fitted: What was fitted for.
-        asked: What is asked; equal in the fields that were used.
+        fitted: The question of the fit.
+        asked: The new question; equal in the fields that were used.
         used: Names of the fields that the fit used.
     """
     if isinstance(fitted, RehearsalTask) and isinstance(asked, RehearsalTask):
@@ -154,7 +153,7 @@ def _faces(region: Polytope) -> frozenset[str]:
     for normal, offset in zip(region.normals.tolist(), region.offsets.tolist(), strict=True):
         length = sum(each * each for each in normal) ** 0.5
         terms = sorted((name, each / length) for name, each in zip(region.names, normal, strict=True) if each)
-        # Adding 0.0 makes 0 of -0.
+        # Adding 0.0 turns -0 into 0.
         if len(terms) == 1:
             ((name, sign),) = terms
             found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign + 0.0:.10g}")

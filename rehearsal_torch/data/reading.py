@@ -1,14 +1,9 @@
-"""Comma-separated files: read as a table, or refused with the cause and what to do about it.
+"""Reading of comma-separated files and of their numeric columns, with all faults reported at once.
 
-A file is looked at before it is parsed: what kind of file it is, its encoding, its separator, its size when
-unpacked. Spreadsheets and other programs leave traces that are no data, and are read past: lines without any
-value, and columns without name and value. The index of what is read is the line of the file less two, so that
-messages can say where a fault stands.
-
-Source: ours.
-
-Columns of numbers from a comma-separated file: everything that is wrong with them is told at once, with the
-first line it stands in.
+A file is inspected before it is parsed: its type, encoding, separator, and unpacked size. Artefacts of
+spreadsheets and other programs are skipped: lines without any value, and columns without name and values. The
+index of the data frame is the line number in the file minus two, so that every fault is reported with the
+first line in which it occurs.
 
 Source: ours.
 """
@@ -53,38 +48,36 @@ class TableError(ValueError):
 
 
 def table_file(path: str | Path | None, role: str = "path", faults: list[str] | None = None) -> pd.DataFrame:
-    """Reads a file.
+    """Reads a comma-separated file.
 
     Args:
         path: A .csv or .csv.gz with a header row, at most 2 GiB unpacked.
-        role: The argument that names it, for messages.
-        faults: Collects several columns of one name instead of raising for them, so that they are told with
-            the other faults.
+        role: The name of the argument, for messages.
+        faults: A list to which duplicate column names are appended instead of raising an error, so that they
+            are reported with the other faults.
 
     Returns:
-        The table. Lines and unnamed columns without any value are left out; the index is the line in the file
-        less two.
+        The table. Lines and unnamed columns without any value are left out; the index is the line number
+        minus two.
 
     Raises:
-        TableError: if none is named, there is no such file, it cannot be read as comma-separated UTF-8 text,
-            or two columns have one name.
+        TableError: if no file is given, there is no such file, it cannot be read as comma-separated UTF-8
+            text, or two columns have the same name.
     """
     if path is None:
-        raise TableError(f"no table is named: set {role}=table.csv, a comma-separated file with a header row")
+        raise TableError(f"no table is given: set {role}=table.csv, a comma-separated file with a header row")
     file = Path(path)
     try:
         if not file.is_file():
             raise TableError(
-                f"there is no file {file}: check {role}=, which is relative to the folder the command is "
-                "typed in"
+                f"there is no file {file}: check {role}=, which is relative to the current folder"
             )
         head, packed = _head(file)
         blank = _checked(file, head)
         header = _parsed(file, packed, header=None, nrows=1, dtype=str, skiprows=blank).iloc[0]
         if len(header) > COLUMNS:
             raise TableError(
-                f"{file}: expected at most {COLUMNS} columns; got {len(header)}: is it the table that was "
-                "meant?"
+                f"{file}: expected at most {COLUMNS} columns; got {len(header)}: is it the right table?"
             )
         frame = _parsed(file, packed, index_col=False, low_memory=False, skiprows=blank)
     except OSError as error:
@@ -99,9 +92,7 @@ def table_file(path: str | Path | None, role: str = "path", faults: list[str] | 
 
 
 def _head(file: Path) -> tuple[bytes, bool]:
-    """The first bytes, unpacked, and whether the file is packed with gzip; that can be unpacked within
-    bounds.
-    """
+    """The first bytes, unpacked, and whether the file is packed with gzip; checks the unpacked size."""
     with file.open("rb") as stream:
         head = stream.read(HEAD)
     if file.suffix != ".gz":
@@ -112,7 +103,7 @@ def _head(file: Path) -> tuple[bytes, bool]:
             )
         return head, False
     if head[:2] != b"\x1f\x8b":
-        raise TableError(f"{file} is called .gz and is not packed with gzip: rename it to {file.stem}")
+        raise TableError(f"{file} has the suffix .gz but is not packed with gzip: rename it to {file.stem}")
     size = 0
     try:
         with gzip.open(file) as stream:
@@ -126,21 +117,19 @@ def _head(file: Path) -> tuple[bytes, bool]:
                     )
                 chunk = stream.read(HEAD)
     except EOFError as error:
-        raise TableError(
-            f"{file} ends before its archive does: it was cut off, copy or download it again"
-        ) from error
+        raise TableError(f"{file} is an incomplete gzip archive: copy or download it again") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise TableError(f"{file} is a damaged gzip archive ({error}): copy or download it again") from error
     return first, True
 
 
 def _checked(file: Path, head: bytes) -> int:
-    """How many blank lines stand before the header; refuses what is no comma-separated UTF-8 text, by the
-    first bytes.
+    """The number of blank lines before the header; refuses a file that, by its first bytes, is not
+    comma-separated UTF-8 text.
     """
     kind = next((kind for magic, kind in KINDS.items() if head.startswith(magic)), None)
     if kind is not None or head[257:262] == b"ustar":
-        raise TableError(f"{file} is no comma-separated text but {kind or 'a tar archive: unpack it'}")
+        raise TableError(f"{file} is not comma-separated text but {kind or 'a tar archive: unpack it'}")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2000]:
         wide = (
             "utf-16"
@@ -150,7 +139,7 @@ def _checked(file: Path, head: bytes) -> int:
             else "utf-16-be"
         )
         if wide == "utf-16-be" and not head[:1] == b"\0" == head[2:3]:
-            raise TableError(f"{file} is no comma-separated text: it holds bytes that no text has")
+            raise TableError(f"{file} is not comma-separated text: it holds binary data")
         raise TableError(
             f"{file} is UTF-16, not UTF-8: save it as 'CSV UTF-8 (comma delimited)', or type\n  "
             f"{_rewritten(file, encoding=wide)}"
@@ -178,8 +167,8 @@ def _checked(file: Path, head: bytes) -> int:
 
 
 def _rewritten(file: Path, **reading: str) -> str:
-    """A command that writes the file again, with commas, decimal points and UTF-8; pandas finds a separator
-    that is not named.
+    """A command that converts the file to commas, decimal points and UTF-8; pandas detects a separator that
+    is not given.
     """
     given = {key: json.dumps(value) for key, value in reading.items()}
     options = ", ".join(
@@ -215,7 +204,7 @@ def _parsed(file: Path, packed: bool, **options: Any) -> pd.DataFrame:
         ) from error
     except pd.errors.ParserWarning as error:
         raise TableError(
-            f"{file}: rows have more fields than the header: name every column, put texts with commas in "
+            f"{file}: rows have more fields than the header: name every column, put strings with commas in "
             "quotes, and write decimal points"
         ) from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
@@ -227,7 +216,7 @@ def _parsed(file: Path, packed: bool, **options: Any) -> pd.DataFrame:
 
 
 def _twice(header: list[str | None], frame: pd.DataFrame) -> list[str]:
-    """Names of several columns, and several columns with values and without a name."""
+    """Faults of duplicate column names, and of several unnamed columns with values."""
     named = [name for name in header if name is not None]
     twice = sorted({name for name in named if named.count(name) > 1}) if len(set(named)) < len(named) else []
     found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
@@ -249,7 +238,7 @@ def _with_values(
 ) -> pd.DataFrame:
     """The table without lines and unnamed columns that hold no value."""
     frame.index = pd.RangeIndex(blank, blank + len(frame))
-    # Only lines without a first value can be without any.
+    # Only lines with an empty first cell can be entirely empty.
     some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
     blank_rows = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
     if len(blank_rows):
@@ -281,19 +270,19 @@ def number_columns(
     varying: bool = False,
     keep: Iterable[int] | None = None,
 ) -> Tensor:
-    """The named columns, (n, len(names)) in double precision.
+    """The named columns as float64, (n, len(names)).
 
     Args:
         frame: The table.
-        names: Which columns.
-        source: What the table is called in messages.
-        min_rows: Fewest rows.
+        names: The columns.
+        source: The table's name in messages.
+        min_rows: The minimum number of rows.
         varying: Refuses constant columns as well.
-        keep: Positions of the rows that are wanted; None for all.
+        keep: Positions of the rows to use; None for all.
 
     Raises:
-        TableError: if a column is missing, is no number, has values that are missing, infinite or beyond
-            1e150, or is constant, or rows are too few; all are listed.
+        TableError: if a column is missing, not numeric, has values that are missing, infinite or beyond
+            1e150, or is constant, or there are too few rows; all faults are listed.
     """
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, min_rows, varying):
@@ -305,12 +294,12 @@ def number_columns(
 def number_faults(
     rows: pd.DataFrame, names: Sequence[str], min_rows: int = 1, varying: bool = False
 ) -> list[str]:
-    """What is wrong with the named columns.
+    """The faults of the named columns.
 
     Args:
         rows: The table.
-        names: Which columns.
-        min_rows: Fewest rows.
+        names: The columns.
+        min_rows: The minimum number of rows.
         varying: Whether a constant column is a fault.
     """
     faults = [
@@ -319,9 +308,7 @@ def number_faults(
         if name not in rows.columns
     ]
     if len(rows) < min_rows:
-        faults.append(
-            f"expected at least {min_rows} rows; got {len(rows)}: nothing can be learnt from so few"
-        )
+        faults.append(f"expected at least {min_rows} rows; got {len(rows)}: no model can be fitted to so few")
     for name in [name for name in names if name in rows.columns]:
         numbers = _numbers(rows[name])
         text = np.isnan(numbers) & rows[name].notna().to_numpy()
@@ -332,7 +319,7 @@ def number_faults(
             remedy = (
                 "write a decimal point"
                 if re.match(r"\s*[+-]?\d+,\d+\s*\Z", cell)
-                else "code texts as numbers, or leave the variable out"
+                else "encode strings as numbers, or leave the variable out"
             )
             faults.append(f"{name}: expected numbers; got {cell[:60]!r}{_at(rows, text)}: {remedy}")
         if bad.any():
@@ -349,8 +336,8 @@ def number_faults(
         if varying and len(rows) > 1 and not text.any() and not bad.any():
             if (numbers == numbers[0]).all():
                 faults.append(
-                    f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant says nothing, take the "
-                    "variable out"
+                    f"{name}: all {len(rows)} values are {numbers[0]:g}: a constant carries no information, "
+                    "take the variable out"
                 )
             elif np.ptp(numbers) < 1 / LARGEST:
                 faults.append(
@@ -361,7 +348,7 @@ def number_faults(
 
 
 def _numbers(column: pd.Series) -> np.ndarray:
-    """A column in double precision, nan where it holds no number."""
+    """A column as float64, NaN where a cell is not a number."""
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits
@@ -373,5 +360,5 @@ def _numbers(column: pd.Series) -> np.ndarray:
 
 
 def _at(rows: pd.DataFrame, where: np.ndarray) -> str:
-    """The line of the file in which a fault first stands; the header is line 1."""
+    """The first line of the file with a fault; the header is line 1."""
     return f" in line {int(rows.index[int(where.argmax())]) + 2}"

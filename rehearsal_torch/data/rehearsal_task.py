@@ -1,8 +1,8 @@
-"""Rehearsal tasks: what is known, what may be set, and what is wanted.
+"""Rehearsal tasks: graph, context, actionable variables and desired region of the outcomes.
 
-Variables stand in an influence graph. The context X is seen before deciding; of the intermediate variables Z
-some may be set, each within bounds; the outcomes Y come last and are to fall into a convex region S. Sought
-is an alteration of one of the candidate sets of variables that makes P(Y in S | x, alteration) large.
+The variables form an influence graph. The context X is observed before deciding; some of the intermediate
+variables Z may be set, each within bounds; the outcomes Y come last and should fall into a convex region S.
+The aim is an alteration of one of the candidate sets of variables that maximises P(Y in S | x, alteration).
 
 Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 """
@@ -28,19 +28,19 @@ MIN_ROWS = 10
 
 @dataclass(frozen=True)
 class RehearsalTask:
-    """Who plays which part.
+    """The roles of the variables in a rehearsal problem.
 
     Attributes:
-        graph: Who influences whom; holds every variable.
-        context: Variables that are seen before deciding.
-        box: Variables that may be set, with bounds.
-        region: Where the outcomes should fall.
-        candidates: Sets of variables that may be set together; one set is chosen. Empty stands for each
-            actionable variable by itself.
+        graph: The influence graph of all variables.
+        context: Variables that are observed before deciding.
+        box: Actionable variables, with bounds.
+        region: The desired region of the outcomes.
+        candidates: Sets of variables that may be set jointly; one set is selected. If empty, each actionable
+            variable is a set of its own.
 
     Raises:
-        ValueError: if a name is not in the graph, plays two parts, a context variable follows an actionable
-            one, or an outcome precedes one.
+        ValueError: if a name is not in the graph or has two roles, a context variable is a descendant of an
+            actionable one, or an actionable variable is a descendant of an outcome.
     """
 
     graph: RehearsalGraph
@@ -68,7 +68,7 @@ class RehearsalTask:
                 yield f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}"
         counts = Counter(name for names in parts.values() for name in names)
         if twice := sorted(name for name, count in counts.items() if count > 1):
-            yield f"{twice} play two parts: a variable is context, actionable or an outcome"
+            yield f"{twice} have two roles: a variable is context, actionable or an outcome"
         for names in self.candidates:
             if not names or not settable.issuperset(names):
                 yield (
@@ -78,15 +78,12 @@ class RehearsalTask:
         after = self.graph.descendants(self.box.names)
         if late := [name for name in self.context if name in after and name not in settable]:
             yield (
-                f"context {late} follows an actionable variable and cannot be seen before deciding: take it "
-                "out of the context, or turn the edge"
+                f"context {late} is a descendant of an actionable variable and cannot be observed before "
+                "deciding: take it out of the context, or reverse the edge"
             )
         beyond = self.graph.descendants(self.outcomes)
         if early := [name for name in self.box.names if name in beyond and name not in self.outcomes]:
-            yield (
-                f"actionable {early} follows an outcome: nothing that is set there can change the outcome "
-                "any more"
-            )
+            yield f"actionable {early} is a descendant of an outcome: setting it cannot change the outcome"
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -101,7 +98,7 @@ class RehearsalTask:
         )
 
     def check(self, table: Table) -> None:
-        """Refuses a table that nothing can be learnt from.
+        """Refuses a table to which no model can be fitted.
 
         Raises:
             ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
@@ -115,7 +112,7 @@ class RehearsalTask:
             )
         if len(table) < MIN_ROWS:
             raise ValueError(
-                f"expected at least {MIN_ROWS} rows; got {len(table)}: nothing can be learnt from so few"
+                f"expected at least {MIN_ROWS} rows; got {len(table)}: no model can be fitted to so few"
             )
         values = table.columns(self.graph.names)
         faults = []
@@ -133,18 +130,17 @@ class RehearsalTask:
                 )
             elif bool((column == column[0]).all()):
                 faults.append(
-                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant says nothing, "
-                    "take the variable out"
+                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant carries no "
+                    "information, take the variable out"
                 )
         if faults:
             raise ValueError("; ".join(faults))
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
-        """The contexts of situations, (B, |X|), in the task's order and in the variables' units; there may be
-        no context variable at all.
+        """The contexts of B cases, (B, |X|), in the task's order and in the variables' units; |X| may be 0.
 
         Raises:
-            ValueError: if a situation does not say one of the context variables.
+            ValueError: if a case lacks a context variable.
         """
         for each in cases:
             missing = [name for name in self.context if name not in each.given]
@@ -177,15 +173,13 @@ class RehearsalTask:
         source: str = "the task",
         columns: Sequence[str] | None = None,
     ) -> "RehearsalTask":
-        """A task of plain data, as `to_plain` writes it or a person does; see
-        `rehearsal_torch.data.task_file`.
+        """A task from plain data, as written by `to_plain` or by hand; see `rehearsal_torch.data.task_file`.
 
         Args:
             plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
                 and optionally candidates.
-            source: What it is called in messages.
-            columns: The columns that a table offers; every variable must be one of them. None does not
-                compare.
+            source: Its name in messages.
+            columns: The columns of the table; every variable must be one of them. None skips this check.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

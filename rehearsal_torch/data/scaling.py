@@ -1,16 +1,15 @@
-"""Rescaling: clinical units to a box of side one, and back.
+"""Scaling of columns: standardisation, and min-max scaling with optional logarithms.
 
-A column v with training range [lower, upper] is shown to a model as
+`Standardise` transforms every column to mean zero and standard deviation one. `Rescale` transforms a column v
+with training range [lower, upper] to
 
     x = (v - lower) / (upper - lower) - 1/2,
 
-after a logarithm log(v + 1) where asked for. Values outside the training range are not clipped.
+optionally after a logarithm, log(v + 1). Values outside the training range are not clipped.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (their code scales all features so; no logarithms there).
-
-Standardisation: every column with mean zero and standard deviation one, and back.
-
-Source: Qin et al. (2025), Sec. 5 (their code standardises all variables); Du et al. (2026), Sec. 4.1.
+Source: standardisation: Qin et al. (2025), Sec. 5 (their code standardises all variables); Du et al. (2026),
+Sec. 4.1; min-max scaling: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (their code scales all features this
+way, without logarithms).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +22,8 @@ from rehearsal_torch.data.table import positions
 
 
 class Standardise(Solved):
-    """Column-wise z = (v - location) / scale; remembers the observed ranges and first and last deciles as
-    well.
+    """Column-wise standardisation z = (v - location) / scale; also stores the observed ranges and the first
+    and last deciles.
 
     Args:
         names: The d columns.
@@ -42,7 +41,9 @@ class Standardise(Solved):
         self.last: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """Learns means, standard deviations and ranges of rows (n, d); a constant column has scale one."""
+        """Fits means, standard deviations, ranges and deciles to rows (n, d); a constant column has scale
+        one.
+        """
         (values,) = examples
         values = values.detach().to(torch.float64)
         spread = values.std(0, correction=0)
@@ -51,11 +52,11 @@ class Standardise(Solved):
         self.first, self.last = torch.quantile(values, values.new_tensor([0.1, 0.9]), dim=0)
 
     def sizes(self) -> Sizes:
-        """A number for each column."""
+        """One number per column."""
         return dict.fromkeys(self._fitted, (len(self.names),))
 
     def faults(self) -> list[str]:
-        """Sizes, and scales that are not positive."""
+        """Inconsistent sizes, and scales that are not positive."""
         found = super().faults()
         return found or (
             []
@@ -64,7 +65,7 @@ class Standardise(Solved):
         )
 
     def shown(self, names: Sequence[str], values: Tensor) -> Tensor:
-        """Units to standard deviations from the mean, (..., len(names)) -> the same."""
+        """Original units to standardised units, (..., len(names)) -> the same shape."""
         place = positions(self.names, names)
         return (values - self.location[place]) / self.scale[place]
 
@@ -74,7 +75,7 @@ class Standardise(Solved):
         return self.location[place] + self.scale[place] * shown.to(self.scale)
 
     def ranges(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """The least and the largest observed values, (len(names),) each."""
+        """The minimum and maximum observed values, (len(names),) each."""
         place = positions(self.names, names)
         return self.lowest[place], self.highest[place]
 
@@ -91,10 +92,10 @@ class Rescale(Solved):
 
     Args:
         names: The d columns.
-        logarithms: Those of them that are replaced by log(v + 1) first.
+        logarithms: The columns that are first transformed by log(v + 1).
 
     Raises:
-        KeyError: if a logarithm is asked for a column that is not there.
+        KeyError: if `logarithms` holds an unknown column.
     """
 
     def __init__(self, names: Sequence[str], logarithms: Sequence[str] = ()) -> None:
@@ -109,27 +110,27 @@ class Rescale(Solved):
         self.upper: Tensor
 
     def solve(self, *examples: Tensor) -> None:
-        """Learns the range of each column from rows (n, d), in the columns' units.
+        """Fits the range of each column to rows (n, d), in the columns' units.
 
         Raises:
-            ValueError: if a logged column falls to -1 or below.
+            ValueError: if a column with a logarithm has values of -1 or below.
         """
         (values,) = examples
         worst = values[:, self.logged].amin(0) if self.logged.any() else values.new_ones(1)
         if (worst <= -1).any():
             raise ValueError(
-                "expected values above -1 in columns that take a logarithm; take the logarithm off or clean "
-                "the column"
+                "expected values above -1 in log-transformed columns; remove the logarithm or clean the "
+                "column"
             )
         shown = self._logarithm(values.to(torch.float64))
         self.lower, self.upper = shown.amin(0), shown.amax(0)
 
     def sizes(self) -> Sizes:
-        """Both ends have a number for each column."""
+        """`lower` and `upper` with one number per column."""
         return dict.fromkeys(("lower", "upper"), (len(self.names),))
 
     def faults(self) -> list[str]:
-        """Sizes, and ranges that end before they begin."""
+        """Inconsistent sizes, and ranges with lower > upper."""
         found = super().faults()
         if not found and bool((self.upper < self.lower).any()):
             found.append(
@@ -138,14 +139,13 @@ class Rescale(Solved):
         return found
 
     def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
-        """Sets the ranges instead of learning them.
+        """Sets the ranges instead of fitting them.
 
         Args:
-            ranges: Column to (lower, upper), in the column's unit; of a column that takes a logarithm, before
-                it.
+            ranges: Column to (lower, upper), in the column's unit, before any logarithm.
 
         Raises:
-            ValueError: if a column has no range or is not known, or a range is not finite and rising.
+            ValueError: if a column has no range or is unknown, or a range is not finite with lower < upper.
         """
         lacking, unknown = (
             [name for name in self.names if name not in ranges],
@@ -154,7 +154,7 @@ class Rescale(Solved):
         if lacking or unknown:
             raise ValueError(
                 f"expected a range for each of {', '.join(self.names)}; none for {lacking}, and {unknown} "
-                "are no columns of the model"
+                "are not columns of the model"
             )
         ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
         for name, pair in zip(self.names, ends, strict=True):
@@ -165,40 +165,40 @@ class Rescale(Solved):
         if any(
             float(pair[0]) <= -1 for pair, logged in zip(ends, self.logged.tolist(), strict=True) if logged
         ):
-            raise ValueError(
-                "expected ranges above -1 in columns that take a logarithm; take the logarithm off"
-            )
+            raise ValueError("expected ranges above -1 in log-transformed columns; remove the logarithm")
         both = self._logarithm(torch.stack(ends, -1))
         self.lower, self.upper = both[0], both[1]
         return self
 
     @property
     def width(self) -> Tensor:
-        """(d,), upper - lower; one where a column is constant (or binary and only one value was seen)."""
+        """(d,), upper - lower; one for a constant column (or a binary one of which only one value was
+        observed).
+        """
         span = self.upper - self.lower
         return torch.where(span > 0, span, torch.ones_like(span))
 
     def scale(self, values: Tensor) -> Tensor:
-        """Units to box, (..., d) -> (..., d)."""
+        """Original units to scaled values, (..., d) -> (..., d)."""
         return (self._logarithm(values) - self.lower.to(values)) / self.width.to(values) - 0.5
 
     def unscale(self, boxed: Tensor) -> Tensor:
-        """Box to units, (..., d) -> (..., d); the inverse of `scale`."""
+        """Scaled values to original units, (..., d) -> (..., d); the inverse of `scale`."""
         values = (boxed + 0.5) * self.width.to(boxed) + self.lower.to(boxed)
         return torch.where(self.logged, torch.expm1(values), values)
 
     def units_per_step(self, names: Sequence[str]) -> Tensor:
-        """(len(names),), how many units one step in the box is worth.
+        """The number of units per unit of the scaled value, (len(names),).
 
         Raises:
-            ValueError: for a column behind a logarithm, where no such number exists.
+            ValueError: for a column with a logarithm, for which it is not constant.
         """
         place = positions(self.names, names)
         if self.logged[place].any():
             bad = [name for name, index in zip(names, place, strict=True) if self.logged[index]]
             raise ValueError(
-                f"columns {bad} are scaled by a logarithm and have no constant slope; leave them out of "
-                "`logarithms`"
+                f"columns {bad} are scaled by a logarithm and have no constant number of units per step; "
+                "leave them out of `logarithms`"
             )
         return self.width[place]
 

@@ -1,9 +1,9 @@
-"""Sizes: what a configuration may ask for, checked before anything is allocated.
+"""Limits on the sizes that a configuration may request, checked before anything is allocated.
 
-One number in a configuration can ask for more memory than a machine has. Every constructor that allocates by
-such a number passes it through `bounded`, and announces how many numbers it is about to hold with `reserve`.
-While a checkpoint is loaded, an allowance is in force: what its configuration builds may hold no more numbers
-than its weights bring.
+A single number in a configuration can request more memory than a machine has. Every constructor that
+allocates by such a number checks it with `bounded`, and announces how many numbers it is about to allocate
+with `reserve`. While a checkpoint is loaded, an allowance is in force: the objects that its configuration
+builds may hold no more numbers than its weights.
 
 Source: ours.
 """
@@ -20,46 +20,44 @@ _left: ContextVar[int | None] = ContextVar("numbers that may still be reserved",
 
 
 class SizeError(ValueError):
-    """A size that nobody means; its message says key, expected and got."""
+    """A size out of range; the message names the key, what was expected, and what was given."""
 
 
 def bounded(key: str, value: object, largest: int = WIDEST, smallest: int = 1) -> None:
-    """Refuses a size that is no whole number from `smallest` to `largest`.
+    """Refuses a size that is not a whole number from `smallest` to `largest`.
 
     Args:
         key: The setting's name.
         value: Its value.
-        largest: The most that it may be.
-        smallest: The least that it may be.
+        largest: The maximum.
+        smallest: The minimum.
 
     Raises:
-        SizeError: naming key, expected and got.
+        SizeError: if it is.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
         raise SizeError(f"{key}: expected a whole number from {smallest} to {largest}; got {value!r}")
 
 
 def reserve(key: str, count: int) -> None:
-    """Announces that `count` numbers are about to be allocated for what `key` asks for.
+    """Announces that `count` numbers are about to be allocated for the setting `key`.
 
     Raises:
-        SizeError: if they are more than 2^27, or more than an allowance that is in force leaves.
+        SizeError: if there are more than 2^27, or more than the current allowance has left.
     """
     if count > NUMBERS:
-        raise SizeError(f"{key}: expected sizes that make at most {NUMBERS} numbers (1 GiB); got {count}")
+        raise SizeError(f"{key}: expected sizes of at most {NUMBERS} numbers in total (1 GiB); got {count}")
     left = _left.get()
     if left is None:
         return
     if count > left:
-        raise SizeError(
-            f"{key}: expected at most the {left} numbers that the weights have left for it; got {count}"
-        )
+        raise SizeError(f"{key}: expected at most the remaining {left} numbers of the weights; got {count}")
     _left.set(left - count)
 
 
 @contextmanager
 def allowance(count: int) -> Iterator[None]:
-    """While it is in force, no more than `count` numbers may be reserved."""
+    """Limits the reserved numbers to `count` within the block."""
     token = _left.set(count)
     try:
         yield

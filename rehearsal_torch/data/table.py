@@ -1,8 +1,8 @@
-"""Tables: named rows of values, and which cells a decision has set.
+"""Tables: observations over named variables, with a mask of the cells set by interventions.
 
-Observations and interventions are one thing: rows over the same variables, some of whose cells were set by a
-decision instead of by their mechanism. A mechanism is fitted on the rows in which its variables were
-untouched.
+Observational and interventional data share one form: rows over the same variables, some of whose cells were
+set by a decision instead of by their mechanism. A mechanism is fitted to the rows in which its variables were
+not altered.
 
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 """
@@ -21,11 +21,11 @@ class Table:
 
     Attributes:
         names: The d variables.
-        values: (n, d), each column in its variable's own unit.
+        values: (n, d), each column in its variable's unit.
         altered: (n, d), true where a decision, not the mechanism, set the cell.
 
     Raises:
-        ValueError: if the shapes disagree, or a name stands twice.
+        ValueError: if the shapes disagree, or a name is repeated.
     """
 
     names: tuple[str, ...]
@@ -54,10 +54,10 @@ class Table:
         return len(self.values)
 
     def columns(self, names: Sequence[str]) -> Tensor:
-        """The named columns in the order asked for, (n, len(names)).
+        """The named columns in the given order, (n, len(names)).
 
         Raises:
-            KeyError: for a name that is no column.
+            KeyError: for a name that is not a column.
         """
         return self.values[:, positions(self.names, names)]
 
@@ -89,10 +89,10 @@ class Table:
 
 
 def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each wanted name stands among `names`.
+    """The index of each wanted name in `names`.
 
     Raises:
-        KeyError: for a name that is not there.
+        KeyError: for an unknown name.
     """
     place = {name: index for index, name in enumerate(names)}
     missing = [name for name in wanted if name not in place]

@@ -1,15 +1,15 @@
-"""Task files: one strict reader for the tasks of both families.
+"""Task files: the strict reader of rehearsal tasks and tasks of causal Bayesian optimisation.
 
-    rehearsal    graph, context, box, region, candidates    what is seen, what may be set, where the outcomes
-                 should fall
-    causal       graph, actions, reward, limits             what may be set in each experiment, and what is to
-                 be made large
+    rehearsal    graph, context, box, region, candidates    the observed context, the actionable variables,
+                                                            and the desired region of the outcomes
+    causal       graph, actions, reward, limits             the settings of an experiment, and the reward to
+                                                            maximise
 
 A task is a YAML file or a mapping. Its schema is a pydantic model; every fault of every part is listed at
-once, each with the dotted path of the key, what was expected and what was found. Where a list of names is
-meant, a single name is a list of one, in all tasks and graphs; where a list of lists is meant (edges,
-bidirected, candidates), the outer brackets are needed. Sizes are bounded before anything is built. What
-`to_plain` of a task writes reads back.
+once, each with the dotted path of the key, what was expected and what was found. In place of a list of names,
+a single name is accepted, in all tasks and graphs; lists of lists (edges, bidirected, candidates) need their
+outer brackets. Sizes are limited before anything is built. The output of a task's `to_plain` can be read
+back.
 
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2, for what a task consists of.
 """
@@ -55,9 +55,9 @@ class TaskError(FaultsError):
     """A task that cannot be used; its message lists every fault.
 
     Attributes:
-        source: What has them.
-        faults: Each fault, a sentence.
-        named: The variables that the task names, as far as it could be read.
+        source: The file or mapping that has them.
+        faults: One message per fault.
+        named: The variables named by the task, as far as it could be read.
     """
 
     def __init__(self, source: str, faults: Iterable[str], named: Iterable[str] = ()) -> None:
@@ -95,10 +95,10 @@ class Faces(Schema):
     offsets: Offsets
 
     def polytope(self, names: Sequence[str]) -> Polytope:
-        """The region for these variables.
+        """The polytope in these variables.
 
         Raises:
-            ValueError: if shapes disagree, or no point satisfies all faces.
+            ValueError: if the shapes disagree, or no point satisfies all faces.
         """
         return Polytope(
             tuple(names),
@@ -108,7 +108,7 @@ class Faces(Schema):
 
 
 class NamedFaces(Faces):
-    """Faces, and the outcomes that they are on."""
+    """Faces, with the names of the outcomes."""
 
     names: Names
 
@@ -120,7 +120,7 @@ class Weights(Schema):
 
 
 class Targets(Schema):
-    """Nodes that should come near targets; mean or sum of the squares."""
+    """Target values of nodes, for the negative mean or sum of the squared distances."""
 
     targets: Annotated[dict[Name, Number], mapping("{node: target}")]
     mean: bool = True
@@ -154,7 +154,7 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
         else None
     )
     if twice is not None:
-        raise fault("each set once", twice, "it stands there twice, keep one")
+        raise fault("each set once", twice, "it occurs twice, keep one")
     return sets
 
 
@@ -168,10 +168,12 @@ Ranges = Annotated[dict[Name, Bounds], mapping(BOX)]
 
 
 class RehearsalTaskFile(Schema):
-    """What a rehearsal task says."""
+    """The schema of a rehearsal task."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
-    context: Names = Field(description="a list of the variables that are seen before deciding, [] for none")
+    context: Names = Field(
+        description="a list of the variables that are observed before deciding, [] for none"
+    )
     box: Ranges = Field(description=BOX)
     region: Annotated[
         Annotated[dict[Name, Sides], Tag(OPEN)] | Annotated[NamedFaces, Tag(FLAT)],
@@ -184,7 +186,7 @@ class RehearsalTaskFile(Schema):
 
 
 class CausalTaskFile(Schema):
-    """What a task of causal Bayesian optimisation says."""
+    """The schema of a task of causal Bayesian optimisation."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
     actions: Ranges = Field(description=BOX)
@@ -204,18 +206,18 @@ REHEARSAL_PARTS, CAUSAL_PARTS = tuple(RehearsalTaskFile.model_fields), tuple(Cau
 def task_content(
     task: str | Path | Mapping[str, Any] | None, parts: Sequence[str]
 ) -> tuple[str, Mapping[str, Any]]:
-    """What a task is called in messages, and its content: that of a YAML file, or what was given.
+    """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
 
     Args:
         task: A YAML file, or its content.
-        parts: What it should hold, for messages.
+        parts: The parts of a task, for messages.
 
     Raises:
-        TaskError: if none is named, there is no such file, or it is no YAML with parts.
+        TaskError: if no task is given, there is no such file, or it is not a YAML mapping.
     """
     if task is None:
         raise TaskError(
-            f"no task is named: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ()
+            f"no task is given: set dataset.task=task.yaml, a file with {', '.join(parts)} (see docs)", ()
         )
     if isinstance(task, Mapping):
         return "the task", task
@@ -231,8 +233,7 @@ def task_content(
     except PlainFileError as error:
         if "no such file" in str(error):
             raise TaskError(
-                f"there is no task file {file}: check dataset.task=, which is relative to the folder the "
-                "command is typed in",
+                f"there is no task file {file}: check dataset.task=, which is relative to the current folder",
                 (),
             ) from error
         raise TaskError(str(error), ()) from error
@@ -248,12 +249,12 @@ def rehearsal_parts(
 
     Args:
         plain: The task's content.
-        source: What it is called in messages.
-        columns: The columns that a table offers; every variable must be one of them. None does not compare.
+        source: Its name in messages.
+        columns: The columns of the table; every variable must be one of them. None skips this check.
 
     Raises:
-        TaskError: if a part is missing or wrong, or a variable is in no graph or no column; all faults are
-            listed.
+        TaskError: if a part is missing or wrong, or a variable is not in the graph or not a column; all
+            faults are listed.
     """
     found, faults = read(RehearsalTaskFile, plain)
     named, graph = _graph(found, faults)
@@ -303,7 +304,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
 
     Args:
         plain: The task's content.
-        source: What it is called in messages.
+        source: Its name in messages.
 
     Raises:
         TaskError: if a part is missing or wrong; all faults are listed.
@@ -314,8 +315,8 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
         pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
         faults.append(
             f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, "
-            f"as every node has noise of its own; got {pairs}: "
-            "leave it out, or measure the hidden cause and draw it as a node"
+            f"because the noise of the nodes is independent; got {pairs}: leave it out, or measure the "
+            "hidden cause and add it as a node"
         )
     box = _made("actions", faults, lambda: Box.of(found["actions"])) if "actions" in found else None
     reward = _made("reward", faults, lambda: _reward_of(found["reward"])) if "reward" in found else None
@@ -337,10 +338,10 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
 
 
 def built(source: str, make: Callable[[], Made]) -> Made:
-    """A task of its parts; what is wrong with them together is told as the source's faults.
+    """Builds a task of its parts; inconsistencies between them are reported as faults of the source.
 
     Raises:
-        TaskError: if they do not fit together.
+        TaskError: if the parts are inconsistent.
     """
     try:
         return make()
@@ -351,7 +352,7 @@ def built(source: str, make: Callable[[], Made]) -> Made:
 
 
 def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], RehearsalGraph | None]:
-    """The variables, as far as they are known, and the graph where it is one."""
+    """The variables, as far as they are known, and the graph if it is valid."""
     written = found.get("graph")
     if written is None:
         return [], None
@@ -365,7 +366,7 @@ def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], Rehe
 
 
 def _made(part: str, faults: list[str], make: Callable[[], Made]) -> Made | None:
-    """What is built of a part; None, and a fault, where it cannot be."""
+    """A part as an object; None, and a new fault, if it is invalid."""
     try:
         return make()
     except ValueError as error:
@@ -386,7 +387,7 @@ def _reward_of(reward: Any) -> KnownReward:
 
 
 def _keys(plain: Mapping[str, Any], part: str) -> list[str]:
-    """The variables of a part that is wrong in another place."""
+    """The variables of a part that has a fault elsewhere."""
     content = plain.get(part) if isinstance(plain, Mapping) else None
     if not isinstance(content, Mapping):
         return []

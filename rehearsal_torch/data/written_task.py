@@ -1,14 +1,12 @@
-"""Tasks as people write them: a YAML file, or plain data, checked so that all faults are told at once.
+"""Rehearsal tasks written by hand, as a YAML file or plain data, with all faults reported at once.
 
     graph:                        # every variable; a child's direct causes
       parents: {rate: [score, stability], repaid: [stability, rate]}
-      bidirected: []              # sets of variables that move together for hidden reasons, [[one, other],
-                                  ...]
-    context: [score]              # seen before deciding
-    box: {rate: [0, 1]}           # what may be set, and how far
-    region: {repaid: [0.6, null]} # what is wanted; null leaves a side open
-    candidates: [[rate]]          # optional: which variables may be set together; each by itself where left
-                                  out
+      bidirected: []              # sets of variables with hidden common causes, [[one, other], ...]
+    context: [score]              # observed before deciding
+    box: {rate: [0, 1]}           # actionable variables with bounds
+    region: {repaid: [0.6, null]} # desired outcomes; null leaves a side open
+    candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
 
 The region may also be faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
 
@@ -28,15 +26,15 @@ __all__ = ["TaskError", "written_task"]
 def written_task(
     task: str | Path | Mapping[str, Any] | None, columns: Sequence[str] | None = None
 ) -> RehearsalTask:
-    """Reads a task.
+    """Reads a rehearsal task.
 
     Args:
         task: A YAML file, or its content.
-        columns: The columns that a table offers; every variable must be one of them. None does not compare.
+        columns: The columns of the table; every variable must be one of them. None skips this check.
 
     Raises:
-        TaskError: if there is no such file, it is no YAML, a part is missing or wrong, or a variable is no
-            column; all faults are listed.
+        TaskError: if there is no such file, it is not YAML, a part is missing or wrong, or a variable is not
+            a column; all faults are listed.
     """
     source, plain = task_content(task, REHEARSAL_PARTS)
     return RehearsalTask.of(plain, source, columns)

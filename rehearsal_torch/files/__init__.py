@@ -1,1 +1,1 @@
-"""Files: reading within bounds what others wrote, writing so that nothing is lost."""
+"""Files: bounded reading of untrusted plain data, atomic writing, locks and schemas."""

@@ -1,9 +1,8 @@
-"""What a dotted path in a configuration names: judged by the object that is found, not by how the path
-begins.
+"""Resolution of dotted paths in configurations to the classes and functions that they name.
 
-`Path`, say, which some of our modules import, is found at ``rehearsal_torch.run_folder.Path`` and is none of
-ours; what a module keeps for itself (a leading underscore) is found nowhere. A path of an earlier version is
-read as that of today (`files.moved`).
+The object found decides, not the prefix of its path: ``rehearsal_torch.run_folder.Path``, for example, is a
+class of the standard library that one of our modules imports, and is refused. Private names (a leading
+underscore) are never found. A path of an earlier version is translated to the current one (`files.moved`).
 
 Source: ours.
 """
@@ -16,7 +15,7 @@ from rehearsal_torch.files.moved import current
 
 
 def found_at(target: Any) -> Any:
-    """The class or function at a dotted path, a module and a name; None where there is none, or a name is
+    """The class or function at a dotted path of module and name; None if there is none, or a name is
     private.
     """
     if not isinstance(target, str):
@@ -32,8 +31,8 @@ def found_at(target: Any) -> Any:
 
 
 def defined_in(target: Any, rooms: Iterable[str]) -> Any:
-    """The class or function at a dotted path, if the module named there defines it itself, and lies in one of
-    the rooms; else None.
+    """The class or function at a dotted path, if the named module defines it itself and lies in one of the
+    rooms; else None.
 
     Args:
         target: The dotted path.
@@ -47,11 +46,11 @@ def defined_in(target: Any, rooms: Iterable[str]) -> Any:
 
 
 def mappings(node: Any, where: str = "") -> Iterator[tuple[str, Mapping[Any, Any]]]:
-    """Every mapping in plain data, with its place.
+    """Every mapping in plain data, with its path.
 
     Args:
         node: Dictionaries, lists and plain values.
-        where: The place of the node itself.
+        where: The path of the node itself.
     """
     if isinstance(node, Mapping):
         yield where, node

@@ -1,7 +1,7 @@
-"""The form of a record: which keys a mapping must have, and of which kind each value is.
+"""Record formats: the required keys of a mapping, and the kind of each value.
 
-Kinds are written as a message says them, several joined by "or" or commas: "a text or null", "true, false or
-null".
+Kinds are written as they appear in messages, several joined by "or" or commas: "a string or null", "true,
+false or null".
 """
 
 import sys
@@ -11,23 +11,23 @@ from typing import Any
 from rehearsal_torch.files.plain import PlainFileError
 
 LARGEST = sys.float_info.max
-TEXTS, NUMBER, WHOLE = "a list of texts", "a number", "a whole number"
+TEXTS, NUMBER, WHOLE = "a list of strings", "a number", "a whole number"
 
 
 def checked(
     content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = ""
 ) -> dict[str, Any]:
-    """The content, if it is a mapping that has what it needs, with values of the kinds that are asked for.
+    """The content, if it is a mapping with the required keys and with values of the required kinds.
 
     Args:
-        content: What was read.
-        where: What it is called in messages.
-        forms: Key to kind, of the keys whose values are checked where they stand.
-        needed: Keys that it must have.
-        remedy: What to do where it is of another form.
+        content: The data that was read.
+        where: Its name in messages.
+        forms: Key to kind; the value of a key is checked if the key is present.
+        needed: The required keys.
+        remedy: What to do if the content has another format.
 
     Raises:
-        PlainFileError: if it is no mapping, lacks a key, or a value is of another kind.
+        PlainFileError: if it is not a mapping, lacks a key, or a value is of another kind.
     """
     end = f": {remedy}" if remedy else ""
     if not isinstance(content, dict):
@@ -44,18 +44,18 @@ def checked(
 
 
 def is_a(value: Any, form: str) -> bool:
-    """Whether a value is of one of the kinds that a form names.
+    """Whether a value is of one of the given kinds.
 
     Args:
         value: Plain data.
-        form: One or several of: a text, a list of texts, a number, a whole number, true, false, null, a
+        form: One or several of: a string, a list of strings, a number, a whole number, true, false, null, a
             mapping, a mapping of numbers. Numbers are finite, whole numbers fit into 64 bits.
     """
     return any(_is(value, kind) for kind in form.replace(", ", " or ").split(" or "))
 
 
 def shown(value: Any) -> str:
-    """A value for a message: one line of at most 80 characters."""
+    """A value as shown in messages: one line of at most 80 characters."""
     text = value if isinstance(value, str) else repr(value)
     plain = text if text.isprintable() and text else repr(text)
     return plain if len(plain) <= 80 else plain[:77] + "..."
@@ -64,7 +64,7 @@ def shown(value: Any) -> str:
 def _is(value: Any, kind: str) -> bool:
     if kind in ("null", "true", "false"):
         return value is {"null": None, "true": True, "false": False}[kind]
-    if kind == "a text":
+    if kind == "a string":
         return isinstance(value, str)
     if kind == TEXTS:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -1,8 +1,8 @@
-"""One process at a time: a lock beside what is written, held by the operating system.
+"""File locks, which let one process at a time write to a file or folder.
 
-The lock ends with the process that holds it, however that ends (a kill included); no file that a dead process
-left behind keeps anybody out. Beside the lock lies a note of who holds it, for the message that a second
-process is given; lock and note are removed when the work is done.
+The operating system holds the lock and releases it when the process ends, even if it is killed; a lock file
+left behind by a dead process blocks nobody. A note beside the lock names the process that holds it, for the
+error message of a second process; lock and note are removed on release.
 """
 
 import json
@@ -20,7 +20,7 @@ LOCK = ".rehearsal-lock"
 
 
 class InUseError(ValueError):
-    """What another process is working on; the message says which process, where, and since when."""
+    """A file or folder locked by another process; the message names the process, its host, and the time."""
 
 
 @contextmanager
@@ -28,17 +28,17 @@ def locked(path: str | Path) -> Iterator[None]:
     """Holds the lock of a file or folder.
 
     The lock of a folder is ``.rehearsal-lock`` in it; that of a file ``.<name>.rehearsal-lock`` beside it. A
-    folder is made where it is missing.
+    missing folder is created.
 
     Args:
-        path: A file, or a folder; what does not exist is taken for a folder where its name has no suffix.
+        path: A file or folder; a path that does not exist is taken as a folder if its name has no suffix.
 
     Yields:
         Nothing; the lock is held until the block ends.
 
     Raises:
         InUseError: if another process holds it.
-        OSError: if nothing can be written there.
+        OSError: if the lock cannot be written.
     """
     from filelock import FileLock, Timeout
 
@@ -56,7 +56,7 @@ def locked(path: str | Path) -> Iterator[None]:
         write_text(note, json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}) + "\n")
         yield
     finally:
-        # Both are removed while the lock is held: whoever opened the lock before that finds it gone, and
+        # Both are removed while the lock is held: a process that opened the lock before finds it gone, and
         # opens a new one.
         with suppress(OSError):
             note.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def locked(path: str | Path) -> Iterator[None]:
 
 
 def lock_of(path: str | Path) -> Path:
-    """The lock of a file or folder; see `locked`."""
+    """The path of the lock of a file or folder; see `locked`."""
     target = Path(path)
     return (
         target.with_name(f".{target.name}{LOCK}")
@@ -76,7 +76,7 @@ def lock_of(path: str | Path) -> Path:
 
 
 def _holder(note: Path) -> str:
-    """Who holds a lock, as far as the note says."""
+    """The holder of a lock, if the note tells it."""
     try:
         found = read_json(note)
         return f"by process {int(found['pid'])} on {found['host']} since {found['since']}"

@@ -1,6 +1,6 @@
-"""What a configuration may name by a name of before version 0.2.0: modules that have moved, and keys.
+"""Old names of modules, classes and configuration keys (before version 0.2.0), and their current ones.
 
-Checkpoints and run folders of earlier versions name classes and keys like that.
+Checkpoints and run folders of earlier versions still hold the old names.
 
 Source: ours.
 """
@@ -203,7 +203,7 @@ RENAMED_CLASSES = {
     "search.search.Refrain": "search.search.NoAction",
     "search.trials.space_filling.SpreadActions": "search.trials.space_filling.SpaceFilling",
 }
-"""Classes that have another name today, in their modules of today."""
+"""Renamed classes, as paths in the current modules."""
 
 RENAMED_KEYS = {
     "dataset.least": "dataset.min_length",
@@ -228,17 +228,17 @@ RENAMED_KEYS = {
     "search.time_limit_s": "search.budget_s",
     "search.together": "search.batch_size",
 }
-"""Keys of the configuration, of the classes of this package: a class of somebody else keeps its own."""
+"""Renamed configuration keys of this package's classes; keys of user-defined classes stay as they are."""
 
 RENAMED_BY_ROOM = {("search.glance", "search.trials"): "search.screening_steps"}
-"""Keys that became another one in the classes of one room: (key, room) to key."""
+"""Keys with a different new name in the classes of one room: (key, room) to key."""
 
 RENAMED_CHOICES = {"search=refrain": "search=no_action", "search=tanh_descent": "search=adam_in_box"}
-"""Files of `conf` that have another name today, as typed."""
+"""Renamed files of `conf`, as overrides of the command line."""
 
 
 def current(target: str) -> str:
-    """The dotted path of today for a dotted path of this package; others as they are.
+    """The current dotted path for a dotted path of this package; others unchanged.
 
     Args:
         target: A module and a name, such as `rehearsal_torch.search.astar.AStar`.
@@ -252,11 +252,11 @@ def current(target: str) -> str:
 
 
 def current_key(key: str, config: Mapping[str, Any]) -> str:
-    """The key of today for a dotted key of this package's classes; others as they are.
+    """The current key for a dotted key of this package's classes; others unchanged.
 
     Args:
         key: As written, such as `search.time_limit_s`.
-        config: The configuration that it stands in, which names the group's class.
+        config: The configuration that holds it, which names the group's class.
     """
     group = config.get(key.partition(".")[0])
     target = group.get("_target_") if isinstance(group, Mapping) else None

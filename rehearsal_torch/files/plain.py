@@ -1,10 +1,10 @@
-"""Plain files: YAML and JSON that people, other programs or other machines wrote, read within bounds.
+"""Bounded reading of plain files: YAML and JSON of untrusted origin.
 
-A few lines of YAML can stand for billions of values: an alias repeats what its anchor named, and may repeat a
-repetition. A text is therefore measured before anything is built from it: its length, how deep it nests, and
-how many values it holds once every alias is written out. A key that stands twice in one mapping is refused,
-where YAML and JSON would silently take the last. Numbers that are no numbers (nan, the infinities) are left
-to the reader in YAML, where people write .inf on purpose, and refused in JSON, which has none.
+A few lines of YAML can expand to billions of values through nested aliases. A text is therefore measured
+before anything is built from it: its length, its nesting depth, and the number of values with every alias
+expanded. A duplicate key in a mapping is refused, where YAML and JSON would silently take the last one. NaN
+and the infinities are allowed in YAML, where .inf is written on purpose (the caller checks them), and refused
+in JSON, which lacks them.
 """
 
 import json
@@ -23,20 +23,20 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainFileError(ValueError):
-    """A file or text that is not read; its message says where, what was expected, what was found, and what to
-    do.
+    """A file or text that cannot be read; the message says where, what was expected, what was found, and what
+    to do.
     """
 
 
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
-    """The content of a YAML file; None where it is empty.
+    """The content of a YAML file; None if it is empty.
 
     Args:
         path: The file.
-        largest: Bytes that it may have.
+        largest: The maximum size, in bytes.
 
     Raises:
-        PlainFileError: if it is missing, unreadable, too large, or no YAML within bounds.
+        PlainFileError: if it is missing, unreadable, too large, or not YAML within the limits.
     """
     return yaml_of(text_of(path, largest), str(path))
 
@@ -46,19 +46,19 @@ def read_json(path: str | Path, largest: int = BYTES) -> Any:
 
     Args:
         path: The file.
-        largest: Bytes that it may have.
+        largest: The maximum size, in bytes.
 
     Raises:
-        PlainFileError: if it is missing, unreadable, too large, or no JSON within bounds.
+        PlainFileError: if it is missing, unreadable, too large, or not JSON within the limits.
     """
     return json_of(text_of(path, largest), str(path))
 
 
 def text_of(path: str | Path, largest: int = BYTES) -> str:
-    """The text of a file of at most `largest` bytes in UTF-8.
+    """The text of a UTF-8 file of at most `largest` bytes.
 
     Raises:
-        PlainFileError: if it is missing, unreadable, too large, or another encoding.
+        PlainFileError: if it is missing, unreadable, too large, or in another encoding.
     """
     file = Path(path)
     try:
@@ -73,31 +73,31 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
     except ValueError as error:
         if isinstance(error, PlainFileError):
             raise
-        raise PlainFileError(f"{str(file)!r} is no name of a file ({error})") from error
+        raise PlainFileError(f"{str(file)!r} is not a valid file name ({error})") from error
     if len(content) > largest:
         raise PlainFileError(
-            f"{file}: expected at most {_size(largest)}; it is larger: is it the file that was meant?"
+            f"{file}: expected at most {_size(largest)}; it is larger: is it the right file?"
         )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         wide = content[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in content[:200]
-        guess = "it looks like UTF-16" if wide else f"byte {error.start} is none"
+        guess = "it looks like UTF-16" if wide else f"byte {error.start} is not valid"
         raise PlainFileError(
             f"{file}: expected text in UTF-8; {guess}: save the file again as UTF-8"
         ) from error
 
 
 def yaml_of(text: str, where: str) -> Any:
-    """The content of a YAML text; None where it is empty.
+    """The content of a YAML text; None if it is empty.
 
     Args:
         text: The text.
-        where: What the text is called in messages.
+        where: Its name in messages.
 
     Raises:
-        PlainFileError: if it is no YAML, nests deeper than 40, holds more than 200,000 values, or names a key
-            twice.
+        PlainFileError: if it is not YAML, has more than 40 levels of nesting or 200,000 values, or repeats a
+            key.
     """
     return _guarded("YAML", where, lambda: _yaml(text))
 
@@ -107,10 +107,10 @@ def json_of(text: str, where: str) -> Any:
 
     Args:
         text: The text.
-        where: What the text is called in messages.
+        where: Its name in messages.
 
     Raises:
-        PlainFileError: if it is no JSON, nests too deep, holds nan or an infinity, or names a key twice.
+        PlainFileError: if it is not JSON, is nested too deeply, holds NaN or an infinity, or repeats a key.
     """
     return _guarded(
         "JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
@@ -126,7 +126,7 @@ def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
         ) from error
     except RecursionError as error:
         raise PlainFileError(
-            f"{where}: expected {kind} that nests at most {DEPTH} deep; it nests deeper"
+            f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"
         ) from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
         raise PlainFileError(
@@ -144,7 +144,9 @@ def _yaml(text: str) -> Any:
 
 
 def _measure(text: str) -> None:
-    """Counts values and depth of a YAML text, aliases written out, without building anything."""
+    """Measures the number of values, aliases expanded, and the depth of a YAML text, without building
+    anything.
+    """
     sizes: dict[str, int] = {}
     stack: list[tuple[str | None, int]] = [(None, 0)]
     for event in yaml.parse(text, Loader=_Loader):
@@ -152,8 +154,8 @@ def _measure(text: str) -> None:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise PlainFileError(
-                    f"the alias *{event.anchor} stands inside of what it names, or before it: write the "
-                    "value out"
+                    f"the alias *{event.anchor} refers to a value that contains it, or that follows it: "
+                    "write the value out"
                 )
             size = sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
@@ -166,7 +168,7 @@ def _measure(text: str) -> None:
                 sizes[event.anchor] = size
         elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
             stack.append((event.anchor, 1))
-            # What an anchor named before is not what it names from here on.
+            # A redefined anchor no longer refers to its earlier value.
             sizes.pop(event.anchor or "", None)
             if len(stack) > DEPTH + 1:
                 raise PlainFileError(
@@ -179,8 +181,7 @@ def _measure(text: str) -> None:
         stack[-1] = (stack[-1][0], stack[-1][1] + size)
         if stack[-1][1] > VALUES:
             raise PlainFileError(
-                f"expected at most {VALUES} values, aliases written out; there are more: is it the file that "
-                "was meant?"
+                f"expected at most {VALUES} values, aliases expanded; there are more: is it the right file?"
             )
 
 
@@ -189,16 +190,16 @@ def _line(event: yaml.Event) -> str:
 
 
 class _Strict(_Loader):
-    """Safe YAML in which a key stands once in a mapping."""
+    """A safe YAML loader that refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """A mapping, refused where it says the same key twice."""
+        """A mapping; refused if it repeats a key."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
                 if (key_node.tag, key_node.value) in seen:
                     raise PlainFileError(
-                        f"line {key_node.start_mark.line + 1}: the key {key_node.value!r} stands twice in "
+                        f"line {key_node.start_mark.line + 1}: the key {key_node.value!r} occurs twice in "
                         "one mapping: leave one out"
                     )
                 seen.add((key_node.tag, key_node.value))
@@ -211,14 +212,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [key for key, _ in pairs]
         raise PlainFileError(
-            f"the key {next(key for key in names if names.count(key) > 1)!r} stands twice in one object: "
+            f"the key {next(key for key in names if names.count(key) > 1)!r} occurs twice in one object: "
             "leave one out"
         )
     return found
 
 
 def _no_constant(name: str) -> Any:
-    raise PlainFileError(f"expected numbers; got {name}, which JSON has no word for")
+    raise PlainFileError(f"expected numbers; got {name}, which JSON does not define")
 
 
 def _size(count: int) -> str:

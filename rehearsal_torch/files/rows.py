@@ -1,8 +1,8 @@
-"""Rows of a CSV that a program of ours wrote, line by line, read back strictly.
+"""Strict reading of the CSV files that this package writes line by line.
 
-A last line that was cut off when its writer was killed is left out. Everything else that is not of the form
-it was written in is refused with the file, the line, what was expected and what to do: such files are
-records, and nobody guesses in a record.
+An incomplete last line, left by a killed writer, is ignored. Any other deviation from the format is refused
+with the file, the line, what was expected and what to do: such files are records, and records are never
+guessed.
 
 Source: ours.
 """
@@ -15,7 +15,7 @@ from rehearsal_torch.files.plain import PlainFileError, text_of
 from rehearsal_torch.files.schema import shown
 
 BYTES = 2**30
-_REMEDY = "restore the file from a copy, or move it away and make it anew"
+_REMEDY = "restore the file from a copy, or move it away and create it again"
 
 
 def read_rows(
@@ -24,16 +24,16 @@ def read_rows(
     numbers: Collection[str] = (),
     whole: Collection[str] = (),
 ) -> list[dict[str, str]]:
-    """A file's whole rows, column to text; none where there is no such file.
+    """The complete rows of a file, column to text; empty if there is no such file.
 
     Args:
         path: A CSV with a header row.
-        columns: Columns that it must have.
-        numbers: Columns of numbers, where it has them; a cell may be empty where nothing is known.
-        whole: Columns of whole numbers, where it has them.
+        columns: The required columns.
+        numbers: Columns of numbers, if present; a cell may be empty for a missing value.
+        whole: Columns of whole numbers, if present.
 
     Raises:
-        PlainFileError: if it cannot be read, lacks a column, or a row is not of its form.
+        PlainFileError: if it cannot be read, lacks a column, or a row has another format.
     """
     file = Path(path)
     if not file.exists():
@@ -56,7 +56,7 @@ def read_rows(
                 continue
             if "\0" in "".join(cells):
                 raise PlainFileError(
-                    f"{file}, line {reader.line_num}: expected text; got NUL bytes, which a disk leaves: "
+                    f"{file}, line {reader.line_num}: expected text; got NUL bytes, which a crash leaves: "
                     f"{_REMEDY}"
                 )
             if len(cells) != len(header):
@@ -81,13 +81,13 @@ def read_rows(
 
 
 def torn(path: str | Path) -> bool:
-    """Whether a file ends within a line, as a writer that was killed leaves it."""
+    """Whether a file ends in an incomplete line, as a killed writer leaves it."""
     file = Path(path)
     return file.is_file() and file.read_bytes()[-1:] not in (b"", b"\n")
 
 
 def _is(cell: str, whole: bool) -> bool:
-    """Whether a cell holds a number, or may stay empty."""
+    """Whether a cell holds a number, or is validly empty."""
     if whole:
         return len(cell) < 20 and cell.removeprefix("-").isascii() and cell.removeprefix("-").isdigit()
     try:

@@ -1,16 +1,17 @@
-"""Schemas: what a file or a mapping may hold, checked as a whole, with every fault said in our words.
+"""Schemas: validation of files and mappings, with all faults listed in plain messages.
 
-A schema is a pydantic model that derives from `Schema`: unknown keys are refused, and nothing is converted on
-the quiet. `read` checks plain data against it and lists all faults at once, each with the dotted path of the
-key, what was expected, what was found, and, where a key is close to a known one, which was probably meant.
-The building blocks are shared, so that one rule holds in all schemas:
+A schema is a pydantic model that derives from `Schema`: unknown keys are refused, and nothing is converted
+silently. `read` checks plain data against it and lists all faults at once, each with the dotted path of the
+key, what was expected, what was found, and, if a key is close to a known one, a suggestion. The building
+blocks are shared by all schemas:
 
-    Name      a text that is not empty; a whole number is read as its digits; a truth value is none, since
-              YAML reads no and on as one
-    Names     a list of names, each once; a single name is a list of one, and null is an empty list
-    Number    a finite number below 1e150 in size, so that its square is finite; a truth value is none. YAML
-              reads 1e3 as a text: that is read
-    Bound     the same, or null (or an infinity) for none
+    Name      a non-empty string; a whole number is read as its digits; a Boolean is refused, since YAML reads
+              no and on as Booleans
+    Names     a list of names without duplicates; a single name is a list of one, and null is an empty list
+    Number    a finite number of at most 1e150 in absolute value, so that its square is finite; a Boolean is
+              refused. YAML reads 1e3 as a string: it is converted
+    Bounds    [lower, upper], two numbers
+    Sides     the same, with null (or an infinity) for an open side
 
 Source: ours.
 """
@@ -40,17 +41,17 @@ _EXPECTED = {
     "dict_type": "a mapping, {name: value}",
     "model_type": "a mapping, {key: value}",
     "bool_type": "true or false",
-    "string_type": "a text",
+    "string_type": "a string",
 }
 _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+\Z")
 _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
 class FaultsError(ValueError):
-    """Something with faults; the message joins them.
+    """Input with faults; the message joins them.
 
     Attributes:
-        faults: Each fault, a sentence.
+        faults: One message per fault.
     """
 
     def __init__(self, faults: Iterable[str]) -> None:
@@ -59,13 +60,13 @@ class FaultsError(ValueError):
 
 
 class Schema(BaseModel):
-    """What a mapping may hold: its own keys alone, each as it is meant."""
+    """A mapping with known keys only, without implicit conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
 def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
-    """What a validator raises: the path is added by `read`.
+    """The error that a validator raises; `read` adds the path.
 
     Args:
         expected: What was expected.
@@ -77,36 +78,36 @@ def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: short, in one line."""
+    """A value as shown in messages: short, in one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
 
 
 def meant(word: str, choices: Iterable[str]) -> str:
-    """Which choice was probably meant, or what there is."""
+    """The choice that was probably meant, or the list of choices."""
     known = list(choices)
     near = get_close_matches(word, known, 1, 0.6)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
 
 
 def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitted") -> str:
-    """All faults of a source, one a line.
+    """All faults of a source, one per line.
 
     Args:
-        source: What has them.
+        source: The file or mapping that has them.
         faults: The faults.
-        outcome: What was not done therefore.
+        outcome: What was not done because of them.
     """
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
     return f"{source}: {count}, {outcome}\n" + "\n".join(f"- {each}" for each in faults)
 
 
 def plain_of(value: Any) -> Any:
-    """Dictionaries, lists, texts and numbers alone: mappings, sequences, arrays and tensors become such;
-    other things stay for the schema to refuse.
+    """Plain data: mappings, sequences, arrays and tensors become dictionaries, lists and numbers; other
+    values are left for the schema to refuse.
 
     Raises:
-        FaultsError: if it nests more than 40 deep, or holds more than 200,000 values.
+        FaultsError: if there are more than 40 levels of nesting or 200,000 values.
     """
     left = [VALUES]
 
@@ -134,15 +135,15 @@ def plain_of(value: Any) -> Any:
 
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
-    """The parts of a mapping that are as the schema has them, and the faults of all others.
+    """The fields of a mapping that conform to the schema, and the faults of all others.
 
     Args:
         model: The schema.
         plain: The mapping.
 
     Returns:
-        Field to value, for the fields without a fault, defaults included; and the faults, none where the
-        whole is right.
+        Field to value, for the fields without a fault, defaults included; and the faults, empty if the whole
+        mapping is valid.
     """
     try:
         plain = plain_of(plain)
@@ -165,14 +166,14 @@ def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
 
 
 def _alone(model: type[Model], name: str, value: Any) -> Model:
-    """A model of which one field alone is filled in."""
+    """A model with only one field filled in."""
     holder = model.model_construct()
     made = model.__pydantic_validator__.validate_assignment(holder, name, value)
     return made if isinstance(made, model) else holder
 
 
 def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
-    """A fault that pydantic found, in our words."""
+    """The plain message of a fault that pydantic found."""
     loc = [part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG))]
     kind, got = detail["type"], detail["input"]
     key = bool(loc) and loc[-1] == "[key]"
@@ -203,7 +204,7 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
 
 
 def path_of(parts: Iterable[Any]) -> str:
-    """A dotted path: keys with dots between, places in lists in brackets."""
+    """A dotted path: keys joined by dots, list indices in brackets."""
     path = ""
     for part in parts:
         if isinstance(part, int):
@@ -220,20 +221,20 @@ def _described(model: type[BaseModel], loc: Sequence[Any]) -> str:
 
 
 def _keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
-    """The keys that may stand where an unknown one does: those of the model itself, or of the form that its
-    mapping has.
+    """The keys allowed in place of an unknown one: those of the model itself, or of the form of its
+    mapping.
     """
     tags = [part for part in loc[:-1] if isinstance(part, str) and part.startswith(TAG)]
     return tags[-1].removeprefix(TAG).split() if tags else list(model.model_fields) if len(loc) == 1 else []
 
 
 def form(*keys: str) -> str:
-    """The tag of one of several forms of a mapping: the keys that it may have, for messages."""
+    """The tag of one of several forms of a mapping; it holds the allowed keys, for messages."""
     return TAG + " ".join(keys)
 
 
 def mapping(expected: str) -> BeforeValidator:
-    """Refuses what is no mapping with keys, and keys that are the same name twice."""
+    """Refuses anything but a non-empty mapping, and keys that denote the same name."""
 
     def check(value: Any) -> Any:
         if isinstance(value, BaseModel):
@@ -246,7 +247,7 @@ def mapping(expected: str) -> BeforeValidator:
         )
         if twice:
             raise PydanticCustomError(
-                "fault", "{words}", {"words": f"{', '.join(twice)} stands there twice: keep one"}
+                "fault", "{words}", {"words": f"{', '.join(twice)} occurs twice: keep one"}
             )
         return value
 
@@ -254,8 +255,8 @@ def mapping(expected: str) -> BeforeValidator:
 
 
 def list_of(expected: str) -> BeforeValidator:
-    """Refuses what is no list, a text above all, which would be read letter by letter; null is an empty
-    list.
+    """Refuses anything but a list, in particular a string, which would be read letter by letter; null is an
+    empty list.
     """
 
     def check(value: Any) -> Any:
@@ -273,7 +274,7 @@ def _name(value: Any) -> str:
         raise fault(
             "a name",
             value,
-            "YAML reads yes, no, on, off, true and false as truth values, so put the name in quotes",
+            "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes",
         )
     if isinstance(value, int) and abs(value) < 10**18:
         return str(value)
@@ -285,7 +286,7 @@ def _name(value: Any) -> str:
 
 
 def _single(value: Any) -> Any:
-    """A name by itself is a list of one, null is none."""
+    """A single name becomes a list of one, null an empty list."""
     if value is None:
         return []
     if isinstance(value, dict | float) or not isinstance(value, list | str | int):
@@ -307,7 +308,7 @@ def _number(value: Any) -> float:
         remedy = (
             "write a decimal point"
             if isinstance(value, str) and "," in value
-            else "take the quotes off"
+            else "remove the quotes"
             if isinstance(value, str)
             else ""
         )
@@ -324,11 +325,11 @@ def _bound(value: Any) -> float | None:
 
 
 def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
-    """A check of [lower, upper] before its numbers are read.
+    """A validator of [lower, upper], applied before its numbers are read.
 
     Args:
         expected: What is expected, for messages.
-        closed: Whether both sides must be there; else null (or an infinity outwards) leaves a side open.
+        closed: Whether both sides are required; otherwise null (or an infinity) leaves a side open.
     """
 
     def check(value: Any) -> list[float | None]:

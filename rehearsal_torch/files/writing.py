@@ -1,7 +1,7 @@
-"""Writing a file as a whole or not at all.
+"""Atomic writing of files.
 
-The new content is written beside the file, brought to disk, and renamed over it: whoever reads sees the old
-file or the new one, and a full disk, a kill or a crash leaves the old one as it was.
+The new content is written to a temporary file beside the target, flushed to disk, and renamed over it:
+readers see the old file or the new one, and a full disk, a kill or a crash leaves the old one unchanged.
 """
 
 import errno
@@ -10,19 +10,18 @@ from pathlib import Path
 
 
 def write_text(path: str | Path, text: str) -> Path:
-    """Replaces a text file, UTF-8, as a whole; see `write_bytes`."""
+    """Replaces a UTF-8 text file atomically; see `write_bytes`."""
     return write_bytes(path, text.encode("utf-8"))
 
 
 def make_folder(folder: str | Path) -> Path:
-    """Makes a folder, and those above it, where they are missing.
+    """Creates a folder and its parents, if missing.
 
     Returns:
         The folder.
 
     Raises:
-        OSError: if it cannot be made; a place that takes no folders, such as /proc, says so as one that may
-            not be written to.
+        OSError: if it cannot be created; for a place that holds no folders, such as /proc, a PermissionError.
     """
     path = Path(folder)
     try:
@@ -33,17 +32,17 @@ def make_folder(folder: str | Path) -> Path:
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:
-    """Replaces a file as a whole; folders that are missing are made.
+    """Replaces a file atomically; missing folders are created.
 
     Args:
         path: The file.
-        content: What it is to hold.
+        content: The new content.
 
     Returns:
         The file.
 
     Raises:
-        OSError: if it cannot be written; what was there stays, and nothing is left beside it.
+        OSError: if it cannot be written; the old file stays unchanged, and no temporary file is left.
     """
     file = Path(path)
     make_folder(file.parent)

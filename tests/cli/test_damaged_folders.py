@@ -146,8 +146,8 @@ def test_a_corrupt_line_is_named_and_nothing_is_lost(run, resume, name):
         resume,
         "decisions.jsonl, line 2:",
         "Nothing was changed",
-        "delete line 2 and all behind it",
-        "the 1 before it stay",
+        "delete line 2 and all lines after it",
+        "the 1 before it are kept",
     )
     assert len(said) < 600
     assert (run / "decisions.jsonl").read_bytes() == damaged

@@ -47,8 +47,8 @@ def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, case=No
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (changed("advert", 1.0), "advert: all 40 values are 1: a constant says nothing"),
-        (changed("season", 0.0), "season: all 40 values are 0: a constant says nothing"),
+        (changed("advert", 1.0), "advert: all 40 values are 1: a constant carries no information"),
+        (changed("season", 0.0), "season: all 40 values are 0: a constant carries no information"),
         (
             changed("rival", [float("nan"), *TABLE.columns(["rival"])[1:, 0]]),
             "rival: 1 of 40 values are missing or infinite",

@@ -141,7 +141,7 @@ def with_a_hole():
     ("table", "message"),
     [
         (with_a_hole(), "1 of 60 values are missing or infinite"),
-        (spoiled(m=2.0), "m: all 60 values are 2: a constant says nothing"),
+        (spoiled(m=2.0), "m: all 60 values are 2: a constant carries no information"),
         (Table.observed(TABLE.names, TABLE.values[:9]), "at least 10 rows; got 9"),
         (Table.observed(TABLE.names[:3], TABLE.values[:, :3]), r"no column for \['y'\]"),
     ],
@@ -226,7 +226,7 @@ def test_a_checkpoint_refuses_another_graph_context_or_outcome(name, folders):
     cut = RehearsalGraph(graph.cliques, tuple(edge for edge in graph.edges if edge != first))
     with pytest.raises(
         CheckpointError,
-        match=rf"graph: it was fitted with \[{first[0]} -> {first[1]}\], and is asked with nothing in their "
+        match=rf"graph: it was fitted with \[{first[0]} -> {first[1]}\], and is used with nothing in their "
         r"place",
     ):
         load(folders(name), task=replace(TASK, graph=cut))

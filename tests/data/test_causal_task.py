@@ -69,7 +69,7 @@ def test_a_flattened_task_forgets_the_structure(task):
             {"graph": {"parents": {"X": ["a", "b", "Y"], "Y": ["X"]}}},
             "cycle: X -> Y -> X|cycle: Y -> X -> Y",
         ),
-        ({"graph": {"parents": {"X": ["a"], "Y": ["X"], "W": ["b"]}}}, r"\['b'\] do not reach the reward"),
+        ({"graph": {"parents": {"X": ["a"], "Y": ["X"], "W": ["b"]}}}, r"\['b'\] are not ancestors of"),
         ({"limits": {"normals": [[1.0, 1.0]], "offsets": [-5.0]}}, "no outcome satisfies"),
         ({"colour": 1}, "colour: unknown key; there are graph, actions, reward, limits"),
     ],
@@ -115,7 +115,7 @@ def test_rows_outside_are_named_and_learnt_from(task):
 def test_limits_hold_for_actions():
     task = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
     task.check_action(torch.tensor([0.5, 1.0], dtype=torch.float64))
-    with pytest.raises(ValueError, match="breaks the limits"):
+    with pytest.raises(ValueError, match="violates the limits"):
         task.check_action(torch.tensor([0.9, 1.0], dtype=torch.float64))
     with pytest.raises(ValueError, match="expected 2 finite numbers"):
         task.check_action(torch.tensor([float("nan"), 1.0], dtype=torch.float64))
@@ -141,5 +141,5 @@ def test_bounds_and_limits_hold_up_to_a_millionth_of_their_size():
     for outside in ([1.01, 0.0], [0.0, -1.01]):
         with pytest.raises(ValueError, match="may be set within"):
             task.check_action(torch.tensor(outside, dtype=torch.float64))
-    with pytest.raises(ValueError, match=r"breaks the limits on the actions by 0\.01"):
+    with pytest.raises(ValueError, match=r"violates the limits on the actions by 0\.01"):
         task.check_action(torch.tensor([0.5, 1.01], dtype=torch.float64))

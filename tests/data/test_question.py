@@ -39,17 +39,17 @@ def test_equal_questions_have_equal_fields_however_they_are_written():
     [
         (
             {"region": {"y": [0.9, None], "z": [0, 2]}},
-            "region: it was fitted with [y >= 0.6], and is asked with [y >= 0.9]",
+            "region: it was fitted with [y >= 0.6], and is used with [y >= 0.9]",
         ),
         (
             {"graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["x"]}}},
-            "graph: it was fitted with [a -> z], and is asked with [x -> z]",
+            "graph: it was fitted with [a -> z], and is used with [x -> z]",
         ),
         ({"graph": PLAIN["graph"] | {"bidirected": [["y", "z"]]}}, "y <-> z"),
-        ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "asked with [a <-> y beside an arrow]"),
+        ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "used with [a <-> y beside an arrow]"),
         (
             {"region": {"y": [0.6, None]}},
-            "outcomes: it was fitted with [z], and is asked with nothing in their place",
+            "outcomes: it was fitted with [z], and is used with nothing in their place",
         ),
         ({"context": []}, "context: it was fitted with [x]"),
     ],
@@ -91,7 +91,7 @@ def test_rewards_are_told_apart():
         asked = CausalTask(task.graph, task.box, CausalTask.of(CAUSAL | {"reward": reward}).reward)
         assert differences(task, asked, ("graph", "actions", "nodes")) == []
         assert differences(task, asked, ("reward",))[0].startswith(
-            "reward: it was fitted with [weights Y 1], and is asked with ["
+            "reward: it was fitted with [weights Y 1], and is used with ["
         )
     assert differences(
         task, CausalTask.of(CAUSAL | {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}}), ("graph",)

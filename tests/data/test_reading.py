@@ -31,10 +31,10 @@ REFUSED = [
     (
         "t.csv.gz",
         gzip.compress(PLAIN.encode())[:-500],
-        "t.csv.gz ends before its archive does: it was cut off, copy or download it again",
+        "t.csv.gz is an incomplete gzip archive: copy or download it again",
     ),
     ("t.csv.gz", gzip.compress(PLAIN.encode())[:40] + b"\xff" * 60, "t.csv.gz is a damaged gzip archive"),
-    ("t.csv.gz", PLAIN.encode(), "t.csv.gz is called .gz and is not packed with gzip: rename it to t.csv"),
+    ("t.csv.gz", PLAIN.encode(), "t.csv.gz has the suffix .gz but is not packed with gzip: rename it"),
     ("t.csv", gzip.compress(PLAIN.encode()), "packed with gzip: name it .csv.gz"),
     ("t.csv", zipped(), "a zip archive or an Excel workbook"),
     ("t.zip", zipped(), "a zip archive or an Excel workbook"),
@@ -45,7 +45,7 @@ REFUSED = [
         't.csv is UTF-16, not UTF-8: save it as .* or type\n  python -c .*encoding="utf-16"',
     ),
     ("t.csv", PLAIN.encode("utf-16-be"), 'encoding="utf-16-be"'),
-    ("t.csv", bytes(range(256)), "it holds bytes that no text has"),
+    ("t.csv", bytes(range(256)), "it holds binary data"),
     ("t.csv", "größe,b\n1,2\n".encode("cp1252"), 'it is not UTF-8 .byte 0xf6.*encoding="cp1252"'),
     (
         "t.csv",
@@ -203,7 +203,7 @@ def test_files_may_be_packed(tmp_path):
         (["1", "2", "3,5"], "expected numbers; got '3,5' in line 4"),
         ([1.0, None, 2.0], "1 of 3 values are missing or infinite in line 3"),
         ([1.0, 2.0, float("inf")], "missing or infinite in line 4"),
-        ([2, 2, 2], "all 3 values are 2: a constant says nothing"),
+        ([2, 2, 2], "all 3 values are 2: a constant carries no information"),
     ],
 )
 def test_faults_say_where_they_stand(column, words):

@@ -65,7 +65,7 @@ def test_own_ranges_stay_as_they_are_and_impossible_ones_are_refused():
     assert boxed.tolist() == [[-0.5, -0.5], [0.5, 0.5]]
     for ranges, message in (
         ({"a": (0, 1)}, r"none for \['b'\]"),
-        ({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, r"\['c'\] are no columns"),
+        ({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, r"\['c'\] are not columns"),
         ({"a": (1, 1), "b": (0, 1)}, "a: expected a finite range"),
         ({"a": (0, float("inf")), "b": (0, 1)}, "a: expected a finite range"),
         ({"a": (0, 1, 2), "b": (0, 1)}, "a: expected a finite range"),

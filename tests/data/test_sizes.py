@@ -49,7 +49,7 @@ def test_an_allowance_is_spent_and_ends():
     reserve("hidden", NUMBERS)
     with allowance(10):
         reserve("hidden", 6)
-        with pytest.raises(SizeError, match="at most the 4 numbers"):
+        with pytest.raises(SizeError, match="at most the remaining 4 numbers"):
             reserve("hidden", 5)
         reserve("hidden", 4)
     reserve("hidden", 100)

@@ -68,10 +68,10 @@ SLIPS = [
         {"graph": {"parents": {"rate": ["income"], "repaid": ["rate"]}}, "context": []},
         ["no column 'income'; there are score, stability"],
     ),
-    ({"context": ["rate"]}, ["['rate'] play two parts"]),
+    ({"context": ["rate"]}, ["['rate'] have two roles"]),
     (
         {"context": ["repaid"], "region": {"stability": [0, 1]}},
-        ["context ['repaid'] follows an actionable variable"],
+        ["context ['repaid'] is a descendant of an actionable variable"],
     ),
     ({"candidates": [["stability"]]}, ["candidates: 'stability' is not in the box; there are rate"]),
 ]
@@ -105,7 +105,7 @@ def test_several_slips_are_told_at_once():
 
 
 def test_files_that_are_none_are_told(tmp_path):
-    with pytest.raises(TaskError, match="no task is named"):
+    with pytest.raises(TaskError, match="no task is given"):
         written_task(None)
     with pytest.raises(TaskError, match="there is no task file"):
         written_task(tmp_path / "none.yaml")

@@ -71,7 +71,7 @@ def test_what_is_right_is_read_with_its_defaults():
         ({"name": None}, "name: expected a name; got None"),
         (
             {"name": True},
-            "name: expected a name; got True: YAML reads yes, no, on, off, true and false as truth values, "
+            "name: expected a name; got True: YAML reads yes, no, on, off, true and false as Booleans, "
             "so put the name in quotes",
         ),
         ({"name": 1.5}, "name: expected a name; got 1.5: put it in quotes"),
@@ -86,7 +86,7 @@ def test_what_is_right_is_read_with_its_defaults():
             {"name": "a", "number": 10**400},
             f"number: expected a finite number, at most 1e+150 in size; got 1{'0' * 59} ...",
         ),
-        ({"name": "a", "number": "1.5"}, "number: expected a number; got '1.5': take the quotes off"),
+        ({"name": "a", "number": "1.5"}, "number: expected a number; got '1.5': remove the quotes"),
         (
             {"name": "a", "sides": [float("inf"), None]},
             "sides: expected [lower, upper], null for an open side; got [inf, None]: an open side is null",
@@ -104,7 +104,7 @@ def test_what_is_wrong_is_said_with_path_expected_and_got(plain, fault):
 def test_parts_without_a_fault_are_read_beside_those_with_one():
     found, faults = read(Outer, {"name": "a", "number": "many", "names": ["b"]})
     assert found == {"name": "a", "names": ["b"]}
-    assert faults == ["number: expected a number; got 'many': take the quotes off"]
+    assert faults == ["number: expected a number; got 'many': remove the quotes"]
 
 
 def test_arrays_and_tensors_become_lists_and_sizes_are_bounded():

@@ -170,7 +170,7 @@ def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
             "graph.bidirect: unknown key; did you mean 'bidirected'",
         ),
         ("graph.yaml", "parents: {price: [no]}", r"graph.parents.price\[0\]: expected a name; got False"),
-        ("graph.yaml", "parents: {a: [b]}\nparents: {a: [c]}", "the key 'parents' stands twice"),
+        ("graph.yaml", "parents: {a: [b]}\nparents: {a: [c]}", "the key 'parents' occurs twice"),
         (
             "graph.yaml",
             "graph: {parents: {a: [b]}}\ncontxt: [b]",

@@ -1,1 +1,1 @@
-"""Trials: experiments with numbers and states, and the file that any session reads and writes."""
+"""Trials: experiments with numbers and states, and the file in which they are shared between processes."""

@@ -1,5 +1,4 @@
-"""The file of a campaign: a task and all its trials, as JSON that people can read and any session can go on
-with.
+"""The JSON file of a campaign: a task and all its trials, readable by people and continued by any process.
 
     {"format": "rehearsal-trials/1",
      "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ...},
@@ -8,8 +7,8 @@ with.
       {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
       {"id": 2, "state": "pending", "asked": {"a": 0.75}}]}
 
-No time is written, so that the same steps make the same bytes. Numbers keep every digit. A newer format has
-another number, and is refused here by name. The file is replaced as a whole.
+No times are written, so that the same steps give the same bytes. Numbers are written without loss. A newer
+format has another number, and is refused by name. The file is replaced atomically.
 
 Source: ours; JSON snapshots of a campaign as in Ax and BoFire.
 """
@@ -29,7 +28,7 @@ from rehearsal_torch.files.writing import write_text
 
 FORMAT = "rehearsal-trials/1"
 FAMILY = FORMAT.split("/")[0]
-# Some thousands of bytes a trial, and more trials than anybody has run.
+# At some thousands of bytes per trial, more trials than are ever run.
 BYTES = 64 * 2**20
 
 
@@ -38,14 +37,14 @@ class TrialFileError(ValueError):
 
 
 class Campaign(BaseModel):
-    """What the file holds.
+    """The content of the file.
 
     Attributes:
-        format: The format's name and number.
-        task: The task as plain data; its reward is None where it is a Python function.
-        seed: Decides the start design and, with the trials, what is asked.
-        initial: Experiments before the first model.
-        trials: In the order of their numbers.
+        format: The name and number of the format.
+        task: The task as plain data; its reward is None for a Python function.
+        seed: Determines the initial design and, with the trials, the suggestions.
+        initial: The number of experiments before the first model.
+        trials: The trials in the order of their numbers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -63,12 +62,12 @@ class Campaign(BaseModel):
         wrong = [later for earlier, later in pairwise(numbers) if later <= earlier]
         if wrong:
             raise ValueError(
-                f"expected trials in the order of their ids, each id once; {wrong[0]} comes again or too late"
+                f"expected trials in ascending order of their ids; {wrong[0]} is repeated or out of order"
             )
         return trials
 
     def text(self) -> str:
-        """The file's text, a line a trial."""
+        """The text of the file, with one line per trial."""
 
         def line(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -86,7 +85,7 @@ def read_campaign(path: str | Path) -> tuple[Campaign, str]:
     """The campaign of a file, and the file's text.
 
     Raises:
-        TrialFileError: if it cannot be read, is no JSON, is of another format, or anything in it is wrong;
+        TrialFileError: if it cannot be read, is not JSON, is in another format, or anything in it is wrong;
             all faults are listed.
     """
     try:
@@ -100,22 +99,22 @@ def campaign_of(plain: Any, where: str) -> Campaign:
     """The campaign of plain data.
 
     Args:
-        plain: What the file holds.
-        where: What it is called in messages.
+        plain: The content of the file.
+        where: Its name in messages.
 
     Raises:
-        TrialFileError: if it is of another format, or anything in it is wrong; all faults are listed.
+        TrialFileError: if it is in another format, or anything in it is wrong; all faults are listed.
     """
     made = plain.get("format") if isinstance(plain, Mapping) else None
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
             raise TrialFileError(
-                f"{where}: expected the format {FORMAT}; got {made:.60}: another version of rehearsal_torch "
-                "wrote it, read it with that one"
+                f"{where}: expected the format {FORMAT}; got {made:.60}: it was written by another version "
+                "of rehearsal_torch, read it with that version"
             )
         raise TrialFileError(
             f'{where}: expected a file of trials with "format": "{FORMAT}"; got {_kind(plain)}: is it the '
-            "file that was meant?"
+            "right file?"
         )
     try:
         return Campaign.model_validate(plain)
@@ -125,10 +124,10 @@ def campaign_of(plain: Any, where: str) -> Campaign:
 
 
 def write_campaign(path: str | Path, campaign: Campaign) -> str:
-    """Replaces the file as a whole, and returns its text.
+    """Replaces the file atomically, and returns its text.
 
     Raises:
-        TrialFileError: if it cannot be written; what was there stays.
+        TrialFileError: if it cannot be written; the old file stays unchanged.
     """
     text = campaign.text()
     try:
@@ -136,14 +135,14 @@ def write_campaign(path: str | Path, campaign: Campaign) -> str:
     except OSError as error:
         reason = error.strerror or error
         raise TrialFileError(
-            f"{path}: cannot be written ({reason}); nothing was recorded: make room or choose another file, "
-            "and do it again"
+            f"{path}: cannot be written ({reason}); nothing was recorded: free some space or choose another "
+            "file, and repeat it"
         ) from error
     return text
 
 
 def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
-    """One fault as pydantic found it, in our words: which trial, which key, what was expected."""
+    """The plain message of a fault that pydantic found: trial, key, and what was expected."""
     names = [str(each) for each in place]
     if len(place) > 1 and place[0] == "trials" and isinstance(place[1], int):
         trial = plain["trials"][place[1]]
@@ -154,7 +153,7 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
     if kind == "missing":
         return f"{where}: is missing"
     if kind == "extra_forbidden":
-        return f"{where}: is no key of this format"
+        return f"{where}: is not a key of this format"
     if kind == "value_error":
         return f"{where}: {error['ctx']['error']}"
     wanted = {
@@ -164,7 +163,7 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
         "int_type": "a whole number",
         "dict_type": "an object, name to value",
         "model_type": "an object, a trial",
-        "string_type": "a text",
+        "string_type": "a string",
         "tuple_type": "a list",
         "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
     }.get(kind)

@@ -1,7 +1,7 @@
-"""The log of a task's trials: what was asked, what came of it, and which trial a report belongs to.
+"""The log of a task's trials: suggestions, reports, and the assignment of reports to trials.
 
-A log never changes; every step returns the next one. So a step either happens as a whole or not at all. Rows
-for a model are the completed trials in the order of their numbers, whatever order they were reported in.
+A log is immutable; every step returns the next log, so that every step is atomic. The rows for a model are
+the completed trials in the order of their numbers, regardless of the order of the reports.
 
 Source: the steps are those of ask-and-tell interfaces (Collette et al., 2013, "Object-oriented programming of
 optimizers").
@@ -21,11 +21,12 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import State, Suggestion, Trial, named_numbers, refused, unknown_names
 
-# A trial by its number, by itself, or by its settings.
+# A trial, its number, or its settings.
 Reference = int | Trial | Mapping[str, float]
-# Settings closer than this share of each action's range are the same experiment: nobody asks for both.
+# Settings closer than this fraction of each action's range count as the same experiment, and are not
+# suggested again.
 SAME = 1e-4
-# A report this near a pending trial, and not equal to it, is likely to be meant for it.
+# A report this close to a pending trial, but not equal to it, was probably meant for it.
 NEAR = 0.05
 
 
@@ -34,8 +35,8 @@ class TrialLog:
     """All trials of a task so far.
 
     Attributes:
-        task: Whose actions and nodes.
-        trials: In the order of their numbers.
+        task: The task with the actions and nodes.
+        trials: The trials in the order of their numbers.
     """
 
     task: CausalTask
@@ -43,16 +44,16 @@ class TrialLog:
 
     @property
     def following(self) -> int:
-        """The number that the next trial gets."""
+        """The number of the next trial."""
         return self.trials[-1].id + 1 if self.trials else 1
 
     def those(self, *states: State) -> tuple[Trial, ...]:
-        """The trials in some states."""
+        """The trials in the given states."""
         return tuple(trial for trial in self.trials if trial.state in states)
 
     @cached_property
     def table(self) -> Table:
-        """The completed trials, actions first, a row each."""
+        """The completed trials, one row per trial, actions first."""
         done, width = self.those("completed"), len(self.task.actions)
         names = (*self.task.actions, *self.task.nodes)
         rows = [
@@ -64,12 +65,14 @@ class TrialLog:
         return Table(names, values, torch.tensor(marks, dtype=torch.bool).reshape(values.shape))
 
     def settings(self, *states: State) -> Tensor:
-        """What was set in trials of some states, (m, k); what was asked where that is all that is known."""
+        """The settings of the trials in the given states, (m, k); the suggested ones if no others were
+        reported.
+        """
         return self._rows(trial.settings for trial in self.those(*states))
 
     def taken(self, action: Tensor, *states: State) -> Tensor:
-        """Whether actions (..., k) are the same experiment as a trial in one of these states, asked or run,
-        (...) bool.
+        """Whether actions (..., k) are the same experiment as a trial in one of these states, suggested or
+        run, (...) bool.
         """
         known = [
             each for trial in self.those(*states) for each in (trial.asked, trial.ran) if each is not None
@@ -80,7 +83,7 @@ class TrialLog:
         return (away <= SAME).all(-1).any(-1)
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
-        """With one more pending trial, at an action (k,)."""
+        """Returns the log with a further pending trial at an action (k,), and its suggestion."""
         trial = Trial(
             id=self.following,
             state="pending",
@@ -96,23 +99,22 @@ class TrialLog:
         ran: Any = None,
         anywhere: bool = False,
     ) -> tuple["TrialLog", Trial, list[str]]:
-        """With one trial completed, corrected or added.
+        """Returns the log with one trial completed, corrected or added.
 
         Args:
-            reference: Which trial; None, or settings that no pending trial has, for one that nobody asked
-                for.
-            nodes: What came out, for every node of the task; others are not read.
-            altered: Nodes that were set by hand as well.
-            ran: What was really set, if it differs from what was asked.
-            anywhere: Whether settings without a trial may lie outside bounds and limits; what is in `ran`
+            reference: The trial; None, or settings that no pending trial has, for one that was not suggested.
+            nodes: The measured value of every node of the task; others are ignored.
+            altered: Nodes that were also set by hard interventions.
+            ran: The settings actually used, if they differ from the suggestion.
+            anywhere: Whether settings without a trial may lie outside bounds and limits; those in `ran`
                 always may.
 
         Returns:
-            The next log, the trial, and what somebody should know about it.
+            The next log, the trial, and warnings about it.
 
         Raises:
-            TrialError: if the reference names no trial, or a value is missing or no finite number; all faults
-                are named.
+            TrialError: if the reference names no trial, or a value is missing or not a finite number; all
+                faults are listed.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
@@ -122,7 +124,7 @@ class TrialLog:
                 f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got {altered!r:.60}"
             )
             altered = ()
-        faults += unknown_names(altered, self.task.nodes, "altered, but no node of the task")
+        faults += unknown_names(altered, self.task.nodes, "altered, but not a node of the task")
         free = anywhere or ran is not None
         notes = []
         if not faults and (trial is None or done is not None):
@@ -130,8 +132,8 @@ class TrialLog:
                 self.task.check_action(self._rows([done or {}])[0])
             except ValueError as error:
                 if trial is None and not free:
-                    faults.append(f"{error}; if it was run there all the same, say so with ran=")
-                notes.append(f"{error}: kept as history, and nothing will be asked for there")
+                    faults.append(f"{error}; if it was actually run there, pass the settings as ran=")
+                notes.append(f"{error}: kept as an observation, but no action will be suggested there")
         if faults:
             raise refused("the experiment is not recorded", faults)
         marks = tuple(name for name in self.task.nodes if name in altered)
@@ -152,13 +154,14 @@ class TrialLog:
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
 
     def complete_rows(self, table: Table) -> tuple["TrialLog", int]:
-        """With a trial completed or added for each row that is no completed trial already.
+        """Returns the log with a trial completed or added for each row that is not a completed trial already.
 
         Args:
-            table: Experiments, actions first, in the task's order; altered nodes were set by hand.
+            table: Experiments, actions first, in the task's order; altered nodes were set by hard
+                interventions.
 
         Returns:
-            The next log, and how many rows are completed trials already, to the last bit.
+            The next log, and the number of rows that equal completed trials to the last bit.
 
         Raises:
             TrialError: if a row cannot be recorded.
@@ -180,10 +183,11 @@ class TrialLog:
     def fail(
         self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
     ) -> tuple["TrialLog", Trial]:
-        """With one trial failed: what was measured of it is kept, and its settings are not asked again.
+        """Returns the log with one trial failed: its measurements are kept, and its settings are not
+        suggested again.
 
         Raises:
-            TrialError: if the reference names no trial, or a value is no finite number.
+            TrialError: if the reference names no trial, or a value is not a finite number.
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
@@ -215,7 +219,7 @@ class TrialLog:
         return self._with(made), made
 
     def abandon(self, reference: Reference, reason: str = "") -> tuple["TrialLog", Trial]:
-        """With one trial abandoned: nothing is learnt from it, and its settings may be asked again.
+        """Returns the log with one trial abandoned: it is not used for fitting, and may be suggested again.
 
         Raises:
             TrialError: if the reference names no trial.
@@ -231,9 +235,7 @@ class TrialLog:
         return self._with(made), made
 
     def faults(self) -> list[str]:
-        """What keeps the trials from being trials of the task: missing values, names that it does not
-        have.
-        """
+        """Inconsistencies of the trials with the task: missing values, unknown names."""
         found: list[str] = []
         for trial in self.trials:
             here: list[str] = []
@@ -248,14 +250,15 @@ class TrialLog:
     def _found(
         self, reference: Any, ran: Any, faults: list[str]
     ) -> tuple[Trial | None, dict[str, float] | None]:
-        """The trial that is meant, None for a new one; and what was really set, None where that is what was
-        recorded or asked.
+        """The referenced trial, None for a new one; and the settings actually used, None if they are those
+        recorded or suggested.
         """
         done = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
         if reference is None:
             if ran is None:
                 faults.append(
-                    "expected a trial's number, a trial, or settings; got None without ran=, what was set"
+                    "expected a trial's number, a trial, or settings; got None without ran=, the settings "
+                    "used"
                 )
             return None, done
         if isinstance(reference, int) and not isinstance(reference, bool):
@@ -264,8 +267,8 @@ class TrialLog:
             known = self._numbered(reference.id, faults)
             if known is not None and known.asked != reference.asked:
                 faults.append(
-                    f"trial {reference.id} asked for {reference.asked} where it comes from, and for "
-                    f"{known.asked} here: report it where it was asked"
+                    f"trial {reference.id} has the settings {reference.asked} in its own log, and "
+                    f"{known.asked} in this one: report it to the log that suggested it"
                 )
             return known, done
         if not isinstance(reference, Mapping | pd.Series):
@@ -301,7 +304,7 @@ class TrialLog:
         return None
 
     def _near(self, done: Mapping[str, float]) -> list[str]:
-        """What to say where a new trial may have been meant for a pending one."""
+        """A warning if a new trial may have been meant for a pending one."""
         waiting = self.those("pending")
         if not waiting:
             return []
@@ -312,8 +315,8 @@ class TrialLog:
         near = waiting[place]
         asked = ", ".join(f"{name} {value:g}" for name, value in near.settings.items())
         return [
-            f"recorded as one that nobody asked for; trial {near.id} ({asked}) is near and stays pending: if "
-            "it was that one, abandon it"
+            f"recorded as a trial that was not suggested; trial {near.id} ({asked}) is close to it and stays "
+            "pending: if it was that one, abandon it"
         ]
 
     def _differing(self, trial: Trial, done: dict[str, float]) -> dict[str, float] | None:
@@ -321,7 +324,7 @@ class TrialLog:
 
     def _pending_ones(self) -> str:
         numbers = [trial.id for trial in self.those("pending")]
-        return f"pending are trials {numbers}" if numbers else "nothing is pending"
+        return f"the pending trials are {numbers}" if numbers else "nothing is pending"
 
     def _rows(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
         rows = [[each[name] for name in self.task.actions] for each in settings]
@@ -341,4 +344,4 @@ def _attempt(check: Any) -> list[str]:
 
 
 def _text(reason: Any) -> list[str]:
-    return [] if isinstance(reason, str) else [f"reason: expected a text; got {reason!r:.60}"]
+    return [] if isinstance(reason, str) else [f"reason: expected a string; got {reason!r:.60}"]

@@ -1,7 +1,8 @@
-"""Where a campaign's trials are kept: in memory, or in a file that several sessions share.
+"""Storage of a campaign's trials: in memory, or in a file that several processes share.
 
-With a file, a change locks it, takes up what others have written, and is on disk before it counts. Without
-one, all is the same in memory. What raises an error has changed nothing.
+With a file, a change locks the file, reads what other processes have written, and takes effect once it is on
+disk. Without a file, trials are kept in memory with the same interface. A call that raises an error has
+changed nothing.
 
 Source: ours.
 """
@@ -19,30 +20,29 @@ from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import refused
 from rehearsal_torch.files.lock import InUseError, locked
 
-# Seconds that a session waits for another one to finish what it is writing.
+# Seconds to wait for another process that holds the lock.
 PATIENCE = 60.0
 
 
 def initial_count(task: CausalTask) -> int:
-    """How many experiments come before the first model, unless somebody says otherwise: 2 (k + 1) with k
-    actions, and 5 at least.
-    """
+    """The default number of experiments before the first model: 2 (k + 1) with k actions, and at least 5."""
     return max(MIN_ROWS, 2 * (len(task.actions) + 1))
 
 
 class TrialStore:
-    """A task, a seed, a start design, and the trials so far.
+    """A task, a seed, an initial design, and the trials so far.
 
     Args:
-        task: The task; None for that of the file.
-        seed: None for that of the file, or 0.
-        initial: Experiments before the first model; None for that of the file, or `initial_count`.
-        file: Where the trials are kept, a name that ends in .json; None for memory alone. A file that exists
-            is gone on with.
+        task: The task; None takes that of the file.
+        seed: The seed; None takes that of the file, or 0.
+        initial: The number of experiments before the first model; None takes that of the file, or
+            `initial_count`.
+        file: The file of the trials, with the suffix .json; None keeps them in memory. An existing file is
+            continued.
 
     Raises:
-        TrialFileError: if the file cannot be read or written, was begun with another seed or start design, or
-            its trials do not go with the task.
+        TrialFileError: if the file cannot be read or written, was started with another seed or initial
+            design, or its trials do not match the task.
         ValueError: if there is no task or it cannot be used, or a number is out of range.
     """
 
@@ -70,28 +70,29 @@ class TrialStore:
             )
             if self.initial < MIN_ROWS:
                 raise ValueError(
-                    f"expected at least {MIN_ROWS} initial experiments; got {initial}: a model needs so many"
+                    f"expected at least {MIN_ROWS} initial experiments; got {initial}: a model needs at "
+                    "least as many"
                 )
             self.log = self._going_with(() if begun is None else begun.trials)
             self.keep(self.log)
 
     @contextmanager
     def changing(self) -> Iterator[TrialLog]:
-        """The trials as they are now; nobody else changes them until the block ends.
+        """The current trials; other processes cannot change them until the block ends.
 
         Raises:
-            InUseError: if another session holds the file for more than a minute.
-            TrialFileError: if the file cannot be read, or another session gave it another task, seed or start
+            InUseError: if another process holds the lock for more than a minute.
+            TrialFileError: if the file cannot be read, or another process changed its task, seed or initial
                 design.
         """
         with self._locked():
             yield self.fresh()
 
     def fresh(self) -> TrialLog:
-        """The trials as they are now, those that other sessions wrote included.
+        """The current trials, including those written by other processes.
 
         Raises:
-            TrialFileError: if the file cannot be read, or another session gave it another task, seed or start
+            TrialFileError: if the file cannot be read, or another process changed its task, seed or initial
                 design.
         """
         if self.file is not None:
@@ -100,17 +101,17 @@ class TrialStore:
                 own = self.campaign(self.log)
                 if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
                     raise TrialFileError(
-                        f"{self.file}: another session changed the task, the seed or the start design: load "
-                        "the file again"
+                        f"{self.file}: another process changed the task, the seed or the initial design: "
+                        "load the file again"
                     )
                 self.log, self._text = self._going_with(found.trials), text
         return self.log
 
     def keep(self, log: TrialLog) -> None:
-        """Takes a log for the state of things, on disk first.
+        """Makes a log the current state, on disk first.
 
         Raises:
-            TrialFileError: if it cannot be written; everything is as it was then.
+            TrialFileError: if it cannot be written; nothing has changed then.
         """
         if self.file is not None:
             campaign = self.campaign(log)
@@ -119,7 +120,7 @@ class TrialStore:
         self.log = log
 
     def campaign(self, log: TrialLog) -> Campaign:
-        """What a file would hold."""
+        """The content of the file for a log."""
         return Campaign(task=_plain(self.task), seed=self.seed, initial=self.initial, trials=log.trials)
 
     @contextmanager
@@ -139,8 +140,8 @@ class TrialStore:
                     time.sleep(0.05)
                 except OSError as error:
                     raise TrialFileError(
-                        f"{self.file}: cannot be written ({error.strerror or error}): choose a place that "
-                        "can be"
+                        f"{self.file}: cannot be written ({error.strerror or error}): choose a path that can "
+                        "be written"
                     ) from error
             yield
 
@@ -151,7 +152,8 @@ class TrialStore:
             raise ValueError("expected a task, or a file of trials that holds one; got neither")
         if begun.task.get("reward") is None:
             raise TrialFileError(
-                f"{self.file}: the reward is a Python function, which no file holds: give the task as well"
+                f"{self.file}: the reward is a Python function, which is not stored in the file: pass the "
+                "task as well"
             )
         try:
             return CausalTask.of(begun.task)
@@ -159,12 +161,12 @@ class TrialStore:
             raise TrialFileError(f"{self.file}: task: {error}") from error
 
     def _agreed(self, what: str, given: int | None, begun: int | None, usual: int) -> int:
-        """A number that is given, or that of the file."""
+        """The given number, or that of the file, or the default."""
         if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
             raise ValueError(f"{what}: expected a whole number; got {given!r}")
         if begun is not None and given is not None and given != begun:
             raise TrialFileError(
-                f"{self.file} was begun with {what}={begun}; got {what}={given}: leave it out, or begin "
+                f"{self.file} was started with {what}={begun}; got {what}={given}: leave it out, or start "
                 "another file"
             )
         if given is not None:
@@ -174,12 +176,12 @@ class TrialStore:
     def _going_with(self, trials: tuple[Any, ...]) -> TrialLog:
         log = TrialLog(self.task, trials)
         if faults := log.faults():
-            raise TrialFileError(str(refused(f"{self.file}: the trials do not go with the task", faults)))
+            raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
         return log
 
 
 def _plain(task: CausalTask) -> dict[str, Any]:
-    """The task as plain data; the reward is None where it is a Python function."""
+    """The task as plain data; the reward is None for a Python function."""
     if not isinstance(task.reward, FunctionReward):
         return task.to_plain()
     limits = (

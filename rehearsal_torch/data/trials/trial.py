@@ -1,13 +1,13 @@
-"""Trials: experiments with a number and a state, from the moment they are asked for.
+"""Trials: experiments with a number and a state, from suggestion to result.
 
-    pending     asked for, nothing reported yet
+    pending     suggested, without a report
     completed   run, and every node measured
-    failed      run (or begun) without a usable measurement; the same settings are not asked again
-    abandoned   not run, or withdrawn; nothing is learnt from it, and its settings may be asked again
+    failed      run (or started) without a usable measurement; its settings are not suggested again
+    abandoned   not run, or withdrawn; not used for fitting, and its settings may be suggested again
 
-What was asked and what was really set are kept apart: an operator rounds 62.4487 to 63, and the experiment is
-one of 63. A trial that nobody asked for (an experiment of another day) has settings of its own and no asked
-ones. A trial keeps its number for good.
+Suggested settings and the settings actually used are stored separately: if an operator rounds 62.4487 to 63,
+the experiment is one at 63. A trial that was not suggested (such as an earlier experiment) has no suggested
+settings. The number of a trial never changes.
 
 Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive
 experimentation").
@@ -30,27 +30,28 @@ STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
 
 
 class TrialError(ValueError):
-    """What was reported cannot be recorded; the message names every fault, and nothing has changed."""
+    """A report that cannot be recorded; the message lists every fault, and nothing has changed."""
 
 
 class TrialWarning(UserWarning):
-    """What was reported was recorded, and somebody should look at it."""
+    """A report that was recorded, but should be reviewed."""
 
 
 class Trial(BaseModel):
     """One experiment.
 
     Attributes:
-        id: Its number, from 1; never given twice.
+        id: Its number, from 1; never reused.
         state: ``pending``, ``completed``, ``failed`` or ``abandoned``.
-        asked: What was asked for, action to value, in the actions' units; None where nobody asked.
-        ran: What was really set, where that differs or nobody asked; None otherwise.
-        nodes: What was measured, node to value; of a failed trial what there is.
-        altered: Nodes that were set by hand as well.
+        asked: The suggested settings, action to value, in the actions' units; None if it was not suggested.
+        ran: The settings actually used, if they differ from the suggested ones or there are none; None
+            otherwise.
+        nodes: The measurements, node to value; possibly incomplete for a failed trial.
+        altered: Nodes that were also set by hard interventions.
         reason: Why it failed or was abandoned.
 
     Raises:
-        ValueError: if a value has another type, a number is not finite, or the parts do not go together.
+        ValueError: if a value has another type, a number is not finite, or the fields are inconsistent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -75,17 +76,17 @@ class Trial(BaseModel):
 
     @property
     def settings(self) -> dict[str, float]:
-        """What was set as far as is known: what ran, otherwise what was asked."""
+        """The settings of the experiment: `ran` if reported, otherwise `asked`."""
         known = self.asked if self.ran is None else self.ran
         assert known is not None
         return dict(known)
 
     def becoming(self, **changes: Any) -> "Trial":
-        """The same trial with some fields replaced, checked again."""
+        """The trial with some fields replaced; the result is validated."""
         return Trial(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for JSON; fields that say nothing are left out."""
+        """Plain data for JSON; empty fields are left out."""
         plain = {name: getattr(self, name) for name in type(self).model_fields}
         return {
             name: list(value) if name == "altered" else value
@@ -95,9 +96,10 @@ class Trial(BaseModel):
 
 
 class Suggestion(dict[str, float]):
-    """Settings to try, action to value: a dictionary that knows which trial it belongs to.
+    """Suggested settings, action to value: a dictionary that also holds the number of its trial.
 
-    Reported back, it finds its trial; a value that was changed meanwhile is what was really set.
+    When it is passed back with a report, it identifies its trial; values changed in the meantime are the
+    settings actually used.
 
     Args:
         trial: The pending trial.
@@ -111,14 +113,14 @@ class Suggestion(dict[str, float]):
 def named_numbers(
     given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
 ) -> dict[str, float]:
-    """The wanted values as floats, in the order wanted; what is wrong is appended to `faults`.
+    """The wanted values as floats, in the given order; faults are appended to `faults`.
 
     Args:
-        given: Name to number: a mapping or a pandas row; NumPy's and torch's numbers will do.
-        wanted: Names that are needed.
-        what: What a name stands for, in messages ("action", "node").
-        faults: Where faults go.
-        others: Whether further names may be given; they are not read.
+        given: Name to number: a mapping or a pandas row; numbers of NumPy and torch are accepted.
+        wanted: The required names.
+        what: The kind of the names, for messages ("action", "node").
+        faults: The list to which faults are appended.
+        others: Whether further names are allowed; they are ignored.
 
     Returns:
         Name to value; complete unless faults were appended.
@@ -145,13 +147,14 @@ def named_numbers(
             found[name] = number
     if not others:
         faults += [
-            f"{name}: no {what} of the task{_meant(name, names) or f'; it has {names}'}" for name in unknown
+            f"{name}: the task has no such {what}{_meant(name, names) or f'; it has {names}'}"
+            for name in unknown
         ]
     return found
 
 
 def finite(value: Any) -> float | None:
-    """A number as a float; None for what is no finite number: texts, truth values, missing values,
+    """A number as a float; None for anything but a finite number: strings, Booleans, missing values,
     infinities.
     """
     if isinstance(value, Tensor | np.ndarray | np.generic):
@@ -166,7 +169,7 @@ def finite(value: Any) -> float | None:
 
 
 def unknown_names(names: Iterable[Any], known: Iterable[str], what: str) -> list[str]:
-    """A fault for each name that is not known."""
+    """A fault for each unknown name."""
     there = list(known)
     return [
         f"{name}: {what}{_meant(name, there) or f'; there are {there}'}"
@@ -176,7 +179,7 @@ def unknown_names(names: Iterable[Any], known: Iterable[str], what: str) -> list
 
 
 def refused(what: str, faults: list[str]) -> TrialError:
-    """All faults in one error."""
+    """One error with all faults."""
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
     if len(faults) == 1:
         return TrialError(f"{what}: {faults[0]}")
@@ -194,9 +197,9 @@ def _meant(name: Any, choices: Iterable[Any]) -> str:
 
 def _needed(what: str) -> str:
     return (
-        f": every {what} is needed, take it out of the task if it is not measured"
+        f": every {what} is required, take it out of the task if it is not measured"
         if what == "node"
-        else f": every {what} is needed"
+        else f": every {what} is required"
     )
 
 

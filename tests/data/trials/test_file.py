@@ -45,7 +45,7 @@ def test_all_faults_are_named_with_trial_and_key():
         "- seed: expected a whole number; got True",
         "- initial: expected at least 5; got 3",
         "- trial 1: nodes: Y: expected a finite number; got 'hot'",
-        "- trial 1: colour: is no key of this format",
+        "- trial 1: colour: is not a key of this format",
         "- trial 2: state: expected one of pending, completed, failed, abandoned; got 'running'",
         "- trial 5: expected settings in `asked`, `ran` or both; got neither",
     ]
@@ -54,16 +54,16 @@ def test_all_faults_are_named_with_trial_and_key():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda plain: plain["trials"].append(plain["trials"][0]), "each id once; 1 comes again or too late"),
+        (lambda plain: plain["trials"].append(plain["trials"][0]), "order of their ids; 1 is repeated"),
         (lambda plain: plain["trials"].insert(0, 3), "trials, entry 1: expected an object, a trial; got 3"),
         (lambda plain: plain["trials"][0].pop("id"), "trials, entry 1: id: is missing"),
         (lambda plain: plain.pop("task"), "task: is missing"),
         (lambda plain: plain.update(trials={}), "trials: expected a list; got {}"),
         (
             lambda plain: plain.update(format="rehearsal-trials/2"),
-            "another version of rehearsal_torch wrote it",
+            "it was written by another version of rehearsal_torch",
         ),
-        (lambda plain: plain.update(format=1), "got the format 1: is it the file that was meant"),
+        (lambda plain: plain.update(format=1), "got the format 1: is it the right file"),
         (lambda plain: plain.pop("format"), "got an object with task, seed, initial, trials"),
     ],
 )
@@ -82,8 +82,8 @@ def test_a_file_that_is_another_is_refused(change, message):
         ("[]", "expected a file of trials"),
         (WHOLE.text()[:-40], "cannot be read as JSON"),
         (WHOLE.text().replace("1e-300", "NaN"), "NaN"),
-        (WHOLE.text().replace('"seed": 7', '"seed": 7, "seed": 8'), "'seed' stands twice"),
-        ("[" * 100_000, "nests"),
+        (WHOLE.text().replace('"seed": 7', '"seed": 7, "seed": 8'), "'seed' occurs twice"),
+        ("[" * 100_000, "levels of nesting"),
     ],
 )
 def test_damaged_files_are_told(tmp_path, text, message):

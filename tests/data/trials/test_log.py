@@ -49,7 +49,7 @@ def test_an_experiment_that_nobody_asked_for_is_a_trial_of_its_own():
     log, _ = asked((0.5, 2.0))
     log, trial, notes = log.complete({"a": 0.501, "b": 2.0}, {"X": 1.0, "Y": 2.0})
     assert (trial.id, trial.asked, log.following) == (2, None, 3)
-    assert "recorded as one that nobody asked for; trial 1 (a 0.5, b 2) is near" in notes[0]
+    assert "recorded as a trial that was not suggested; trial 1 (a 0.5, b 2) is close" in notes[0]
     log, trial, notes = log.complete({"a": 0.9, "b": 9.0}, {"X": 1.0, "Y": 2.0})
     assert (trial.id, notes) == (3, [])
 
@@ -81,7 +81,7 @@ def test_failed_and_abandoned_trials():
         (7, {"X": 1.0, "Y": 2.0}, {}, "no trial has the number 7; there are trials 1 to 1"),
         (1, {"X": 1.0}, {}, "Y"),
         (1, {"X": 1.0, "Y": float("nan")}, {}, "Y"),
-        (1, {"X": 1.0, "Y": 2.0}, {"altered": ["Z"]}, "altered, but no node of the task"),
+        (1, {"X": 1.0, "Y": 2.0}, {"altered": ["Z"]}, "altered, but not a node of the task"),
         (1, {"X": 1.0, "Y": 2.0}, {"altered": "X"}, "expected names of nodes"),
         (None, {"X": 1.0, "Y": 2.0}, {}, "expected a trial's number, a trial, or settings"),
         ({"a": 0.5}, {"X": 1.0, "Y": 2.0}, {}, "b"),
@@ -89,7 +89,7 @@ def test_failed_and_abandoned_trials():
             {"a": 1.5, "b": 2.0},
             {"X": 1.0, "Y": 2.0},
             {},
-            "if it was run there all the same, say so with ran=",
+            "if it was actually run there, pass the settings as ran=",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_another_task_of_another_session_is_refused(tmp_path):
     store = TrialStore(PLAIN, file=file)
     file.write_text(file.read_text().replace('"seed": 0', '"seed": 3'))
     with pytest.raises(
-        TrialFileError, match="another session changed the task, the seed or the start design"
+        TrialFileError, match="another process changed the task, the seed or the initial design"
     ):
         store.fresh()
 
@@ -66,8 +66,8 @@ def test_another_task_of_another_session_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"seed": 5}, "was begun with seed=0; got seed=5"),
-        ({"initial": 9}, "was begun with initial=6; got initial=9"),
+        ({"seed": 5}, "was started with seed=0; got seed=5"),
+        ({"initial": 9}, "was started with initial=6; got initial=9"),
         ({"seed": True}, "seed: expected a whole number"),
     ],
 )
@@ -91,6 +91,6 @@ def test_a_python_reward_has_to_be_given_again(tmp_path):
     file = tmp_path / "trials.json"
     task = PLAIN | {"reward": FunctionReward(("Y",), lambda values: torch.tanh(values[..., 0]))}
     TrialStore(task, file=file)
-    with pytest.raises(TrialFileError, match="the reward is a Python function, which no file holds"):
+    with pytest.raises(TrialFileError, match="the reward is a Python function, which is not stored"):
         TrialStore(None, file=file)
     assert TrialStore(task, file=file).log.trials == ()

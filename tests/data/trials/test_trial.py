@@ -102,5 +102,5 @@ def test_all_faults_of_names_and_numbers_are_told_at_once():
     assert faults == [
         "temp: no value for this action; did you mean 'Temp'?",
         "dose: expected a finite number; got 'hot'",
-        "Temp: no action of the task; did you mean 'temp'?",
+        "Temp: the task has no such action; did you mean 'temp'?",
     ]

@@ -205,7 +205,7 @@ def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimula
     levels.solve(torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 3.5], [2.0, 4.0], [1.0, 0.0]]))
     card = data_card(problem.stays, problem.splits, source="here", caution="none", levels=levels)
     assert card["caution: levels of tablets"].startswith(
-        "2 different non-zero doses, each a level of its own; 2 of 4 levels have no row"
+        "2 different non-zero doses, each a level of its own; 2 of 4 levels are empty"
     )
     assert "caution: levels of drops" not in card
     assert card["dose levels"] == {"tablets": [0.0, 1.0, 2.0], "drops": [0.0, 1.0, 2.0, 3.5, 4.0]}

@@ -121,7 +121,7 @@ def test_every_fault_of_a_table_is_told_at_once(tmp_path, frame):
     assert "no column 'U1'; did you mean 'U_1'" in words
     assert "A2: 1 of 60 values are missing or infinite in line 4: drop or impute" in words
     assert "X1: expected numbers; got 'low' in line 6" in words
-    assert "Y2: all 60 values are 1: a constant says nothing" in words
+    assert "Y2: all 60 values are 1: a constant carries no information" in words
     twice = frame.rename(columns={"U_1": "U1"}).assign(extra=1.0)
     twice.columns = [*twice.columns[:-1], "X1"]
     with pytest.raises(TableError, match=r"(?s)4 faults.*several columns are called X1.*X1: .*A2: .*Y2: "):
@@ -138,7 +138,7 @@ def test_faults_of_the_task_and_of_the_table_are_told_at_once(tmp_path, frame):
 
 
 def test_files_that_are_none_are_told(tmp_path, file):
-    for path, words in ((None, "no table is named"), (tmp_path / "none.csv", "there is no file")):
+    for path, words in ((None, "no table is given"), (tmp_path / "none.csv", "there is no file")):
         with pytest.raises(TableError, match=words):
             RehearsalTable(path, TASK)
     (tmp_path / "empty.csv").write_text("")

@@ -194,7 +194,7 @@ def test_bad_tables_are_refused_with_what_to_do():
         fit(ExogenousModel(CHAIN), Table(table.names, broken, table.altered))
     constant = table.values.clone()
     constant[:, table.names.index("Y")] = 2.0
-    with pytest.raises(ValueError, match="a constant says nothing"):
+    with pytest.raises(ValueError, match="a constant carries no information"):
         fit(ExogenousModel(CHAIN), Table(table.names, constant, table.altered))
 
 
@@ -225,7 +225,7 @@ def test_a_checkpoint_answers_other_bounds_and_refuses_another_graph_or_action(n
         CHAIN.reward,
     )
     with pytest.raises(
-        CheckpointError, match="graph: it was fitted with nothing in their place, and is asked with"
+        CheckpointError, match="graph: it was fitted with nothing in their place, and is used with"
     ):
         load(tmp_path, task=cut)
     assert first in cut.graph.edges
@@ -250,7 +250,7 @@ def test_another_reward_is_answered_unless_it_was_learnt(name, tmp_path):
     if plain(name)["structure"] == "black_box":
         with pytest.raises(
             CheckpointError,
-            match=r"reward: it was fitted with .*weights .*, and is asked with .*weights .* -2",
+            match=r"reward: it was fitted with .*weights .*, and is used with .*weights .* -2",
         ):
             load(tmp_path, task=other)
         return
