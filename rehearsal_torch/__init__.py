@@ -1,7 +1,6 @@
-"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences, in one
-house.
+"""Rehearsal learning, causal Bayesian optimisation and counterfactually optimal action sequences.
 
-The names below are loaded when they are first used, so that importing the package costs nothing.
+The names below are imported on first use, so that importing the package is cheap.
 """
 
 from importlib import import_module

@@ -1,21 +1,21 @@
-"""How probable success is, from counted failures.
+"""Certificates: PAC bounds on the probability of success, from failures counted in sampled scenarios.
 
-Of n fresh scenarios of the posterior, drawn after the alteration was chosen, n_o fail. With p = 1 - n_o / n
-and F(.; a, b) the beta distribution, the probability that the posterior gives to success lies, up to a risk
+Of n new scenarios, sampled from the posterior after the alteration was selected, n_o fail. With p = 1 - n_o /
+n and F(.; a, b) the beta distribution function, the posterior probability of success lies, up to a risk
 delta, in
 
     [max(s_l, p - h), min(s_u, p + h)],       h = sqrt(ln(2 / delta) / (2 n)),
     s_l = 1 - F^-1(1 - delta / 2n; n_o + 1, n - n_o)  (0 where n_o = n),
     s_u = 1 - F^-1(delta / 2n; n_o, n - n_o + 1)      (1 where n_o = 0).
 
-h is Hoeffding's part; s is the scenario approach's part, sharper near 0 and 1. Both hold for outcomes of any
-law.
+h is Hoeffding's bound; s is the bound of the scenario approach, tighter near 0 and 1. Both hold for any
+distribution of the outcomes.
 
-What is certified is the posterior's own probability given the data and the context, not the truth: a wrong
-model is certified as readily as a right one. By the proof each end holds with probability 1 - delta, so that
-a union bound over both gives 1 - 2 delta; that the whole interval holds with 1 - delta is a fact of the
-numbers: summed over the binomial law of the failures, its coverage at delta = .05 is at least .99 for n = 10,
-50 and 1000 and every p.
+The certificate is about the posterior probability given the data and the context, not about the true one: a
+wrong model is certified as readily as a right one. By the proof each end holds with probability 1 - delta, so
+that a union bound gives 1 - 2 delta for the interval; that it holds with 1 - delta has been verified
+numerically only: summed over the binomial distribution of the failures, its coverage at delta = .05 is at
+least .99 for n = 10, 50 and 1000 and every p.
 
 Source: Qin et al. (2023), Thm. 7 and its proof (App. D).
 """
@@ -38,9 +38,9 @@ class Bound:
     """An interval for the probability of success.
 
     Attributes:
-        share: The share of scenarios that succeed.
-        lower: The larger of the two lower ends; at least 0.
-        upper: The smaller of the two upper ends; at most 1.
+        share: The fraction of scenarios that succeed.
+        lower: The larger of the two lower bounds; at least 0.
+        upper: The smaller of the two upper bounds; at most 1.
         hoeffding: Hoeffding's interval, which may reach beyond [0, 1].
         scenario: The scenario approach's interval.
     """
@@ -52,7 +52,7 @@ class Bound:
     scenario: tuple[float, float]
 
     def to_dict(self) -> dict[str, float]:
-        """Plain numbers."""
+        """The bounds as plain numbers."""
         parts = {
             "hoeffding_lower": self.hoeffding[0],
             "hoeffding_upper": self.hoeffding[1],
@@ -71,12 +71,12 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
     """The bound on the probability of success.
 
     Args:
-        failures: n_o, how many scenarios fail.
-        n: How many there are.
+        failures: n_o, the number of scenarios that fail.
+        n: The number of scenarios.
         delta: The risk.
 
     Raises:
-        ValueError: if there is no scenario, more fail than there are, or the risk is not inside (0, 1).
+        ValueError: if n is below 1, failures are not between 0 and n, or delta is not inside (0, 1).
 
     Source: Qin et al. (2023), Thm. 7.
     """
@@ -88,7 +88,7 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
     if not 0 < delta < 1:
         raise ValueError(f"expected 0 < delta < 1; got {delta}: 0.05 asks for 95 % confidence")
     share, reach, risk = 1 - failures / n, math.sqrt(math.log(2 / delta) / (2 * n)), delta / (2 * n)
-    # isf keeps the tail: 1 - risk would lose its digits for large n.
+    # isf is exact in the tail: 1 - risk would lose digits for large n.
     low = 1 - float(beta.isf(risk, failures + 1, n - failures)) if failures < n else 0.0
     high = 1 - float(beta.ppf(risk, failures, n - failures + 1)) if failures > 0 else 1.0
     hoeffding = (share - reach, share + reach)
@@ -96,17 +96,17 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
 
 
 class PacBound:
-    """The bound for a decision, from scenarios that neither chose nor judged it.
+    """The bound for a decision, from scenarios that were used neither to select nor to evaluate it.
 
-    Where nothing is recommended it speaks of altering nothing.
+    If nothing is recommended, the bound is that of no action.
 
     Args:
-        n: How many scenarios.
+        n: The number of scenarios.
         delta: The risk.
-        seed: Decides them, together with the situation's name.
+        seed: Determines the scenarios, together with the case's identity.
 
     Raises:
-        ValueError: if there is no scenario or the risk is not inside (0, 1).
+        ValueError: if n is below 1 or delta is not inside (0, 1).
     """
 
     def __init__(self, n: int = 1000, delta: float = 0.05, seed: int = 0) -> None:
@@ -117,15 +117,15 @@ class PacBound:
     def __call__(
         self, surrogate: ScenarioModel, objective: SuccessProbabilities, decision: Decision
     ) -> Mapping[str, float]:
-        """``lower``, ``upper``, ``share``, both parts, ``failures``, ``n`` and ``delta``.
+        """``lower``, ``upper``, ``share``, the ends of both intervals, ``failures``, ``n`` and ``delta``.
 
         Raises:
-            ValueError: if the objective speaks of several situations, so that it is open which one the
-                decision is for, or the decision sets what may not be set there.
+            ValueError: if the objective covers several cases, so that the decision cannot be assigned to one,
+                or the decision sets a variable that may not be set in the case.
         """
         if len(objective.cases) != 1:
             raise ValueError(
-                f"expected one situation; got {len(objective.cases)}: let the search decide one at a "
+                f"expected one case; got {len(objective.cases)}: let the search decide one at a "
                 "time, search.batch_size=1"
             )
         (case,) = objective.cases

@@ -1,24 +1,24 @@
-"""The loop that every method runs through.
+"""The decision loop that every method runs through: one round per case, offline or online.
 
-    situation = problem.situation(index)
-    decision  = search(objective(surrogate, situation))
-    yield Round(index, situation, decision, certificate, score)
+    case     = problem.case(index)
+    decision = search(objective(surrogate, case))
+    yield Round(index, case, decision, certificate, score)
 
-and, where the problem is a world that answers and the surrogate is to learn from it,
+and in an online (sequential) run, where the world responds and the surrogate is refitted after each round,
 
-    answer    = world.respond(situation, decision)
+    answer    = world.respond(case, decision)
     table     = table + answer
     surrogate = fit(surrogate, table)
 
-A loop that learns and was interrupted goes on from the answers that were recorded: nothing is decided or
-asked twice.
+An interrupted online run resumes from the recorded responses: no decision is made twice, and the world is
+not queried twice.
 
-Without learning, rounds do not depend on each other, so several processes may share them. Whatever is drawn
-at random in a round comes from (seed, index) alone: the rounds are equal whichever process makes them, and in
-whichever order.
+Offline rounds are independent of each other, so several processes may share them. All random draws of a round
+depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
+order.
 
-A search that answers for many situations is handed them in groups; groups are cut from the whole list of
-indices, so that a run that is taken up again meets the same groups.
+A batch search (`BatchSearch`) is given the cases in batches. Batches are cut from the whole list of indices,
+so that a resumed run meets the same batches.
 
 Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (one
 episode after the other).
@@ -56,7 +56,7 @@ Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class _Method:
-    """What makes a round of an index."""
+    """Everything needed to compute the rounds of given indices."""
 
     problem: Problem
     surrogate: Surrogate
@@ -66,9 +66,9 @@ class _Method:
     seed: int
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
-        """The rounds of situations that are decided together; the same at every call and in every process."""
+        """The rounds of one batch of cases; the same at every call and in every process."""
         cases = [self.problem.case(index) for index in indices]
-        with in_numbers("what was learnt"), torch.random.fork_rng(devices=[]):
+        with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
             torch.manual_seed(paired_seed(self.seed, indices[0]))
             if isinstance(self.search, BatchSearch):
                 objective = self.objective(self.surrogate, cases)
@@ -81,12 +81,12 @@ class _Method:
             if len(decisions) != len(cases):
                 raise ValueError(
                     f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of "
-                    f"{len(cases)} situations"
+                    f"{len(cases)} cases"
                 )
             for case, decision in zip(cases, decisions, strict=True):
                 if isinstance(case, RehearsalCase):
                     case.check(decision.alteration)
-            # A search of somebody else's may not have asked.
+            # A user-supplied search may not have applied the guard.
             trajectories: list[dict[str, Any]] = [{} for _ in decisions]
             if isinstance(objective, Candidates):
                 decisions = guarded(objective, decisions, self.search.declines)
@@ -110,7 +110,7 @@ class _Method:
         ]
 
     def batch_size(self, indices: Sequence[int]) -> list[Sequence[int]]:
-        """The indices in groups that are decided together, in order."""
+        """The indices in batches that are decided jointly, in order."""
         size = self.search.batch_size if isinstance(self.search, BatchSearch) else 1
         return [indices[start : start + size] for start in range(0, len(indices), size)]
 
@@ -130,32 +130,33 @@ def rounds(
     begin: int = 0,
     answers: Sequence[Table] = (),
 ) -> Iterator[Round]:
-    """Decides in one situation after the other.
+    """Decides case after case.
 
     Args:
-        problem: Where situations come from; a `World` where the surrogate is to learn.
-        surrogate: What has been learnt so far; refitted in place where it is to learn.
-        objective: Makes the objective of (surrogate, situation).
+        problem: Where the cases come from; a `World` for an online run.
+        surrogate: The fitted surrogate; refitted in place in an online run.
+        objective: Returns the objective for (surrogate, case).
         search: Finds the action.
-        indices: Which situations, in which order; None for all.
-        learn: Asks the world what follows each decision, and fits the surrogate again.
-        trainer: How parts without a solution of their own are fitted again.
-        certify: Says of (surrogate, objective, decision) how sure we are.
-        seed: Decides everything random, together with the situation's index.
+        indices: Which cases, in which order; None for all.
+        learn: Runs online: queries the world after each decision, and refits the surrogate.
+        trainer: How parts without a closed-form fit are refitted.
+        certify: Returns a certificate for (surrogate, objective, decision), name to number; None for no
+            certificates.
+        seed: Determines all random draws, together with the case's index.
         workers: Processes that share the rounds, each with one thread.
-        begin: Leaves out the first so many of `indices`, which an earlier run has decided. Situations that
-            are decided together stay together, so that the rest comes out as if nothing had been left out.
-        answers: Where the surrogate is to learn, what the world said in the rounds that are left out, in
-            their order. The surrogate is fitted again after each, as it was then, so that it must be handed
-            over as it was before the first of them.
+        begin: The number of leading `indices` to skip, which an earlier run has decided. The batches stay
+            the same, so that the remaining decisions are those of an uninterrupted run.
+        answers: For an online run, the world's responses in the skipped rounds, in order. The surrogate is
+            refitted after each of them, as in the earlier run, so it must be passed in its state before the
+            first one.
 
     Yields:
-        A round each, in the order of `indices`; with the world's answer where the surrogate is to learn.
+        One round per index, in the order of `indices`; with the world's response in an online run.
 
     Raises:
-        TypeError: if the surrogate is to learn and the problem does not answer.
-        ValueError: if the surrogate is to learn with several workers or without an answer for each round left
-            out, or there is no worker.
+        TypeError: if the run is online and the problem is not a `World`.
+        ValueError: if an online run has several workers or no response for each skipped round, or `workers`
+            is below 1.
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
@@ -167,13 +168,13 @@ def rounds(
                 f"expected workers=1 and, with {len(answers)} answers, begin={len(answers)}; got "
                 f"workers={workers} and begin={begin}"
             )
-            raise ValueError(f"each round of a loop that learns needs those before: {message}")
+            raise ValueError(f"each round of an online run needs those before it: {message}")
         if not isinstance(problem, World):
             raise TypeError(
-                f"learning needs a World that answers; got a {type(problem).__name__}: set learn=False"
+                f"an online run needs a World that responds; got a {type(problem).__name__}: set learn=False"
             )
-        # A round that learns is told what speaks against acting, and acts: what it teaches is not in the
-        # estimate.
+        # An online round is given the evidence against acting and acts nevertheless: the value of the
+        # information gained is not part of the estimate.
         method = replace(method, search=copy(search))
         method.search.declines = False
         return _learning(method, problem, chosen, trainer, answers)
@@ -205,8 +206,8 @@ def _learning(
 def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:
     from joblib import Parallel, delayed
 
-    # The method travels to each process once, not with each round. The token keeps joblib from taking up
-    # again processes that hold an earlier state of the same surrogate.
+    # The method is sent to each process once, not with each round. The token keeps joblib from reusing
+    # processes that hold an earlier state of the same surrogate.
     start = {"initializer": _receive, "initargs": (method, uuid4().hex, os.getpid())}
     share = Parallel(
         n_jobs=workers,

@@ -1,7 +1,7 @@
-"""Rounds: one situation each, what was decided in it, and the line of JSON that keeps both.
+"""Rounds: one case with its decision, and the line of JSON that records both.
 
 A line holds no clock times, so that it is equal, byte for byte, however often a run was interrupted and
-however many processes shared it; what JSON has no number for (nan, the infinities) is written as null.
+however many processes shared it; NaN and the infinities, which JSON lacks, are written as null.
 """
 
 import json
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round:
-    """One situation, and what was made of it.
+    """One case, its decision and how that was assessed.
 
     Attributes:
-        index: The situation's number in its problem.
-        case: What was known.
-        decision: What was decided.
-        certificate: How sure we are, name to number; None where nothing certifies.
-        score: What the problem's own yardstick says, name to number.
-        answer: The row(s) that followed, where the world was asked for them to learn from.
-        success: Whether they are what was wanted; None where nobody was asked, or the world has no word on
-            it.
-        reward: What they are worth, the mean where there are several; None where nobody was asked, or the
-            world has no reward.
-        trajectory: For an episode, what the decision means step by step (`CounterfactualReturn.trajectory`);
-            empty otherwise.
-        kind: What the problem asks (`Problem.kind`).
+        index: The index of the case in its problem.
+        case: The information given before the decision.
+        decision: The decision.
+        certificate: Certified bounds, name to number; None without a certificate.
+        score: The problem's own metrics of the decision, name to number.
+        answer: The world's response in an online run, one or more rows; None otherwise.
+        success: Whether the response is a success; None without a response, or if the world does not define
+            success.
+        reward: The reward of the response, averaged over its rows; None without a response, or if the world
+            has no reward.
+        trajectory: For an episode, the counterfactual trajectory under the decision
+            (`CounterfactualReturn.trajectory`); empty otherwise.
+        kind: The kind of the problem (`Problem.kind`).
     """
 
     index: int
@@ -47,7 +47,7 @@ class Round:
     kind: str = ""
 
     def line(self) -> str:
-        """The round as a line of JSON; numbers that JSON lacks (nan, inf) become null."""
+        """The round as a line of JSON; NaN and the infinities become null."""
         certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
         trajectory = {"trajectory": dict(self.trajectory)} if self.trajectory else {}
         whole = {
@@ -70,10 +70,10 @@ class Round:
 
 
 def decision_of(line: Mapping[str, Any]) -> "Decision":
-    """The decision that a line recorded; what JSON lacks (nan, the infinities) comes back as nan.
+    """The decision recorded in a line; null is read as NaN where a number was written.
 
     Raises:
-        KeyError: if the line holds none.
+        KeyError: if the line holds no decision.
         ValueError: if its parts contradict each other.
     """
     import torch
@@ -113,7 +113,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
 
 
 def answered(line: Mapping[str, Any]) -> "Table":
-    """The answer that a line of a loop that learns recorded, as it was to the last bit.
+    """The world's response recorded in a line of an online run, equal to the last bit.
 
     Raises:
         KeyError: if the line holds none.
@@ -123,7 +123,7 @@ def answered(line: Mapping[str, Any]) -> "Table":
     from rehearsal_torch.data.table import Table
 
     answer = line["answer"]
-    # What JSON lacks was written as null.
+    # NaN and the infinities were written as null.
     columns = [
         [math.nan if value is None else value for value in column] for column in answer["rows"].values()
     ]
@@ -135,13 +135,13 @@ def answered(line: Mapping[str, Any]) -> "Table":
 
 
 def _cells(table: "Table") -> list[list[int]]:
-    """The altered cells, row and column each."""
+    """The altered cells as [row, column] pairs."""
     found: list[list[int]] = table.altered.nonzero().tolist()
     return found
 
 
 def nulls_for_nan(value: Any) -> Any:
-    """The same with null for nan and the infinities."""
+    """Plain data with None in place of NaN and the infinities."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -1,11 +1,10 @@
-"""Where random numbers come from: every seed and every generator of the project is derived here.
+"""Random number generation: the derivation of every seed and every generator of the project.
 
-A derivation is kept as it is for as long as results are to be repeated: another one gives other numbers. Each
-turns the seed of a configuration, and what the draws belong to (a round, an episode, a patient, a purpose),
-into a generator of its own, so that no draw depends on how many others were made before it, in which order,
-or in which process.
+These derivations must not change, or published results cannot be reproduced. Each turns the seed of a
+configuration, and what the draws belong to (a round, an episode, a patient, a purpose), into a generator of
+its own, so that no draw depends on how many others were made before it, in which order, or in which process.
 
-What is drawn at random beside these comes from the global state, which `seed_everything` sets.
+All other draws come from the global state, which `seed_everything` sets.
 
 Source: Steele, Lea and Flood (2014), splitmix64; numpy.random.SeedSequence; Sobol (1967) and Owen (1998),
 scrambled sequences. The derivations are ours.
@@ -23,32 +22,30 @@ _COMMON_NOISE = 20_251_121
 
 
 def seed_everything(seed: int) -> None:
-    """Seeds the global states of Python, NumPy and torch: first weights, and third-party code."""
+    """Seeds the global states of Python, NumPy and torch: for initial weights and third-party code."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
     torch.manual_seed(seed)
 
 
 def generator(seed: int) -> torch.Generator:
-    """A generator on the processor with just this seed: permutations, resamples, directions of one fit or
-    sweep.
-    """
+    """A CPU generator with this seed: permutations, resamples, directions of one fit or sweep."""
     return torch.Generator().manual_seed(seed)
 
 
 def numpy_generator(seed: int) -> np.random.Generator:
-    """NumPy's generator with just this seed: bootstrap intervals, checks, reference agents."""
+    """NumPy's generator with this seed: bootstrap intervals, checks, reference agents."""
     return np.random.default_rng(seed)
 
 
 def sobol(width: int, seed: int = 0) -> SobolEngine:
-    """A scrambled Sobol sequence: points spread over a box of that many dimensions, even draws of a noise."""
+    """A scrambled Sobol sequence in `width` dimensions: space-filling points of a box, quasi-random noise."""
     return SobolEngine(width, scramble=True, seed=seed)
 
 
 def paired_seed(seed: int, place: int) -> int:
-    """A 63-bit seed of a pair, by NumPy's SeedSequence: the round of an index in the loop, the posterior
-    draws of an equation.
+    """A 63-bit seed of the pair (seed, place), by NumPy's SeedSequence: used for the rounds of the loop and
+    the posterior draws of a structural equation.
     """
     return int(np.random.SeedSequence((seed, place)).generate_state(1, np.uint64)[0] >> 1)
 
@@ -59,8 +56,8 @@ def paired_generator(seed: int, place: int) -> torch.Generator:
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """A 63-bit seed of a training's epoch, unlike those of neighbouring pairs (a splitmix64 step): the order
-    of the rows, and what a loss draws.
+    """A 63-bit seed of a training epoch, decorrelated from neighbouring pairs (a splitmix64 step): used for
+    the order of the rows and the random draws of a loss.
     """
     state = (seed * 0x9E3779B97F4A7C15 + (epoch + 1) * 0xBF58476D1CE4E5B9) % 2**64
     state = (state ^ (state >> 30)) * 0x94D049BB133111EB % 2**64
@@ -68,56 +65,56 @@ def epoch_seed(seed: int, epoch: int) -> int:
 
 
 def fold_seed(seed: int, fold: int) -> int:
-    """The seed of a fold's first weights in cross-validation."""
+    """The seed of a fold's initial weights in cross-validation."""
     return seed + fold
 
 
 def episode_seed(identity: str) -> int:
-    """The seed of noise that is drawn anew for a numbered episode, beside noise that is abducted;
-    the same for every seed of the configuration.
+    """The seed of noise that is sampled for a numbered episode instead of abducted; the same for every seed
+    of the configuration.
     """
     return int(identity)
 
 
 def stream(seed: int, identity: str) -> torch.Generator:
-    """A generator that belongs to an item, such as an episode that is searched, by SHA-256: the same wherever
-    and in whatever order the item is worked on.
+    """A generator of an item, such as an episode to search, by SHA-256: independent of the process and of the
+    order in which the items are processed.
     """
     return generator(_hashed(f"{seed}\0{identity}", 8) >> 1)
 
 
 def round_seed(seed: int, identity: str) -> int:
-    """A 31-bit seed that belongs to a round of trials, by SHA-256: draws and starts of a search."""
+    """A 31-bit seed of a round of trials, by SHA-256: draws and starting points of a search."""
     return _hashed(f"{seed}\0{identity}", 4) >> 1
 
 
 def split_position(seed: int, patient: str) -> float:
-    """Where a patient stands in [0, 1), by SHA-256: which split it falls into."""
+    """The position of a patient in [0, 1), by SHA-256, which determines its split."""
     return _hashed(f"{seed}/{patient}", 8) / 2**64
 
 
 def spaced_generator(seed: int, place: int) -> torch.Generator:
-    """A generator of the seed's own stretch of seeds, 1 000 003 wide: an equation's draws, the noise of
-    flows, scenarios, the action sequences of a truth panel.
+    """A generator from a range of 1 000 003 seeds reserved for `seed`: draws of a structural equation, the
+    noise of flows, scenarios, the action sequences of a truth panel.
     """
     return generator(_SPACING * seed + place)
 
 
 def world_generator(seed: int, *purpose: int) -> np.random.Generator:
-    """NumPy's generator for a purpose of a world or a table, by SeedSequence: observations, held-out rows,
-    contexts, noise, which rows are held out.
+    """NumPy's generator for one purpose of a world or a table, by SeedSequence: observations, held-out rows,
+    contexts, noise, the choice of held-out rows.
     """
     return np.random.default_rng(np.random.SeedSequence((seed, *purpose)))
 
 
 def patient_generator(seed: int, patient: int) -> np.random.Generator:
-    """NumPy's generator for the course of a simulated patient."""
+    """NumPy's generator for the trajectory of a simulated patient."""
     return np.random.default_rng((seed, patient))
 
 
 def common_noise_generator() -> np.random.Generator:
-    """NumPy's generator for the noise under which a world's true expected rewards are taken; the same for
-    every seed, so that they are compared under common draws.
+    """NumPy's generator for the noise of a world's true expected rewards; the same for every seed, so that
+    they are compared under common random numbers.
     """
     return np.random.default_rng(_COMMON_NOISE)
 

@@ -1,8 +1,7 @@
-"""Worker processes: they end with the process that started them.
+"""Worker processes that end together with the process that started them.
 
-A process that is killed cannot end its workers. Each worker therefore looks, twice a second, whether its
-parent is still there, and ends where it is not; that works wherever processes have parents, and needs no word
-from the parent.
+A killed process cannot end its workers. Each worker therefore checks twice a second whether its parent still
+exists, and exits if not; that needs no message from the parent.
 """
 
 import os
@@ -17,8 +16,8 @@ def end_with(parent: int) -> None:
     """Ends this process soon after its parent has ended; called again with the same parent, it does nothing.
 
     Args:
-        parent: The parent's process id, as the parent gave it: a parent that is gone already is then noticed,
-            too.
+        parent: The parent's process id, as reported by the parent itself, so that a parent that has already
+            ended is noticed, too.
     """
     if parent == os.getpid() or parent in _watched:
         return

@@ -264,7 +264,7 @@ def test_what_cannot_be_done_is_refused():
         )
         score, card, __init__ = Market.score, Market.card, Market.__init__
 
-    with pytest.raises(TypeError, match="World that answers"):
+    with pytest.raises(TypeError, match="World that responds"):
         rounds(Archive(), surrogate, near_one(), Grid(), learn=True)
 
 
@@ -274,5 +274,7 @@ def test_a_search_that_ends_in_no_number_is_an_error_about_what_was_learnt():
             raise FloatingPointError("expected finite values and slopes of the objective")
 
     market = Market()
-    with pytest.raises(ValueError, match="no answer follows from what was learnt: expected finite values"):
+    with pytest.raises(
+        ValueError, match="no answer follows from the fitted surrogate: expected finite values"
+    ):
         list(rounds(market, fitted(market), near_one(), Broken(), [0]))

@@ -1,9 +1,7 @@
-"""What watches a training: its best weights, its last state on disk, its end, and plain lines of progress.
+"""Lightning callbacks and loggers of a training: best weights, last state, finite losses, lines of progress.
 
-Loggers: where Lightning writes losses besides the history.
-
-Each takes the folder of one part's training and makes a logger that writes there. Lightning is imported when
-a logger is made, not when a configuration is read.
+A logger factory takes the folder of one part's training and returns a logger that writes there, in addition
+to the history. Lightning's loggers are imported when one is created, not when a configuration is read.
 """
 
 import math
@@ -47,17 +45,17 @@ def tensorboard(folder: Path) -> "Logger":
 
 
 class BestWeights(Callback):
-    """The weights of the epoch with the least held-out loss.
+    """Keeps the weights of the epoch with the lowest held-out loss.
 
-    They are part of the callback's state, hence of ``last.ckpt``: a resumed training knows them, wherever its
-    folder has been moved to.
+    They are part of the callback's state, hence of ``last.ckpt``, so that a resumed training has them even if
+    its folder has been moved.
     """
 
     def __init__(self) -> None:
         self.score, self.weights = math.inf, dict[str, Tensor]()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Keeps the weights where they are the best so far."""
+        """Keeps the weights if they are the best so far."""
         score = float(trainer.callback_metrics[HELD_OUT])
         if score < self.score:
             self.score, self.weights = (
@@ -66,47 +64,47 @@ class BestWeights(Callback):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """For ``last.ckpt``."""
+        """The state written to ``last.ckpt``."""
         return {"score": self.score, "weights": self.weights}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """From ``last.ckpt``."""
+        """Restores the state from ``last.ckpt``."""
         self.score, self.weights = float(state_dict["score"]), dict(state_dict["weights"])
 
     def restore(self, module: LightningModule) -> None:
-        """Puts the best weights back; leaves the module alone where nothing was held out."""
+        """Restores the best weights; leaves the module unchanged if there were no held-out examples."""
         if self.weights:
             module.load_state_dict(self.weights)
 
 
 class LastState(Checkpoint):
-    """Writes ``last.ckpt`` at the end of every training epoch, when all that the epoch learnt is known, the
-    readings and the other callbacks' states included.
+    """Writes ``last.ckpt`` at the end of every training epoch, after the losses and the other callbacks'
+    states have been updated.
 
-    Lightning's own checkpoint callback saves its last state only beside a best one, and forgets both when the
-    folder is moved.
+    Lightning's own checkpoint callback saves its last state only together with a best one, and loses both
+    when the folder is moved.
 
     Args:
-        folder: Where to; made if missing.
+        folder: The target folder; created if missing.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Writes beside, then renames: a killed process leaves the previous state whole."""
+        """Writes a temporary file, then renames it: a killed process leaves the previous state intact."""
         self.folder.mkdir(parents=True, exist_ok=True)
         trainer.save_checkpoint(self.folder / "last.tmp")
         (self.folder / "last.tmp").replace(self.folder / "last.ckpt")
 
 
 class Ended(Callback):
-    """Keeps a training that early stopping had ended from running on when it is resumed (Lightning forgets
-    that it had stopped).
+    """Prevents a resumed training from continuing if early stopping had ended it (Lightning does not store
+    that).
     """
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Stops at once where patience had run out."""
+        """Stops at once if patience had been exhausted."""
         trainer.should_stop = any(
             isinstance(stop, EarlyStopping) and stop.wait_count >= stop.patience
             for stop in trainer.early_stopping_callbacks
@@ -114,23 +112,23 @@ class Ended(Callback):
 
 
 class Finite(Callback):
-    """Ends a training whose loss has left the numbers, with a sentence."""
+    """Ends a training with non-finite losses or weights, with an explanation."""
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
-        """Looks at the held-out loss."""
-        self._judge(trainer, HELD_OUT)
+        """Checks the held-out loss."""
+        self._check_loss(trainer, HELD_OUT)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Looks at the weights."""
+        """Checks the weights."""
         if not all(bool(torch.isfinite(weight).all()) for weight in pl_module.parameters()):
-            raise ValueError(self._sentence(trainer, "the weights are not finite"))
+            raise ValueError(self._message(trainer, "the weights are not finite"))
 
-    def _judge(self, trainer: Trainer, name: str) -> None:
+    def _check_loss(self, trainer: Trainer, name: str) -> None:
         value = float(trainer.callback_metrics[name])
         if not math.isfinite(value):
-            raise ValueError(self._sentence(trainer, f"{name} is {value}"))
+            raise ValueError(self._message(trainer, f"{name} is {value}"))
 
-    def _sentence(self, trainer: Trainer, what: str) -> str:
+    def _message(self, trainer: Trainer, what: str) -> str:
         return (
             f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set "
             "clip, or look for extreme rows in the data"
@@ -138,26 +136,26 @@ class Finite(Callback):
 
 
 class PlainLines(Callback):
-    """One line every tenth of the epochs, for logs and pipes.
+    """Prints one line per tenth of the epochs, for logs and pipes.
 
     Args:
-        name: What is trained.
+        name: The name of the trained part.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Prints the epoch before: its training loss is known by now."""
+        """Prints the previous epoch, whose training loss is now known."""
         done = trainer.current_epoch
         if done and done % max((trainer.max_epochs or 1) // 10, 1) == 0:
-            self._say(trainer, pl_module, done)
+            self._print_line(trainer, pl_module, done)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Prints the last epoch."""
-        self._say(trainer, pl_module, trainer.current_epoch)
+        self._print_line(trainer, pl_module, trainer.current_epoch)
 
-    def _say(self, trainer: Trainer, module: LightningModule, done: int) -> None:
+    def _print_line(self, trainer: Trainer, module: LightningModule, done: int) -> None:
         assert isinstance(module, TrainingModule)
         values = {name: value for epoch, name, value in module.readings if epoch == done - 1}
         print(

@@ -1,23 +1,20 @@
 """Cross-validation of transition models: held-out log-likelihood per transition.
 
-Each fold refits everything, ranges and dose levels included, on its training rows, and so has coordinates of
-its own, in which densities cannot be compared between folds. They can in the variables' units: with the
-scaled value x = (v - lower) / width,
+Each fold refits everything, ranges and dose levels included, on its training rows, so that every fold has its
+own scaling and densities of scaled values cannot be compared between folds. Densities in the variables' units
+can: with the scaled value x = (v - lower) / width,
 
     log p(v) = log p(x) - sum_i log width_i,
 
-and one more term, -log(v_i + 1), for each variable behind a logarithm. A constant model-independent shift
-remains (the choice of the units), which percentages of a log-likelihood depend on; so `scaled`, in the
-coordinates of one fixed set of ranges, is given beside it for the percentages of the paper's Fig. 6.
+and a further term, -log(v_i + 1), for each log-transformed variable. A constant, model-independent shift
+remains (the choice of units), on which percentages of a log-likelihood depend; `scaled`, the density under
+one fixed scaling, is therefore reported as well, for the percentages of the paper's Fig. 6.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
+Rows of one patient are correlated: with folds of single transitions, neighbouring steps of a patient fall on
+both sides, and held-out likelihoods are optimistic. Folds by patient hold out whole patients.
 
-Folds: which rows are held out in turn.
-
-Rows of one patient resemble each other: with folds of single transitions a patient's neighbouring steps stand
-on both sides, and held-out likelihoods flatter. Folds by patient hold out whole patients.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition).
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition) and
+Fig. 6.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,12 +36,12 @@ from rehearsal_torch.training.fit import fit
 
 @dataclass(frozen=True)
 class Fold:
-    """One way to cut rows in two.
+    """A split of the rows into training and held-out rows.
 
     Attributes:
         index: The fold's number, 0 ... count - 1.
-        train: Rows to fit on, rising, (n - m,) long.
-        held_out: Rows to judge on, rising, (m,) long.
+        train: Training rows in ascending order, (n - m,) long.
+        held_out: Held-out rows in ascending order, (m,) long.
     """
 
     index: int
@@ -55,13 +52,13 @@ class Fold:
 def patient_folds(identities: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold]:
     """Folds that keep each patient's rows together.
 
-    Patients, not rows, are dealt out evenly, in an order that depends on the seed and on the set of
-    identities but not on how the rows are sorted.
+    Patients, not rows, are distributed evenly, in an order that depends on the seed and the set of identities
+    but not on the order of the rows.
 
     Args:
-        identities: Whose row it is, one a row.
-        count: How many folds.
-        seed: Decides who goes where.
+        identities: The patient of each row.
+        count: The number of folds.
+        seed: Determines the assignment.
 
     Raises:
         ValueError: if there are fewer than two folds, or fewer patients than folds.
@@ -72,12 +69,12 @@ def patient_folds(identities: Sequence[str], count: int = 5, seed: int = 0) -> l
 
 
 def transition_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds of single rows, whoever they belong to: only for comparison with results that were made so.
+    """Folds of single rows, regardless of the patient: only for comparison with results obtained that way.
 
     Args:
-        rows: n, how many rows there are.
-        count: How many folds.
-        seed: Decides which row goes where.
+        rows: n, the number of rows.
+        count: The number of folds.
+        seed: Determines the assignment.
 
     Raises:
         ValueError: if there are fewer than two folds, or fewer rows than folds.
@@ -88,7 +85,7 @@ def transition_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
 def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
     if count < 2 or items < count:
         raise ValueError(
-            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: take fewer "
+            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: use fewer "
             "folds or more data"
         )
     dealt = torch.empty(items, dtype=torch.long)
@@ -105,16 +102,16 @@ def _folds(place: Tensor, count: int) -> list[Fold]:
 
 @dataclass(frozen=True)
 class FoldScore:
-    """How well one fold's model foresees the fold's held-out rows.
+    """The log-likelihood of one fold's model on its held-out rows.
 
     Attributes:
         fold: The fold's number.
-        train: Transitions that the model was fitted to.
-        held_out: Transitions that it was judged on.
+        train: The number of training transitions.
+        held_out: The number of held-out transitions.
         clinical: Mean log-likelihood of a held-out transition, density in the variables' units.
-        scaled: The same with the density in one fixed box: the varying variables scaled by the ranges of the
-            whole table.
-        train_scaled: `scaled`, of the rows that were fitted.
+        scaled: The same with the density under one fixed scaling: the varying variables scaled by the ranges
+            of the whole table.
+        train_scaled: `scaled` of the training rows.
     """
 
     fold: int
@@ -127,11 +124,11 @@ class FoldScore:
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """All folds of one model.
+    """The scores of all folds of one model.
 
     Attributes:
         by: "patient" or "transition".
-        folds: One score a fold.
+        folds: One score per fold.
     """
 
     by: str
@@ -177,26 +174,26 @@ def cross_validate_rows(
 ) -> CrossValidation:
     """Held-out log-likelihood per transition, fold by fold.
 
-    Every fold trains for all of the trainer's epochs: the held-out rows judge, and so must not choose when to
-    stop.
+    Every fold trains for all of the trainer's epochs: the held-out rows are for evaluation, and so must not
+    be used for early stopping.
 
     Args:
         table: Transitions, in the variables' units.
-        identities: Whose transition it is, one a row; in folds by patient, rows of one identity stay
-            together.
-        surrogate: Makes an unfitted model; its initial weights depend on seed and fold alone, so that equal
+        identities: The patient of each transition; folds by patient keep the rows of one identity together.
+        surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone, so that equal
             calls give equal results.
-        trainer: Makes a trainer, once a fold; without a folder, or with another one for each fold.
-        count: How many folds.
-        seed: Decides the folds and, with the fold's number, the initial weights.
+        trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
+        count: The number of folds.
+        seed: Determines the folds and, with the fold's number, the initial weights.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
 
     Returns:
-        One score a fold.
+        One score per fold.
 
     Raises:
-        ValueError: if `by` is neither, there are too few patients, or identities and rows disagree in number.
-        TypeError: if the surrogate is no transition model.
+        ValueError: if `by` is neither, there are too few patients, or the numbers of identities and rows
+            differ.
+        TypeError: if the surrogate is not a transition model.
     """
     if len(identities) != len(table):
         raise ValueError(f"expected one identity for each of the {len(table)} rows; got {len(identities)}")
@@ -210,13 +207,13 @@ def cross_validate_rows(
 
 
 def percentage_decrease(constrained: float, unconstrained: float) -> float:
-    """How much lower a log-likelihood is than the unconstrained model's, in percent of the latter's size;
-    negative where it is higher.
+    """The decrease of a log-likelihood against the unconstrained model's, in percent of the latter's absolute
+    value; negative for an increase.
 
     Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 6.
 
     Raises:
-        ValueError: if the unconstrained log-likelihood is zero, of which nothing is a percentage.
+        ValueError: if the unconstrained log-likelihood is zero.
     """
     if unconstrained == 0:
         raise ValueError(
@@ -259,8 +256,7 @@ def _score(
     if not isinstance(model, TransitionModel):
         raise TypeError(f"expected a transition model, with likelihoods; got {type(model).__name__}")
     fit(model, inside, trainer())
-    # The box of the whole table is a unit of measurement, the same for every fold and model; no model sees
-    # it.
+    # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
     names = model.rescale.names
     box = Rescale(
         names, [name for name, logged in zip(names, model.rescale.logged.tolist(), strict=True) if logged]

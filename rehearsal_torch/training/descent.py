@@ -1,13 +1,13 @@
-"""Descent: training a part by stochastic gradients.
+"""Training of a part by stochastic gradient descent (Adam).
 
-Given a part's loss and its examples, Adam makes the mean loss small,
+Given a part's loss and its examples, Adam minimises the mean loss,
 
     theta <- theta - alpha m / (sqrt(v) + epsilon),
     m, v: running means of the gradient and of its square,
 
-over batches in a fresh order each epoch. With held-out examples the weights of the epoch with the least
-held-out loss are kept, and training ends when `patience` epochs in a row brought no better one. A folder lets
-a killed training go on: what follows is equal, to the last bit, to what an uninterrupted training gives.
+over batches that are reshuffled each epoch. With held-out examples the weights of the epoch with the lowest
+held-out loss are kept, and training ends after `patience` epochs without improvement. With a folder, a killed
+training can be resumed, with results equal to the last bit to those of an uninterrupted training.
 
 Source: Kingma and Ba (2015), Alg. 1; defaults as in Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
 """
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 
 
 class Descent:
-    """How parts are trained; what the configuration group `trainer` builds.
+    """The settings of trainings and their histories; built by the configuration group `trainer`.
 
     Args:
-        max_epochs: At most how often the examples are gone through.
-        batch_size: Rows in a batch.
+        max_epochs: The maximum number of epochs.
+        batch_size: Rows per batch.
         learning_rate: Adam's alpha.
-        patience: Epochs without a better held-out loss after which training ends; None never ends early.
-            Without held-out examples it plays no part.
-        accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU where there is one.
-        devices: 1, or a list with the number of one GPU. The models are small: one device is the fastest.
-        precision: "32-true" trains a part as it is, "64-true" in float64.
+        patience: The number of epochs without a lower held-out loss after which training ends; None disables
+            early stopping. Ignored without held-out examples.
+        accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU if there is one.
+        devices: 1, or a list with the number of one GPU. The models are small: one device is fastest.
+        precision: "32-true" trains a part in its own precision, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
         loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's
             training.
-        folder: Keeps ``<part>/last.ckpt`` (the last and the best weights, and all it takes to go on), and
-            what the loggers write; None keeps nothing.
-        seed: Decides the order of the examples.
-        clip: Largest gradient norm; None does not clip.
-        threads: CPU threads while training. Batches of a few hundred rows keep one busy; more only wait for
-            each other, and sums come out in another order. None leaves torch's own number.
+        folder: Stores ``<part>/last.ckpt`` (the last and the best weights, and all that is needed to resume),
+            and the loggers' files; None stores nothing.
+        seed: Determines the order of the examples.
+        clip: The maximum gradient norm; None does not clip.
+        threads: The number of CPU threads during training. One is enough for batches of a few hundred rows;
+            more are not faster, and change the order of summation. None keeps torch's own number.
         callbacks: Factories of further Lightning callbacks.
 
     Attributes:
-        history: (epoch, name, value) of all trainings so far, plain values; names are ``<part>/train_loss``
-            and ``<part>/held_out_loss``.
+        history: (epoch, name, value) of all trainings so far; names are ``<part>/train_loss`` and
+            ``<part>/held_out_loss``.
 
     Raises:
         ValueError: if a number is out of range, or there are loggers and no folder.
@@ -95,7 +95,7 @@ class Descent:
         if devices != 1 and not (isinstance(devices, list | tuple) and len(devices) == 1):
             raise ValueError(
                 f"expected devices=1, or a list with the number of one GPU; got {devices!r}: these models "
-                "are small, several devices only slow them"
+                "are small, several devices only slow down training"
             )
         if loggers and folder is None:
             raise ValueError(
@@ -125,21 +125,21 @@ class Descent:
         held_out: tuple[Tensor, ...] | None = None,
         name: str = "part",
     ) -> list[tuple[int, str, float]]:
-        """Trains a part in place, restores its best weights, and finishes it.
+        """Trains a part in place, restores its best weights, and calls its `finish`.
 
         Args:
-            part: What is trained; it stays on its device and in its precision.
+            part: The part; it is returned to its device and precision.
             examples: The loss's arguments, (n, ...) each.
             held_out: The same for held-out rows, (m, ...) each, or None.
-            name: What the part is called in the history and in the folder.
+            name: The part's name in the history and the folder.
 
         Returns:
-            This training's (epoch, name, value), which `history` gains as well.
+            The (epoch, name, value) of this training, which are appended to `history` as well.
 
         Raises:
-            ValueError: if the folder holds a training of other data or under other settings, or a loss is not
+            ValueError: if the folder holds a training on other data or with other settings, or a loss is not
                 finite.
-            RuntimeError: if a GPU is asked for and there is none.
+            RuntimeError: if a GPU is required and there is none.
         """
         from rehearsal_torch.training.harness import run  # Lightning takes seconds to import
 

@@ -1,8 +1,8 @@
-"""Fitting a surrogate to a table.
+"""Fitting of a surrogate to a table, part by part.
 
-A surrogate is fitted part by part, in its own order: what has a solution of its own is solved, the rest
-descends a loss. A later part's examples may use what an earlier part has just learnt; the held-out examples
-do as well, so that nothing is learnt from held-out rows.
+The surrogate defines the order of its parts: a part with its own solver (`Solved`) is solved, any other is
+trained by gradient descent on its loss. The examples of a part may depend on the parts fitted before it; so
+do the held-out examples, so that nothing is fitted to held-out rows.
 """
 
 from itertools import repeat
@@ -23,19 +23,18 @@ def fit(
     """Fits every part of a surrogate, in place.
 
     Args:
-        surrogate: What is fitted.
-        table: What it is fitted to, in the variables' units.
-        trainer: How the parts without a solution of their own are trained; not needed where every part is
-            solved.
-        held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts that
-            held-out rows cannot judge.
+        surrogate: The surrogate.
+        table: The observations, in the variables' units.
+        trainer: Trains the parts without a solver; not needed if every part is solved.
+        held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
+            which `judged_by_held_out` is false.
 
     Returns:
         The same surrogate, in evaluation mode.
 
     Raises:
-        ValueError: if a table is empty, a part has to be trained and there is no trainer, or arithmetic ends
-            in no number.
+        ValueError: if a table is empty, a part has to be trained and there is no trainer, or the arithmetic
+            yields non-finite numbers.
     """
     for what, rows in (("table", table), ("held_out", held_out)):
         if rows is not None and not len(rows):
@@ -43,15 +42,15 @@ def fit(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
     names = {id(module): name for name, module in surrogate.named_modules()}
-    # Both iterators advance together: a held-out part's examples are made after the parts before it are
-    # fitted to `table`.
+    # Both iterators advance in step: the held-out examples of a part are created after the parts before it
+    # have been fitted to `table`.
     checks = repeat(None) if held_out is None else surrogate.parts(held_out)
     with in_numbers("these rows"):
         for (part, examples), check in zip(surrogate.parts(table), checks, strict=False):
             name = names.get(id(part), type(part).__name__)
             if isinstance(part, Solved):
                 part.solve(*examples)
-                _laid_out(part)
+                _make_contiguous(part)
             elif trainer is None:
                 raise ValueError(
                     f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as "
@@ -64,9 +63,9 @@ def fit(
     return surrogate.eval()
 
 
-def _laid_out(part: Solved) -> None:
-    """Buffers laid out in memory as loading lays them out: the last bits of sums depend on it, and what is
-    loaded shall say what was saved.
+def _make_contiguous(part: Solved) -> None:
+    """Makes buffers contiguous, as they are after loading: the last bits of sums depend on the memory layout,
+    and a loaded part must give the results of the saved one.
     """
     for module in part.modules():
         for name, buffer in module.named_buffers(recurse=False):

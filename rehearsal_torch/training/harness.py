@@ -1,8 +1,8 @@
-"""One training under Lightning.
+"""One training of a part with Lightning.
 
-Builds the trainer that a `Descent` describes, resumes where a folder holds an unfinished training of the same
-data under the same settings, and gives the part back with its best weights, on its device and in its
-precision.
+Builds the Lightning trainer that a `Descent` describes, resumes an unfinished training of the same data and
+settings from its folder, and returns the part with its best weights, on its original device and in its
+original precision.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ def run(
     name: str,
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
-    # Apple's GPUs have neither float64 nor the eigenvalues that exact norms need: a GPU is one that CUDA (or
-    # ROCm) serves.
+    # Apple's GPUs support neither float64 nor the eigenvalue decomposition that exact norms need: only CUDA
+    # (or ROCm) GPUs are used.
     if how.accelerator == "gpu" and not torch.cuda.is_available():
         raise RuntimeError(
             "expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install the "
@@ -67,16 +67,15 @@ def run(
             enable_model_summary=False,
             num_sanity_val_steps=0,
             limit_val_batches=None if held_out is not None else 0,
-            # Losses are logged by epoch; Lightning warns where this interval, which plays no part then, is
-            # longer than an epoch.
+            # Losses are logged per epoch; Lightning warns if this interval, which is unused then, is longer
+            # than an epoch.
             log_every_n_steps=1,
             default_root_dir=folder,
         )
         try:
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
         except SystemExit as error:
-            # Lightning ends the process with code 1 when it is interrupted; what called it must know that it
-            # was.
+            # Lightning exits with code 1 on an interrupt; the caller must see the interrupt.
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise error.__context__ from None
             raise
@@ -109,8 +108,8 @@ def _callbacks(
 def _settings(
     how: "Descent", examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None
 ) -> dict[str, Any]:
-    """What decides a training's numbers, as plain values: Lightning's checkpoints must be readable without
-    unpickling.
+    """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
+    without unpickling.
     """
     decisive = {
         "batch_size": how.batch_size,
@@ -129,8 +128,7 @@ def _agree(path: Path, settings: dict[str, Any]) -> None:
         differences = ", ".join(f"{key}: {before.get(key)!r} there, {settings[key]!r} here" for key in odd)
         raise ValueError(
             f"{path} belongs to another training ({differences}): choose another folder, or delete the file "
-            "to "
-            "begin anew"
+            "to start again"
         )
 
 
@@ -143,7 +141,7 @@ def _digest(examples: tuple[Tensor, ...]) -> str:
 
 
 def _cast(how: "Descent", examples: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Examples without gradients, in the precision of the training, so that no batch needs a conversion."""
+    """Detached examples in the precision of the training, so that no batch needs a conversion."""
     double = how.precision == "64-true"
     return tuple(
         example.detach().double() if double and example.is_floating_point() else example.detach()
@@ -157,14 +155,14 @@ def _tensors(part: Trained) -> list[tuple[str, Tensor]]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Lightning without its advice: devices it found, services it recommends."""
+    """Silences Lightning's advice on devices and services."""
     talkers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
     levels = [talker.level for talker in talkers]
     for talker in talkers:
         talker.setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
-            # A GPU that is not asked for is no mistake.
+            # Not using an available GPU is intended.
             warnings.filterwarnings("ignore", message=r"GPU available but not used")
             # Lightning's own use of torch's tree functions.
             warnings.filterwarnings("ignore", message=r".*LeafSpec.* is deprecated", category=FutureWarning)
@@ -176,7 +174,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """So many threads for torch, and afterwards as many as before."""
+    """Sets torch's number of threads, and restores it afterwards; None keeps it."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)
     try:

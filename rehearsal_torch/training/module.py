@@ -1,15 +1,13 @@
-"""The harness around a part while it is trained.
+"""The Lightning module and data module of a training.
 
-Given a part with a loss l(examples), Adam descends the mean of l over batches. The harness keeps, for every
-epoch, the mean training loss (over the epoch's batches, while the weights move) and the mean held-out loss
-(after the epoch); for a mechanism both are negative log-likelihoods per transition. It is a harness only:
-what is saved as a model is the part.
+Given a part with a loss l(examples), Adam minimises the mean of l over batches. The module records for every
+epoch the mean training loss (over the epoch's batches, while the weights change) and the mean held-out loss
+(after the epoch); for a mechanism both are negative log-likelihoods per transition. The module exists during
+training only: the saved model is the part.
 
-Batches that stay on the device.
-
-All examples are put on the device once. Every epoch shuffles them by a permutation drawn from (seed, epoch)
-alone, gathers them once and hands out slices, so that a step costs no indexing, no copy and no worker, and a
-resumed training sees the batches that the uninterrupted one would have seen, without any saved random state.
+All examples are moved to the device once. Every epoch shuffles them by a permutation that depends on (seed,
+epoch) alone, gathers them once and yields slices, so that a step needs no indexing, copy or worker, and a
+resumed training has the batches of an uninterrupted one without any saved random state.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,13 +22,13 @@ from rehearsal_torch.seeding import epoch_seed, generator
 
 
 class Batches:
-    """Slices of examples, in an order of its own each epoch.
+    """Batches of examples, reshuffled each epoch.
 
     Args:
-        examples: Tensors (n, ...) with one n.
-        size: Rows in a batch; the last one may be smaller.
-        seed: Decides the orders.
-        epoch: Tells the current epoch; None keeps the rows in their order.
+        examples: Tensors (n, ...) with the same n.
+        size: Rows per batch; the last batch may be smaller.
+        seed: Determines the orders.
+        epoch: Returns the current epoch; None keeps the rows in their order.
 
     Raises:
         ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
@@ -49,13 +47,13 @@ class Batches:
         self.rows = counts.pop()
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
+        """The number of batches per epoch."""
         return -(-self.rows // self.size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        """The epoch's batches."""
-        # A generator runs from its first `next` on, so the epoch is asked for when the epoch begins and not
-        # when the loop is set up.
+        """The batches of the current epoch."""
+        # A generator starts at its first `next`, so the epoch is read when the epoch begins and not when the
+        # loop is set up.
         rows = (
             self.examples
             if self.epoch is None
@@ -64,19 +62,19 @@ class Batches:
         yield from zip(*(example.split(self.size) for example in rows), strict=True)
 
     def order(self, epoch: int) -> Tensor:
-        """The rows' order in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
+        """The order of the rows in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
         device.
         """
         return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
 
 
 class ExampleModule(LightningDataModule):
-    """Training and held-out examples as Lightning wants them, for one process.
+    """Training and held-out examples as a Lightning data module, for one process.
 
     Args:
         examples: Tensors (n, ...).
         held_out: Tensors (m, ...), or None.
-        size: Rows in a training batch.
+        size: Rows per training batch.
         seed: Decides the orders.
     """
 
@@ -87,19 +85,17 @@ class ExampleModule(LightningDataModule):
         self.examples, self.held_out, self.size, self.seed = examples, held_out, size, seed
 
     def setup(self, stage: str) -> None:  # noqa: ARG002
-        """Refuses several processes.
+        """Refuses to run in several processes.
 
         Raises:
-            RuntimeError: if the trainer runs in more than one process: each would go through all the
-                examples.
+            RuntimeError: if the trainer runs in more than one process: each would process all the examples.
         """
         if self._trainer.world_size > 1:
             raise RuntimeError(
                 f"expected one process for each training; got {self._trainer.world_size}. Examples are not "
-                "divided among processes yet: each of them "
-                "would go through all the rows, in the same order, and a step would be one batch taken "
-                "several times. "
-                "Set devices=1 and num_nodes=1, and train several models in several runs"
+                "divided among processes yet: each of them would process all rows in the same order, and "
+                "every step would repeat one batch. Set devices=1 and num_nodes=1, and train several models "
+                "in several runs"
             )
 
     def train_dataloader(self) -> Batches:
@@ -107,8 +103,8 @@ class ExampleModule(LightningDataModule):
         return Batches(self._placed(self.examples), self.size, self.seed, lambda: self._trainer.current_epoch)
 
     def val_dataloader(self) -> Batches | list[Batches]:
-        """The held-out examples in their order, in batches large enough to be quick and small enough to fit;
-        none without them.
+        """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
+        them.
         """
         return [] if self.held_out is None else Batches(self._placed(self.held_out), max(self.size, 8192))
 
@@ -118,7 +114,7 @@ class ExampleModule(LightningDataModule):
         device: torch.device,  # noqa: ARG002
         dataloader_idx: int,  # noqa: ARG002
     ) -> tuple[Tensor, ...]:
-        """The batch as it is: it lies on the device already."""
+        """The batch unchanged: it is on the device already."""
         return batch
 
     @property
@@ -139,8 +135,8 @@ class TrainingModule(LightningModule):
 
     Args:
         part: What is trained, in place.
-        settings: Plain numbers and texts that decide the result; `learning_rate` and `seed` are read here,
-            all are kept in Lightning's checkpoints.
+        settings: Plain numbers and strings that determine the result; `learning_rate` and `seed` are read
+            here, all are stored in Lightning's checkpoints.
     """
 
     def __init__(self, part: Trained, settings: dict[str, Any]) -> None:
@@ -151,11 +147,11 @@ class TrainingModule(LightningModule):
         self._running, self._checked = Mean(), Mean()
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam; one fused call a step."""
+        """Adam, with one fused call per step."""
         return torch.optim.Adam(self.part.parameters(), lr=self.settings["learning_rate"], fused=True)
 
     def on_train_epoch_start(self) -> None:
-        """Draws that a loss may make itself depend on (seed, epoch) alone, as the batches do."""
+        """Seeds the random draws of the loss by (seed, epoch) alone, like the batches."""
         torch.manual_seed(epoch_seed(self.settings["seed"] + 1, self.current_epoch))
         self._running.begin(self.device)
 
@@ -166,27 +162,27 @@ class TrainingModule(LightningModule):
         return loss
 
     def on_train_epoch_end(self) -> None:
-        """Notes the epoch's mean training loss."""
+        """Records the epoch's mean training loss."""
         self._note(TRAIN, self._running)
 
     def on_validation_epoch_start(self) -> None:
-        """Begins a mean of its own: validation runs inside the epoch."""
+        """Starts a separate mean: validation runs inside the training epoch."""
         self._checked.begin(self.device)
 
     def validation_step(self, batch: tuple[Tensor, ...], index: int) -> None:  # noqa: ARG002
-        """Adds up the held-out loss."""
+        """Accumulates the held-out loss."""
         self._checked.add(self.part.loss(*batch), len(batch[0]))
 
     def on_validation_epoch_end(self) -> None:
-        """Notes the mean held-out loss."""
+        """Records the mean held-out loss."""
         self._note(HELD_OUT, self._checked)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keeps the readings, so that a resumed training has all of them."""
+        """Stores the readings, so that a resumed training has all of them."""
         checkpoint["readings"] = list(self.readings)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Takes the readings up again."""
+        """Restores the readings."""
         self.readings[:] = [
             (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint["readings"]
         ]
@@ -198,17 +194,17 @@ class TrainingModule(LightningModule):
 
 
 class Mean:
-    """A mean over rows, summed on the device in float64."""
+    """A running mean over rows, accumulated on the device in float64."""
 
     def begin(self, device: torch.device) -> None:
-        """Starts from nothing."""
+        """Resets the mean."""
         self.total, self.rows = torch.zeros((), device=device, dtype=torch.float64), 0
 
     def add(self, mean: Tensor, rows: int) -> None:
-        """Adds a mean () of so many rows."""
+        """Adds the mean () of `rows` rows."""
         self.total += mean.detach() * rows
         self.rows += rows
 
     def value(self) -> float:
-        """The mean of all rows so far; the only point at which the device is waited for."""
+        """The mean of all rows so far; the only call that synchronises with the device."""
         return float(self.total) / self.rows

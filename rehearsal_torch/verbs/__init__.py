@@ -1,1 +1,1 @@
-"""Verbs: rehearsing and looking back as one function each, with the methods of the configuration."""
+"""Verbs: `rehearse` and `look_back` as functions of Python, with the methods of the configuration."""

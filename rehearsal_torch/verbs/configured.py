@@ -1,8 +1,8 @@
-"""From a method's name to what it is made of: the one place where the verbs meet the command line's modules.
+"""Methods built from their configuration: the interface between the verbs and the command line's modules.
 
-A method is configured exactly as ``rehearsal decide`` configures it: the same files of ``conf``, the same
-checks of keys and values, the same order of building. What differs is that nothing is left behind: the random
-states of Python, NumPy and torch, torch's number of threads and Hydra's state are afterwards what they were.
+A method is configured exactly as by ``rehearsal decide``: the same files of ``conf``, the same checks of keys
+and values, the same order of construction. In addition, global state is restored afterwards: the random
+states of Python, NumPy and torch, torch's number of threads and Hydra's state.
 """
 
 import random
@@ -46,10 +46,11 @@ __all__ = [
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """Lets errors of the configuration and of the data pass as sentences, without what libraries said before.
+    """Re-raises errors of the configuration and the data with their message alone, without chained library
+    errors.
 
     Raises:
-        ValueError: `RequestError` in the place of the command line's `UserError`; others as they are.
+        ValueError: `RequestError` in place of the command line's `UserError`; others unchanged.
     """
     try:
         yield
@@ -61,7 +62,7 @@ def in_words() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Gives the caller's random states, threads and Hydra back as they were."""
+    """Restores the caller's random states, number of threads and Hydra state."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002  deciding seeds the global state
     threads, hydra = torch.get_num_threads(), GlobalHydra.instance().hydra
     with torch.random.fork_rng(devices=[]):
@@ -80,13 +81,13 @@ def configuration(
     """The configuration of a method.
 
     Args:
-        overrides: As they would be typed: ``decision=cme``, say.
+        overrides: Overrides as on the command line, such as ``decision=cme``.
         settings: Further overrides, dotted key to plain value.
-        groups: The groups that settings may be of.
+        groups: The configuration groups in which settings are allowed.
 
     Raises:
-        RequestError: if a setting belongs to no such group.
-        UserError: if a key does not exist, or a value is of another kind than the one that it replaces.
+        RequestError: if a setting belongs to another group.
+        UserError: if a key does not exist, or a value has another type than the one that it replaces.
     """
     unknown = [key for key in settings if key.partition(".")[0] not in groups]
     if unknown:
@@ -102,17 +103,17 @@ def configuration(
 
 
 def _written(value: object, key: str) -> str:
-    """A plain value as Hydra reads it.
+    """A plain value in Hydra's grammar.
 
     Raises:
-        RequestError: if it is no plain value.
+        RequestError: if it is not plain data.
     """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str | Path):
-        # Hydra takes a backslash for an escape before a quote, and nowhere else.
+        # Hydra reads a backslash as an escape before a quote, and nowhere else.
         quoted = re.sub(r"(\\*)('|\Z)", lambda found: 2 * found[1] + ("\\'" if found[2] else ""), str(value))
         return f"'{quoted}'"
     if isinstance(value, Mapping):
@@ -120,26 +121,26 @@ def _written(value: object, key: str) -> str:
     if isinstance(value, Sequence):
         return "[" + ",".join(_written(item, key) for item in value) + "]"
     raise RequestError(
-        f"{key}: expected a number, a text, true or false, None, or lists and mappings of these; got a "
+        f"{key}: expected a number, a string, true or false, None, or lists and mappings of these; got a "
         f"{type(value).__name__}"
     )
 
 
 def _key(name: object) -> str:
-    """A mapping's key, with a backslash before what Hydra would read as its own."""
+    """A mapping's key, with the special characters of Hydra's grammar escaped."""
     return "".join(f"\\{char}" if char in "\\()[]{}:=, \t" else char for char in str(name))
 
 
 def learnt(config: DictConfig, problem: "Problem", method: Method) -> "Surrogate":
-    """The surrogate of a problem, fitted as ``rehearsal decide`` fits it.
+    """The fitted surrogate of a problem, exactly as ``rehearsal decide`` fits it.
 
     Args:
         config: The configuration; the problem's task is written into it.
-        problem: What it is fitted to.
-        method: What will be decided by.
+        problem: The problem whose observations it is fitted to.
+        method: The method that will decide with it.
 
     Raises:
-        UserError: if surrogate, method and data do not go together.
+        UserError: if surrogate, method and data are incompatible.
     """
     tasked(config, problem)
     with TemporaryDirectory(prefix="rehearsal-") as folder:
@@ -149,17 +150,17 @@ def learnt(config: DictConfig, problem: "Problem", method: Method) -> "Surrogate
 def decisions(
     problem: "Problem", surrogate: "Surrogate", method: Method, seed: int, workers: int = 1
 ) -> "list[Decision]":
-    """A decision for each situation of a problem, in order.
+    """A decision for each case of a problem, in order.
 
     Args:
-        problem: Where situations come from.
-        surrogate: Fitted.
-        method: What to decide by.
-        seed: Decides everything random.
-        workers: Processes that share the situations.
+        problem: Where the cases come from.
+        surrogate: The fitted surrogate.
+        method: The objective and search to use.
+        seed: Determines all random draws.
+        workers: The number of processes that share the cases.
 
     Raises:
-        UserError: if the method does not suit the surrogate, or what was learnt gives no numbers.
+        UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
     """
     from rehearsal_torch.loop import rounds
 

@@ -1,10 +1,10 @@
-"""Look back: which few decisions of an episode, had they been different, would have helped most.
+"""Look-back: the few changes of an episode's actions with the largest counterfactual return.
 
     decision = rt.look_back(rt.load("checkpoints/sepsis"), episode, changes=3)
 
-The noise of each step is recovered from the episode, and the sequence with at most k changed actions is
-sought whose counterfactual return is largest; where the method proves it, ``decision.trace["proven"]`` says
-so. The proof is about the fitted model.
+The noise of each step is abducted from the episode, and the search maximises the counterfactual return over
+the action sequences with at most k changes; ``decision.trace["proven"]`` tells whether the method has proven
+optimality. The proof holds for the fitted model.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.counterfactual_return import Reward
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
-# The groups of the configuration that settings may be of.
+# The configuration groups in which settings are allowed.
 GROUPS = ("search", "objective")
 _TAKEN = {"objective.changes": "changes", "objective.reward": "reward", "objective.reward.weights": "reward"}
 
@@ -48,25 +48,26 @@ def look_back(
 
     Args:
         model: A fitted transition model, as `load` returns it, or the folder of a checkpoint or run.
-        episode: What was observed; a `EpisodeCase` also says at which time steps the action may not change.
-        changes: k, at most how many actions may differ from the observed ones.
+        episode: The observed episode; an `EpisodeCase` also marks the time steps whose action may not change.
+        changes: k, the maximum number of actions that differ from the observed ones.
         method: The name of a file in ``conf/decision``, such as "branch_and_bound" (the default), "astar" or
             "greedy".
-        reward: What a state is worth: a reward, or weights, name of a varying feature to weight in 1 / the
-            feature's unit; the return is the sum over the episode's T states. None is minus SOFA.
-        seed: Decides what random baselines draw.
+        reward: The reward of a state: a `Reward`, or a mapping of varying features to weights, in 1 / the
+            feature's unit; the return is the sum over the episode's T states. None is minus the SOFA score.
+        seed: Determines the draws of random baselines.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"search.budget_s": 10}``.
 
     Returns:
         The decision: the alteration sets ``action[t]`` to an action number for each changed time step t, and
-        `doses` says what these stand for; `estimate` and `baseline` are the return with and without it.
+        `doses` holds the corresponding doses; `estimate` and `baseline` are the return with and without the
+        changes.
 
     Raises:
         CheckpointError: if the folder holds no usable checkpoint.
-        RequestError: if the model is none of episodes, it does not fit the episode or the reward, there is no
-            such method or setting, or the method is one for another job.
-        ValueError: all of the above are one.
+        RequestError: if the model is not a model of episodes, it does not match the episode or the reward,
+            there is no such method or setting, or the method is for another kind of problem.
+        ValueError: base class of all of the above.
     """
     from rehearsal_torch.checkpoint import load
     from rehearsal_torch.data.decision import EpisodeCase
@@ -87,7 +88,7 @@ def look_back(
         fitted = load(model) if isinstance(model, str | Path) else model
         if not isinstance(fitted, EpisodeSurrogate):
             raise RequestError(
-                f"model: expected one that replays episodes, such as a TransitionModel; got a "
+                f"model: expected a model of episodes, such as a TransitionModel; got a "
                 f"{type(fitted).__name__}"
             )
         config = configuration([f"decision={method}", f"objective.changes={changes}"], settings, GROUPS)
@@ -98,7 +99,7 @@ def look_back(
 
 
 def _with_reward(method: Method, reward: "Reward | Mapping[str, float] | None") -> Method:
-    """The method with another reward in its objective; None keeps its own."""
+    """The method with the given reward in its objective; None keeps its own."""
     from rehearsal_torch.objectives.counterfactual_return import LinearReward, Reward
 
     if reward is None:

@@ -1,8 +1,8 @@
-"""Methods by name: the files of ``conf/decision``, and which of the three jobs each one does.
+"""Methods by name: the files of ``conf/decision``, and the kind of problem that each of them solves.
 
-A method's job follows from its surrogate: one that is given no task replays episodes (look back), one of
-`surrogates.network` chooses trials (optimise), every other decides before acting (rehearse). Nothing is
-imported to find out.
+The kind follows from the method's surrogate: one without a task models episodes (look back), one of
+`surrogates.network` selects trials (optimise), every other decides before acting (rehearse). It is read from
+the configuration; nothing is imported.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.files.plain import read_yaml
 
-# What each job's methods decide for, and the method that is named first.
+# What the methods of each kind decide for, and the default method, which is listed first.
 _FOR: dict[Kind, str] = {
     "rehearse": "cases of a table (rt.rehearse)",
     "optimise": "trials (rt.CausalOptimiser)",
@@ -24,18 +24,18 @@ _FIRST: dict[Kind, str] = {"rehearse": "cme", "optimise": "excbo", "look_back": 
 
 
 class RequestError(ValueError):
-    """Something that was asked for and cannot be done; the message says what to change."""
+    """A request that cannot be fulfilled; the message says what to change."""
 
 
 def methods_for(job: Kind) -> list[str]:
-    """The methods that do a job, its default first, the others in alphabetical order."""
+    """The methods of a kind, the default first, the others in alphabetical order."""
     names = [name for name in _all() if job_of(name) == job]
     return sorted(names, key=lambda name: (name != _FIRST[job], name))
 
 
 @cache
 def job_of(method: str) -> Kind:
-    """The job that a method does.
+    """The kind of problem that a method solves.
 
     Args:
         method: The name of a file in ``conf/decision``.
@@ -49,14 +49,14 @@ def job_of(method: str) -> Kind:
 
 
 def check_method(method: str, job: Kind) -> None:
-    """Refuses a method that does not exist, or does another job.
+    """Refuses a method that does not exist, or is of another kind.
 
     Args:
         method: The name of a file in ``conf/decision``.
-        job: What it is needed for.
+        job: The required kind.
 
     Raises:
-        RequestError: naming the methods that suit.
+        RequestError: with the list of suitable methods.
     """
     if method in _all() and job_of(method) == job:
         return
@@ -78,7 +78,7 @@ def _all() -> tuple[str, ...]:
 
 
 def _node(surrogate: str) -> dict[str, Any]:
-    """The keys of a surrogate's configuration, those of the files that it builds on included."""
+    """The keys of a surrogate's configuration, including those of its defaults."""
     content = read_yaml(CONF / "surrogate" / f"{surrogate}.yaml")
     bases = [entry for entry in content.get("defaults", []) if entry != "_self_"]
     merged: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""One episode as a problem: a single situation, which nobody scores."""
+"""One episode as a problem: a single case without a score."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from rehearsal_torch.problems.problem import Problem
 
 
 class OneEpisode(Problem):
-    """The question what should have been done in one episode.
+    """A look-back problem with one episode.
 
     Args:
-        episode_case: The episode, and which of its actions are fixed.
+        episode_case: The episode, and the time steps whose action is fixed.
     """
 
     kind = "look_back"
@@ -27,7 +27,7 @@ class OneEpisode(Problem):
         return transitions([self.episode_case.episode])
 
     def held_out(self) -> Table:
-        """The same: there are no others."""
+        """The same transitions: there are no others."""
         return self.observations()
 
     def question(self) -> Question:
@@ -45,11 +45,11 @@ class OneEpisode(Problem):
             IndexError: for an index other than 0.
         """
         if index:
-            raise IndexError(f"expected situation 0, the only one; got {index}")
+            raise IndexError(f"expected index 0, the only episode; got {index}")
         return self.episode_case
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """Nothing: nobody knows what would truly have happened."""
+        """Empty: the true counterfactual outcome is unknown."""
         return {}
 
     def card(self) -> Mapping[str, Any]:

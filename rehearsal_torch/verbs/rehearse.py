@@ -1,10 +1,10 @@
-"""Rehearse: what to alter in each case, so that the outcomes fall into a desired region.
+"""Rehearsal: which alteration to make in each case, so that the outcomes fall into a desired region.
 
     decisions = rt.rehearse("table.csv", "task.yaml", "cases.csv")
 
-A surrogate is fitted to the table, and a decision is made for each case: what to set, the estimated
-probability that it works with an interval, and the same with nothing altered; or a refusal with its reason.
-The decisions are, to the last bit, those of
+A surrogate is fitted to the table, and a decision is made for each case: the values to set, the estimated
+probability of success with an interval, and the same for no action; or a refusal with its reason. The
+decisions are, to the last bit, those of
 
     rehearsal decide table.csv +experiment=own_table decision=METHOD dataset.task=task.yaml
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
 
-# The groups of the configuration that settings may be of.
+# The configuration groups in which settings are allowed.
 GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
 _TAKEN = {
     "dataset.path": "table",
@@ -54,7 +54,7 @@ def rehearse(
     workers: int = 1,
     **settings: object,
 ) -> "list[Decision]":
-    """What to alter in each case.
+    """Decides which alteration to make in each case.
 
     Args:
         table: Observations, one per row, with a column for each variable of the task's graph: a data frame,
@@ -64,7 +64,7 @@ def rehearse(
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
             `table`.
         method: The name of a file in ``conf/decision``, such as "cme" (the default), "care" or "none".
-        seed: Decides everything random.
+        seed: Determines all random draws.
         workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
@@ -73,11 +73,11 @@ def rehearse(
         A decision for each case, in the order of the cases.
 
     Raises:
-        TableError: if table or cases cannot be read, or a column is missing, no number, incomplete or
+        TableError: if table or cases cannot be read, or a column is missing, not numeric, incomplete or
             constant; all faults are listed.
         TaskError: if the task cannot be used; all faults are listed.
-        RequestError: if there is no such method or setting, or the method is one for another job.
-        ValueError: all of the above are one.
+        RequestError: if there is no such method or setting, or the method is for another kind of problem.
+        ValueError: base class of all of the above.
     """
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
@@ -112,7 +112,7 @@ def rehearse(
 
 
 def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":
-    """What holds rows; dictionaries become a data frame.
+    """A source of rows; dictionaries become a data frame.
 
     Raises:
         RequestError: if it is of another type, there is no such file, or there is no row.
@@ -137,10 +137,10 @@ def _check_file(given: Any, role: str, expected: str) -> str | Path:
     """The name of a file that exists.
 
     Raises:
-        RequestError: if it is no name, or there is no such file.
+        RequestError: if it is not a path, or there is no such file.
     """
     if not isinstance(given, str | Path):
         raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
     if not Path(given).is_file():
-        raise RequestError(f"{role}: there is no file {given}: it is looked for in {Path.cwd()}")
+        raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
     return given

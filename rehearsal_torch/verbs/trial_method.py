@@ -1,7 +1,7 @@
-"""Optimise: what a method of causal Bayesian optimisation is made of, by its name.
+"""Methods of causal Bayesian optimisation by name: model, objective and search.
 
-The parts of the default, ``excbo``, are the classes with their own default values, so that the optimiser
-reads no configuration unless another method is asked for; ``conf/decision/excbo.yaml`` holds the same values.
+The default, ``excbo``, consists of classes with their own default values, so that the optimiser reads no
+configuration unless another method is requested; ``conf/decision/excbo.yaml`` holds the same values.
 
 Source: Ren et al. (2025), Alg. 1.
 """
@@ -19,7 +19,7 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 
 METHOD = "excbo"
-# An unfitted model of a task; an objective of (model, situation).
+# An unfitted model of a task; an objective of (model, case).
 MakesModel = Callable[[CausalTask], CausalModel]
 MakesObjective = Callable[..., CausalObjective]
 # The search, given its seed.
@@ -28,13 +28,13 @@ Parts = tuple[MakesModel, MakesObjective, MakesSearch]
 
 
 def trial_method(name: str) -> Parts:
-    """What makes a model, an objective and the search. The objective's fixed draws are those of seed 0.
+    """The factories of model, objective and search. The objective's fixed draws are those of seed 0.
 
     Args:
         name: The name of a file in ``conf/decision``.
 
     Raises:
-        RequestError: if there is no such method for trials.
+        RequestError: if there is no trial method of that name.
     """
     if name == METHOD:
         return ExogenousModel, ConfidenceBound, lambda seed: AcquisitionSearch(seed=seed)
@@ -42,10 +42,10 @@ def trial_method(name: str) -> Parts:
 
 
 def configured_method(name: str) -> Parts:
-    """The same from the configuration, also for the default.
+    """The same factories, read from the configuration, also for the default.
 
     Raises:
-        RequestError: if there is no such method for trials.
+        RequestError: if there is no trial method of that name.
     """
     from rehearsal_torch.cli.build import made
     from rehearsal_torch.verbs.configured import configuration, in_words, method_of, plain, undisturbed
@@ -56,7 +56,7 @@ def configured_method(name: str) -> Parts:
         config = configuration([f"decision={name}"], {}, ())
         objective: Any = method_of(config).objective
         whole = plain(config)
-        # The task is given when a model is made, the seed when a search is.
+        # The task is passed when a model is built, the seed when a search is built.
         model = {key: value for key, value in whole["surrogate"].items() if key != "task"}
         surrogate: partial[CausalModel] = made({**model, "_partial_": True}, "surrogate")
 

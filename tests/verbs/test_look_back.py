@@ -77,7 +77,7 @@ def test_settings_reach_the_search(toy):
     ("changed", "words"),
     [
         ({"model": "nowhere"}, "nowhere/checkpoint holds no config.yaml"),
-        ({"model": torch.nn.Linear(1, 1)}, "model: expected one that replays episodes, .* got a Linear"),
+        ({"model": torch.nn.Linear(1, 1)}, "model: expected a model of episodes, .* got a Linear"),
         ({"episode": [1, 2]}, "episode: expected an Episode or an EpisodeCase; got a list"),
         ({"episode": rt.Episode("e", ("x0",), torch.zeros(3, 1))}, r"no column \['x1', "),
         ({"changes": -1}, "changes: expected a whole number of at least 0; got -1"),

@@ -15,5 +15,5 @@ def test_one_episode_is_one_situation_without_a_score():
     assert problem.question().names == NAMES
     assert problem.score(problem.case(0), Decision(None, 0.0, status="no_action")) == {}
     assert problem.card() == {"episode": "0", "columns": list(NAMES), "time_steps": 6}
-    with pytest.raises(IndexError, match="expected situation 0, the only one; got 1"):
+    with pytest.raises(IndexError, match="expected index 0, the only episode; got 1"):
         problem.case(1)

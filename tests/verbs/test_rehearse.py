@@ -105,7 +105,7 @@ def test_nothing_global_is_changed(folder):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"table": "tables.csv"}, "table: there is no file tables.csv: it is looked for in"),
+        ({"table": "tables.csv"}, "table: there is no file tables.csv: relative paths start from"),
         ({"table": 3}, "table: expected a data frame, a .csv file, a Table or a list of dictionaries"),
         ({"task": "tasks.yaml"}, "task: there is no file tasks.yaml"),
         ({"task": TASK | {"box": {"A2": [1, 0]}}}, "box.A2: expected lower <= upper"),
@@ -120,7 +120,7 @@ def test_nothing_global_is_changed(folder):
         ({"checkpoint": "run"}, "'checkpoint' cannot be set here: expected settings of surrogate, objective"),
         ({"objective.cautoin": 0}, "there is no key 'objective.cautoin'. Did you mean objective.caution"),
         ({"objective.caution": "much"}, "objective.caution: expected a number"),
-        ({"objective.caution": object()}, "objective.caution: expected a number, a text"),
+        ({"objective.caution": object()}, "objective.caution: expected a number, a string"),
         ({"surrogate.estimator.members": -1}, "surrogate: expected at least 1 member"),
     ],
 )
