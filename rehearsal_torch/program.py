@@ -1,11 +1,11 @@
 """The console command: ``rehearsal VERB [FILE] key=value ...``.
 
-Each verb calls what its script calls, with the same grammar; nothing of a verb is imported before it is
-chosen, so that the overview and slips in the verb are answered at once. One word may come first that is
-neither ``key=value`` nor an option: the data file, short for ``path=FILE`` (``data=FILE`` for learn-graph).
+Each verb runs the same code as its script, with the same grammar; a verb's modules are imported only when it
+runs, so that the overview and a mistyped verb are answered at once. The first argument may be a data file,
+short for ``path=FILE`` (``data=FILE`` for learn-graph).
 
-Exit codes are those of the verbs: 0 all is well; 1 a job failed; 2 something typed must be mended; 128 + n
-ended by signal n.
+Exit codes are those of the verbs: 0 success; 1 a job failed; 2 an error in the arguments; 128 + n ended by
+signal n.
 """
 
 import os
@@ -28,13 +28,13 @@ _PIPE = 141
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb as the overview shows it.
+    """A verb of the command, as listed in the overview.
 
     Attributes:
-        summary: A sentence.
-        example: What may be typed behind the verb.
-        run: Does it, given what was typed behind the verb, and returns the exit code.
-        file: The key of the data file, where the verb reads one.
+        summary: What it does, one sentence.
+        example: Example arguments.
+        run: Runs it with the arguments after the verb, and returns the exit code.
+        file: The key of the data file, if the verb reads one.
     """
 
     summary: str
@@ -44,10 +44,10 @@ class Verb:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the verb that was typed.
+    """Runs the verb given on the command line.
 
     Args:
-        arguments: What was typed behind ``rehearsal``; None for what was typed.
+        arguments: The arguments after ``rehearsal``; None for those of the process.
 
     Returns:
         The exit code.
@@ -56,8 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads, such as head, has read enough; nothing more can be written, also not at the end of
-        # the process.
+        # The reader, such as head, has closed the pipe; nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE
     return code
@@ -79,10 +78,10 @@ def _run(typed: list[str]) -> int:
 
 
 def _chosen(typed: Sequence[str]) -> tuple[Verb, list[str]]:
-    """The verb, and what it is given.
+    """The verb, and its arguments.
 
     Raises:
-        UserError: for a verb that is not there, or a file that cannot be.
+        UserError: for an unknown verb, or an invalid file argument.
     """
     verb, rest = typed[0], list(typed[1:])
     if verb not in VERBS:
@@ -92,11 +91,11 @@ def _chosen(typed: Sequence[str]) -> tuple[Verb, list[str]]:
 
 
 def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
-    """What was typed, with the data file as an override.
+    """The arguments, with the data file turned into an override.
 
     Args:
         verb: The verb, for messages.
-        typed: What was typed behind it.
+        typed: The arguments after it.
         key: The key that the file is short for.
 
     Raises:
@@ -133,7 +132,7 @@ def _bare(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """A value that Hydra reads as it is, whatever characters it has; a plain name with an ending needs no
+    """A value quoted so that Hydra reads it verbatim, whatever characters it has; a plain file name needs no
     quotes.
     """
     if _PLAIN.fullmatch(text):
@@ -210,16 +209,19 @@ def _reproduce(typed: list[str]) -> int:
 
 VERBS = {
     "train": Verb(
-        "Fits a surrogate to data, keeps it, and shows what it decides.", "+experiment=sepsis", _train, "path"
+        "Fits a surrogate to data, saves it, and shows example decisions.",
+        "+experiment=sepsis",
+        _train,
+        "path",
     ),
     "decide": Verb(
-        "Decides for every case: a table's, an experimenter's, a patient's.",
+        "Decides for every case: rows of a table, experiments, or patients.",
         "table.csv +experiment=own_table dataset.task=task.yaml",
         _decide,
         "path",
     ),
     "cross-validate": Verb(
-        "Judges surrogates by the likelihood of held-out data.",
+        "Evaluates surrogates by the likelihood of held-out data.",
         "-m +experiment=lipschitz_grid",
         _cross_validate,
         "path",
@@ -238,7 +240,7 @@ VERBS = {
         _reproduce,
     ),
     "options": Verb(
-        "Lists every option of a configuration: key, value, type, meaning.",
+        "Lists every option of a configuration: key, value, type, description.",
         "+experiment=cbo decision=ucb",
         _options,
         "path",

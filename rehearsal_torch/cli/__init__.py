@@ -1,1 +1,1 @@
-"""Command line: from what was typed to a run folder."""
+"""Command line: from arguments and configuration to a run folder."""

@@ -1,15 +1,15 @@
-"""What a configuration may build.
+"""The classes that a configuration may build.
 
-What is typed on a command line, and what stands in configuration files that are named there, is built as it
-is: a class of one's own is named like that. A folder that is resumed was perhaps written by somebody else.
-What it names is built only where it is
+A configuration given on the command line, or in files named there, is built as it is, user-defined classes
+included. A folder to be resumed may have been written by somebody else. A target that it names is built only
+if it is
 
-    a class that this package defines as something of that group of the configuration, or
-    something from a module that is trusted on this command line: ``trusted=[my_lab]``, or a class that a file
-    in the folder of ``--config-dir`` names.
+    a class that this package defines for that group of the configuration, or
+    a target of a module that is trusted on this command line (``trusted=[my_lab]``), or one that a file in
+    the folder of ``--config-dir`` names.
 
-A class is judged by the object found, and where it is defined, not by how its dotted path begins: `Path`,
-say, which some of our modules import, is none of ours.
+The object found, and the module that defines it, decide, not the prefix of its dotted path: `Path`, for
+example, which some of our modules import, is not a class of this package.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,15 +35,15 @@ _INSTRUCTIONS = ("_target_", "_partial_", "_convert_", "_recursive_")
 
 
 def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
-    """Whether everything that a node of a resumed configuration would build may be built.
+    """Checks that every target in a node of a resumed configuration may be built.
 
     Args:
         node: Plain data, every reference resolved.
-        group: The group of the configuration that it stands under.
+        group: The group of the configuration that holds it.
         trusted: Modules and classes, as dotted paths, that are trusted on this command line.
 
     Raises:
-        UserError: for the first thing that may not be built; nothing of the node has been built then.
+        UserError: for the first target that may not be built; nothing of the node has been built then.
     """
     for where, each in mappings(node, group):
         if not any(isinstance(key, str) and key.startswith("_") for key in each):
@@ -53,11 +53,13 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
         ]
         if odd:
             remedy = "Nothing was built. Resume only folders whose origin you know"
-            raise UserError(f"a folder that is resumed may not say {odd[0]}", where, remedy)
+            raise UserError(f"a resumed folder may not contain {odd[0]}", where, remedy)
         target = each.get("_target_")
         if "_target_" in each and not _named(target, trusted) and not _ours(target, group, each):
             home = str(target).partition(".")[0]
-            what = f"the folder asks to build {target!r}, which is no {group} of {PACKAGE}; nothing was built"
+            what = (
+                f"the folder asks to build {target!r}, which is not a {group} of {PACKAGE}; nothing was built"
+            )
             remedy = (
                 "If it is a class of yours, name its module on this command line: "
                 f"trusted=[{home if home.isidentifier() else 'my_lab'}]"
@@ -68,10 +70,10 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
 
 
 def trusted_names(typed: object) -> list[str]:
-    """What ``trusted=`` names.
+    """The names in ``trusted=``.
 
     Raises:
-        UserError: if it is no list of dotted names.
+        UserError: if it is not a list of dotted names.
     """
     given: list[Any] = [] if typed is None else list(typed) if isinstance(typed, list | tuple) else [typed]
     names: list[str] = []
@@ -87,7 +89,7 @@ def trusted_names(typed: object) -> list[str]:
 def trusted_modules(config: Mapping[str, Any]) -> list[str]:
     """The modules outside this package whose classes a run's own checkpoint may build.
 
-    They are those that ``trusted=`` names, or, where the configuration was typed on this command line, those
+    They are those that ``trusted=`` names, or, if the configuration was given on this command line, those
     that its surrogate names.
 
     Args:
@@ -102,7 +104,7 @@ def trusted_modules(config: Mapping[str, Any]) -> list[str]:
 
 
 def named_in(folder: str | Path) -> list[str]:
-    """Every class that the configuration files in a folder, and in the groups below it, name.
+    """Every class named by the configuration files in a folder and in the groups below it.
 
     Raises:
         PlainFileError: if one of them cannot be read.
@@ -110,14 +112,14 @@ def named_in(folder: str | Path) -> list[str]:
     found: dict[str, None] = {}
     for path in sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*/*.yaml")]):
         for _, each in mappings(read_yaml(path), ""):
-            # A class of our own package needs no trust; naming one must not allow it in every group.
+            # Classes of this package need no trust; naming one must not allow it in every group.
             if isinstance(each.get("_target_"), str) and not each["_target_"].startswith(f"{PACKAGE}."):
                 found[each["_target_"]] = None
     return list(found)
 
 
 def _named(target: Any, trusted: Sequence[str]) -> bool:
-    """Whether a target was named itself, or is defined in a module that was."""
+    """Whether a target is trusted itself, or is defined in a trusted module."""
     if not isinstance(target, str):
         return False
     if target in trusted:
@@ -135,7 +137,7 @@ def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
     if found is None:
         return False
     if not isinstance(found, type):
-        # Makers of loggers are handed the training's own folder, and nothing else.
+        # Logger factories are passed the training's own folder, and nothing else.
         return (
             group == "trainer"
             and found.__module__ == f"{PACKAGE}.training.callbacks"
@@ -147,7 +149,7 @@ def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
 
 @cache
 def _kinds(group: str) -> tuple[type, ...]:
-    """What a class of a group must be; any class of its rooms, where the room holds nothing else."""
+    """The base classes allowed in a group; `object` if the group's rooms hold nothing else."""
     if group == "dataset":
         from rehearsal_torch.problems.problem import Problem
 

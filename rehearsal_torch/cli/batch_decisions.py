@@ -1,10 +1,9 @@
-"""Deciding for many situations: which, by how many processes, and written as they come.
+"""Decisions for all cases of a run: shards, processes, resumption and progress lines.
 
-Situation i belongs to shard i mod N. A run that was interrupted goes on behind its last whole line. Neither
-the number of processes, nor shards, nor interruptions change a line. A run that learns (learn=true) is one
-process and one shard; taken up again, it learns first from the answers that its lines recorded.
-
-Trials on a terminal: a line a round.
+Case i belongs to shard i mod N. An interrupted run is resumed after its last complete line. The lines depend
+neither on the number of processes, nor on shards, nor on interruptions. An online run (learn=true) uses one
+process and one shard; when it is resumed, the surrogate is first refitted to the recorded responses. The
+progress of trials is shown as one line per round.
 """
 
 import time
@@ -39,10 +38,10 @@ __all__ = [
 
 
 class Trials:
-    """What has been tried so far.
+    """Progress lines of trials, with the best expected reward so far.
 
     Args:
-        before: Decisions of earlier rounds, as lines of ``decisions.jsonl``, where a run goes on.
+        before: Decisions of earlier rounds, as lines of ``decisions.jsonl``, if a run is resumed.
     """
 
     def __init__(self, before: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -52,13 +51,13 @@ class Trials:
         )
         self._before = time.perf_counter()
 
-    def as_user_error(self, each: Round, total: int) -> str:
-        """The line of a round: number, action, observed reward, best expected reward so far where the world
-        tells it, seconds since the line before.
+    def line(self, each: Round, total: int) -> str:
+        """The line of a round: number, action, observed reward, the best expected reward so far if the world
+        provides it, and the seconds since the previous line.
 
         Args:
             each: A round with an action and a reward.
-            total: How many rounds there are.
+            total: The number of rounds.
         """
         now = time.perf_counter()
         spent, self._before = now - self._before, now
@@ -90,15 +89,15 @@ def played(
     answers: "Sequence[Table]" = (),
     workers: int = 1,
 ) -> Iterator[Round]:
-    """The rounds of a run, after everything random has been seeded anew.
+    """The rounds of a run, after all random states have been seeded.
 
     Args:
-        run: What to decide by.
-        surrogate: What has been learnt; refitted in place where rounds learn from each other.
-        indices: Which situations; None for all.
-        begin: Leaves out the first so many of them.
-        answers: Of the rounds that are left out, where rounds learn from each other.
-        workers: Processes that share the rounds.
+        run: The run.
+        surrogate: The fitted surrogate; refitted in place in an online run.
+        indices: The cases; None for all.
+        begin: The number of leading cases to skip.
+        answers: The responses of the skipped rounds, for an online run.
+        workers: The number of processes that share the rounds.
     """
     from rehearsal_torch.loop import rounds
 
@@ -122,20 +121,20 @@ def played(
 def decide(
     run: Run, folder: RunFolder, surrogate: "Surrogate", *, limit: int | None = None, sweep: bool = False
 ) -> int:
-    """Decides for the situations of a run that are still undecided.
+    """Decides for the cases of a run that are still undecided.
 
     Args:
-        run: What to decide by, and where situations come from.
-        folder: Where decisions are written.
-        surrogate: What has been learnt.
-        limit: At most so many situations of all shards together; None for all.
-        sweep: Whether other jobs run beside this one.
+        run: The run.
+        folder: The run folder to which decisions are written.
+        surrogate: The fitted surrogate.
+        limit: The maximum number of cases over all shards; None for all.
+        sweep: Whether the job is part of a sweep.
 
     Returns:
-        How many decisions the folder holds now.
+        The number of decisions in the folder.
 
     Raises:
-        UserError: if the folder holds decisions for other situations.
+        UserError: if the folder holds decisions for other cases.
     """
     total = run.problem.count()
     count = total if limit is None else min(int(limit), total)
@@ -144,13 +143,13 @@ def decide(
     done = [decision["index"] for decision in before]
     if done != list(planned[: len(done)]):
         raise UserError(
-            "decisions.jsonl holds other situations than this run decides for",
+            "decisions.jsonl holds other cases than those of this run",
             str(folder.path),
             "Choose another out=",
         )
     if run.learn and any("answer" not in decision for decision in before):
         raise UserError(
-            "decisions.jsonl holds decisions without answers to learn from",
+            "decisions.jsonl holds decisions without the world's responses, which an online run needs",
             str(folder.path),
             "Choose another out=",
         )
@@ -169,8 +168,8 @@ def decide(
 
 
 def processes(workers: int | None, sweep: bool) -> int:
-    """How many processes decide: as told, else all cores that this process may use; one in a sweep, whose
-    jobs share the cores already.
+    """The number of processes: `workers` if given, else all cores available to this process, or one in a
+    sweep, whose jobs share the cores already.
     """
     if workers is not None:
         return int(workers)
@@ -182,11 +181,10 @@ def processes(workers: int | None, sweep: bool) -> int:
 
 
 def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | None = None) -> Iterator[Round]:
-    """Passes rounds on; shows a bar on a terminal, a plain line for each tenth elsewhere. Where the world
-    answers, both count the successes.
+    """Yields the rounds and shows progress: a bar on a terminal, a plain line per tenth of the rounds
+    elsewhere; both with the number of successes if the world reports them.
 
-    With `trials`, these are told round by round: action, observed reward, best expected reward so far,
-    seconds.
+    With `trials`, one line per round: action, observed reward, best expected reward so far, seconds.
     """
     console, wins, asked = Console(), 0, 0
 
@@ -202,7 +200,7 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
         for number, each in enumerate(rounds, done + 1):
             so_far_text = so_far(each)
             if each.reward is not None and trials is not None:
-                print(trials.as_user_error(each, total), flush=True)
+                print(trials.line(each, total), flush=True)
             elif number == total or number * 10 // total > (number - 1) * 10 // total:
                 print(
                     f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{so_far_text}",
@@ -215,6 +213,6 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
         task = bar.add_task("deciding", total=total, completed=done)
         for each in rounds:
             if each.reward is not None and trials is not None:
-                bar.console.print(trials.as_user_error(each, total), highlight=False, markup=False)
+                bar.console.print(trials.line(each, total), highlight=False, markup=False)
             bar.update(task, advance=1, description=f"deciding{so_far(each)}")
             yield each

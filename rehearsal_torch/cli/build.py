@@ -1,7 +1,7 @@
-"""Building what a configuration names.
+"""Construction of the objects that a configuration names.
 
-Everything random is seeded before anything is built, and torch uses one thread: the models are small, and
-numbers must not depend on how many cores a machine has.
+All random states are seeded before anything is built, and torch uses one thread: the models are small, and
+results must not depend on the number of cores.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.descent import Descent
 
-# Decisions for each kind of problem, the most usual first.
+# Decisions for each kind of problem, the most common first.
 USUAL: "dict[Kind, tuple[str, ...]]" = {
     "rehearse": ("cme", "care", "none"),
     "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
@@ -31,7 +31,7 @@ USUAL: "dict[Kind, tuple[str, ...]]" = {
 
 
 def seed_and_use_one_thread(seed: int) -> None:
-    """Seeds Python, NumPy and torch, and takes one thread."""
+    """Seeds Python, NumPy and torch, and limits torch to one thread."""
     import torch
 
     from rehearsal_torch.seeding import seed_everything
@@ -41,15 +41,15 @@ def seed_and_use_one_thread(seed: int) -> None:
 
 
 def build(config: DictConfig, group: str, **given: object) -> Any:
-    """What a group of the configuration names; None where it names nothing.
+    """The object that a group of the configuration names; None if it names none.
 
-    This is the only place where something is built from a configuration. Where the configuration comes from a
-    folder that is resumed (``trusted`` is a list then), only what `allowed` describes is built.
+    All objects of a configuration are built here. If the configuration comes from a resumed folder
+    (``trusted`` is a list then), only what `allowed` permits is built.
 
     Args:
         config: The whole configuration.
         group: One of its groups.
-        given: Values that take the place of the group's own.
+        given: Values that replace the group's own.
 
     Raises:
         UserError: if a class refuses its values, or may not be built.
@@ -59,11 +59,10 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
 
 
 def screen(config: DictConfig) -> None:
-    """Whether everything that a resumed configuration would build may be built; asked of all groups before
-    anything is.
+    """Checks all groups of a resumed configuration before anything is built.
 
     Raises:
-        UserError: for the first thing that may not be built.
+        UserError: for the first target that may not be built.
     """
     if config.get("trusted") is not None:
         for group in ROOMS:
@@ -71,12 +70,12 @@ def screen(config: DictConfig) -> None:
 
 
 def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
-    """What a node of the configuration builds, as plain data.
+    """The object that a node of the configuration builds.
 
     Args:
-        node: With ``_target_``.
-        where: What it is called in messages.
-        given: Values that take the place of the node's own.
+        node: Plain data with ``_target_``.
+        where: Its name in messages.
+        given: Values that replace the node's own.
 
     Raises:
         UserError: if a class refuses its values.
@@ -88,7 +87,7 @@ def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
 
 
 def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
-    """A group's node as plain data, references resolved; checked where the configuration comes from a
+    """A group's node as plain data, references resolved; checked if the configuration comes from a resumed
     folder.
     """
     node = config[group]
@@ -111,7 +110,7 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
 
 
 def _present(node: Any) -> Any:
-    """Plain data with the paths of classes that an earlier version had elsewhere as they are today."""
+    """Plain data with class paths of earlier versions replaced by the current ones."""
     if isinstance(node, Mapping):
         targets = {"_target_": current(node["_target_"])} if isinstance(node.get("_target_"), str) else {}
         return {key: _present(value) for key, value in node.items()} | targets
@@ -122,7 +121,7 @@ def problem_of(config: DictConfig) -> "Problem":
     """The data set or world.
 
     Raises:
-        UserError: if it is none, or refuses its values.
+        UserError: if it is not a problem, or refuses its values.
     """
     from rehearsal_torch.problems.problem import Problem
 
@@ -137,15 +136,14 @@ def problem_of(config: DictConfig) -> "Problem":
 
 
 def tasked(config: DictConfig, problem: "Problem") -> None:
-    """Writes into a surrogate's configuration what it leaves open and the problem gives
-    (`Problem.surrogate_settings`): the task, and graphs that may be true. So the configuration builds the
-    surrogate by itself.
+    """Fills open values of a surrogate's configuration from the problem (`Problem.surrogate_settings`): the
+    task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Problem and surrogate must be of one kind.
 
     Args:
         config: The whole configuration; changed in place.
-        problem: Where situations come from.
+        problem: The problem.
 
     Raises:
         UserError: if data and surrogate are of different kinds.
@@ -162,10 +160,10 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
 
 
 def same_kind(problem: "Problem", required: "Kind") -> None:
-    """Whether a problem is of the kind that a part of the method decides for.
+    """Checks that a problem is of the kind that a part of the method decides for.
 
     Args:
-        problem: Where situations come from.
+        problem: The problem.
         required: The kind that the part declares.
 
     Raises:
@@ -194,7 +192,9 @@ _LIKE: "dict[Kind, str]" = {
 
 
 def _kind(config: DictConfig) -> "Kind | None":
-    """The kind of problem that the surrogate's class declares; None for any, and for what is no surrogate."""
+    """The kind of problem that the surrogate's class declares; None for any kind, and for anything but a
+    surrogate.
+    """
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
     found = found_at(_resolved(config, "surrogate").get("_target_"))
@@ -202,15 +202,16 @@ def _kind(config: DictConfig) -> "Kind | None":
 
 
 def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True) -> "Surrogate":
-    """The surrogate, unfitted.
+    """Builds the unfitted surrogate.
 
     Args:
         config: The whole configuration; a task that it leaves open is filled in.
-        problem: Where situations come from.
-        settled: Draws the first weights from the seed alone; otherwise the caller has seen to it.
+        problem: The problem.
+        settled: Whether to seed the initial weights by the configuration's seed; otherwise the caller has
+            done so.
 
     Raises:
-        UserError: if it is none, or refuses its values.
+        UserError: if it is of another class, or refuses its values.
     """
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -228,12 +229,12 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
 
 
 def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
-    """How parts are trained; None where nothing needs training.
+    """The trainer; None if nothing needs training.
 
     Args:
         config: The whole configuration.
-        folder: Where the training keeps what it needs to go on, unless the configuration names a place; None
-            keeps nothing, as for fits that are made anew each round.
+        folder: The folder for resumable training states, unless the configuration names one; None stores
+            nothing, as for the refits of an online run.
     """
     if "_target_" not in config.trainer:
         return None

@@ -1,10 +1,7 @@
-"""Errors that the person at the keyboard can mend.
+"""Errors that the user can correct, and the check that no foreign files are overwritten.
 
 Such an error is one paragraph: what is wrong, where, and what to do. It ends a command with exit code 2 and
-shows no traceback (``HYDRA_FULL_ERROR=1`` does). Whatever else goes wrong is a fault of ours and keeps its
-traceback.
-
-Where a command writes files of its own: never over somebody else's.
+without a traceback (``HYDRA_FULL_ERROR=1`` shows it). Any other error is a bug and keeps its traceback.
 """
 
 import errno
@@ -19,33 +16,34 @@ from rehearsal_torch.cli.signals import Stopped, code_of, stopping
 from rehearsal_torch.files.lock import InUseError
 from rehearsal_torch.files.plain import PlainFileError
 
-# What a disk or a folder refuses, whoever writes to it.
+# Remedies for errors of the operating system.
 _REFUSED = {
-    errno.ENOSPC: "make room on the disk, then type the same again",
-    errno.EDQUOT: "make room on the disk, then type the same again",
-    errno.EFBIG: "make room on the disk, then type the same again",
-    errno.EROFS: "choose a folder that may be written to",
-    errno.EACCES: "choose a folder that may be written to, or change its rights",
-    errno.EPERM: "choose a folder that may be written to, or change its rights",
+    errno.ENOSPC: "free some space on the disk, then run the same command again",
+    errno.EDQUOT: "free some space on the disk, then run the same command again",
+    errno.EFBIG: "free some space on the disk, then run the same command again",
+    errno.EROFS: "choose a writable folder",
+    errno.EACCES: "choose a writable folder, or change its permissions",
+    errno.EPERM: "choose a writable folder, or change its permissions",
     errno.ENOTDIR: "a part of the path is a file: choose another folder",
     errno.EEXIST: "a part of the path is a file: choose another folder",
-    errno.EISDIR: "a folder lies where a file is written: move it away",
-    errno.ENOTEMPTY: "a folder lies where a file is written: move it away",
+    errno.EISDIR: "a folder has the name of a file to write: move it elsewhere",
+    errno.ENOTEMPTY: "a folder has the name of a file to write: move it elsewhere",
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "the path runs in a circle of links: choose another folder",
+    errno.ELOOP: "the path contains a loop of links: choose another folder",
     errno.EIO: "the disk has failed: choose another folder",
 }
 
-# What joblib and concurrent.futures raise when a worker is gone; asked by name, as importing them takes time.
+# Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
+# time.
 _KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
 
 
 class UserError(Exception):
-    """What is wrong, where, and what to do.
+    """An error that the user can correct: what is wrong, where, and what to do.
 
     Args:
-        what: The fault, in words.
-        where: The key, file or folder; empty where `what` says it.
+        what: The fault.
+        where: The key, file or folder; empty if `what` contains it.
         remedy: What to do.
     """
 
@@ -60,7 +58,7 @@ class UserError(Exception):
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """A question that names the nearest choices, or what there is to choose from."""
+    """A question with the closest choices, or the list of choices."""
     known = sorted(set(choices))
     close = get_close_matches(word, known, n=2, cutoff=0.6)
     if close:
@@ -69,30 +67,27 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def mendable(error: BaseException) -> UserError | None:
-    """The error in words where the person at the keyboard can mend it, else None.
+    """The error as a `UserError` if the user can correct it, else None.
 
-    These are our own `UserError`, a file that cannot be read, a folder that another process works in, a
-    worker that was killed, and a disk or folder that refuses what is written.
+    These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker, and
+    a disk or folder that cannot be written.
     """
     if isinstance(error, UserError):
         return error
     if isinstance(error, PlainFileError | InUseError):
         return UserError(str(error).rstrip("."))
     if type(error).__name__ in _KILLED:
-        what = (
-            "a process that worked for this command was killed, by the system where memory ran out, or by "
-            "hand"
-        )
+        what = "a worker process of this command was killed, by the system because memory ran out, or by hand"
         return UserError(
             what,
             "",
-            "What was done before is kept: type the same with resume=FOLDER, with fewer processes if memory "
-            "ran out",
+            "Earlier results are kept: run the same command with resume=FOLDER, and with fewer processes if "
+            "memory ran out",
         )
     if isinstance(error, OSError) and error.errno in _REFUSED:
         place = "" if error.filename is None else str(error.filename)
         return UserError(
-            f"the system refuses to write here, or to read ({error.strerror})",
+            f"the operating system cannot read or write here ({error.strerror})",
             place,
             _REFUSED[error.errno].capitalize(),
         )
@@ -100,12 +95,12 @@ def mendable(error: BaseException) -> UserError | None:
 
 
 def exit_code(run: Callable[[], int], interrupted: str) -> int:
-    """What a command ends with: the code of `run`; 2 after an error that can be mended, 128 + n after signal
-    n, each told.
+    """The exit code of a command: that of `run`; 2 after an error that the user can correct, 128 + n after
+    signal n; both are printed.
 
     Args:
-        run: What the command does.
-        interrupted: What is said of an interruption: how to go on.
+        run: The command.
+        interrupted: The message after an interruption: how to continue.
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
@@ -125,14 +120,13 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
 
 @contextmanager
 def as_user_error(where: str) -> Iterator[None]:
-    """Turns what our classes say of wrong values, missing files or missing devices into an error for the
-    person at the keyboard.
+    """Turns the errors of classes for invalid values, missing files or missing devices into a `UserError`.
 
     Args:
-        where: What was being done or built.
+        where: The operation, or the part being built, for the message.
 
     Raises:
-        UserError: for a value, file, name or device that the classes refused in words.
+        UserError: for a value, file, name or device that a class refused with a message.
     """
     try:
         yield
@@ -149,9 +143,7 @@ def as_user_error(where: str) -> Iterator[None]:
 
 
 def _refusal(error: BaseException) -> BaseException | None:
-    """The error itself, or what Hydra wrapped, if it is one that a class raises on purpose; none for a fault
-    of ours.
-    """
+    """The error itself, or the one that Hydra wrapped, if a class raised it on purpose; None for a bug."""
     if type(error).__name__ == "InstantiationException":
         return error if error.__cause__ is None else _refusal(error.__cause__) or error.__cause__
     if isinstance(
@@ -164,36 +156,35 @@ def _refusal(error: BaseException) -> BaseException | None:
         | ModuleNotFoundError,
     ):
         return error
-    # Looking a name up, or asking for a device, may go wrong by accident as well; on purpose it is said in
-    # words.
+    # Look-ups and device errors can also be bugs; those raised on purpose have a message of several words.
     return error if isinstance(error, KeyError | RuntimeError) and len(str(error).split()) > 3 else None
 
 
 def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> None:
-    """Whether a folder may be written into; nothing of it is touched.
+    """Checks that a folder may be written to, without changing it.
 
     Args:
         out: The folder.
-        names: What is going to be written there.
-        mark: The file among them by which this command knows what it has written itself.
-        beginning: How that file begins then.
+        names: The files to be written.
+        mark: The file among them by which this command recognises its own output.
+        beginning: The expected beginning of that file.
 
     Raises:
-        UserError: if one of the files is there already and is not this command's, or the folder is a file.
+        UserError: if one of the files exists and was not written by this command, or the folder is a file.
     """
     if out.exists() and not out.is_dir():
         raise UserError("is a file", f"out={out}", "Name a folder")
     there = [name for name in names if (out / name).exists() or (out / name).is_symlink()]
     if there and not begins(out / mark, beginning):
         what = (
-            f"{' and '.join(there[:3])} {'lies' if len(there) == 1 else 'lie'} there already, and this "
-            f"command did not write {mark} there"
+            f"{' and '.join(there[:3])} {'exists' if len(there) == 1 else 'exist'} there already, and {mark} "
+            "was not written by this command"
         )
-        raise UserError(what, f"out={out}", "Name another folder, or move them away")
+        raise UserError(what, f"out={out}", "Name another folder, or move them elsewhere")
 
 
 def begins(path: Path, beginning: str) -> bool:
-    """Whether a file is there that begins with a text."""
+    """Whether a file exists and begins with the given text."""
     if not path.is_file():
         return False
     with path.open("rb") as stream:

@@ -1,6 +1,6 @@
-"""Where the package lies: in a checkout of its repository, or installed from a wheel.
+"""The location of the package and its configuration: a checkout of the repository, or an installed wheel.
 
-A checkout has the configuration beside the package (``conf``); a wheel carries it inside
+A checkout has the configuration beside the package (``conf``); a wheel contains it
 (``rehearsal_torch/conf``). Nothing else is read from outside the package.
 """
 
@@ -11,7 +11,7 @@ _PACKAGE = Path(str(files(__name__.partition(".")[0])))
 
 
 def checkout(package: Path = _PACKAGE) -> Path | None:
-    """The root of the repository that the package is imported from; None where it is installed.
+    """The root of the repository that the package is imported from; None if it is installed.
 
     Args:
         package: The package's folder.
@@ -23,7 +23,7 @@ def checkout(package: Path = _PACKAGE) -> Path | None:
 
 
 def conf_folder(package: Path = _PACKAGE) -> Path:
-    """The folder with ``config.yaml``: that of the checkout, otherwise the one that was installed.
+    """The folder with ``config.yaml``: that of the checkout, otherwise the installed one.
 
     Args:
         package: The package's folder.

@@ -1,9 +1,8 @@
-"""One job: what Hydra calls, alone or many times in a sweep.
+"""One job, alone or as part of a sweep: run folder, provenance record, and status around a command's work.
 
-Around a command's own work stand its run folder, its record of where it comes from, and its status. In a
-sweep a job that fails says so in its folder and lets the others go on; alone, its error is passed on.
-
-Where a run comes from: what ran, on what, when; nothing of the environment beyond that.
+In a sweep, a failed job records the failure in its folder and the other jobs continue; otherwise its error is
+passed on. The provenance record holds the command, versions, commit and machine, and nothing else of the
+environment.
 """
 
 import os
@@ -37,12 +36,12 @@ PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "sci
 
 
 def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, Any]:
-    """What `run.json` says when a run begins.
+    """The content of `run.json` at the start of a run.
 
     Args:
         command: The script's name.
-        overrides: What was typed behind it.
-        seed: Where everything random starts.
+        overrides: The arguments of the command.
+        seed: The seed of all random draws.
     """
     return {
         "command": join([*typed_as(command), *overrides]),
@@ -61,9 +60,7 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
 
 
 def commit() -> str | None:
-    """The commit of this working copy, with "+changes" where tracked files differ; None where there is
-    none.
-    """
+    """The commit of this working copy, with "+changes" if tracked files differ; None if there is none."""
     root = checkout()
     if root is None or not (root / ".git").exists():
         return None
@@ -74,11 +71,11 @@ def commit() -> str | None:
 
 
 def changed_files(root: Path, besides: Path) -> list[str]:
-    """The tracked files of a working copy that differ from its commit, outside of a folder.
+    """The tracked files of a working copy that differ from its commit, except those in a folder.
 
     Args:
         root: The working copy.
-        besides: The folder, relative to it.
+        besides: The excluded folder, relative to it.
     """
     asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
     return [line[3:] for line in (_git(root, *asked, strip=False) or "").splitlines()]
@@ -106,18 +103,18 @@ def _version(name: str) -> str | None:
 Work = Callable[[DictConfig, RunFolder, bool], str]
 
 
-# What a job outside a sweep has raised. Hydra would print a line of its own about an error that passes
+# The errors raised by a job outside a sweep. Hydra would print its own line about an error that passes
 # through it.
 raised: list[Exception] = []
 
 
 def carry_out(script: str, work: Work, config: DictConfig) -> None:
-    """Runs a command's work in its run folder; outside a sweep, an error is left in `raised`.
+    """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`.
 
     Args:
         script: The command's name.
-        work: What is done, given the configuration, the folder and whether it is part of a sweep; returns a
-            sentence that says what came out.
+        work: The work, a function of the configuration, the folder and whether the job is part of a sweep; it
+            returns a one-sentence summary of the result.
         config: The job's configuration.
 
     Raises:
@@ -140,7 +137,7 @@ def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> N
     folder = RunFolder(_near(Path(hydra.runtime.output_dir)))
     overrides = recordable(hydra.overrides.task)
     content = plain(config) | {"out": str(folder.path), "resume": None, "trusted": None}
-    # Looked at before anything of the folder is touched, and again when nobody else can change it.
+    # Checked before anything in the folder is changed, and again once the folder is locked.
     agree(folder, content)
     with folder.lock():
         agree(folder, content)
@@ -158,7 +155,7 @@ def _record(
     *,
     sweep: bool,
 ) -> None:
-    """The work, between the record of where it comes from and its status."""
+    """Runs the work, after writing its provenance record and before writing its status."""
     began = time.perf_counter()
     before = folder.read_json("run.json")
     try:
@@ -175,7 +172,7 @@ def _record(
             "data_fingerprint": None,
             "seconds": 0.0,
         }
-        # run.json says whose folder it is, and therefore comes first.
+        # run.json identifies the folder as that of a run, and therefore comes first.
         folder.write_json("run.json", run)
         folder.write_yaml("config.yaml", content)
         screen(config)
@@ -186,7 +183,7 @@ def _record(
     except BaseException as error:
         wrong = _as_user_error(error, folder, resumed=bool(before))
         state: State = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        # A disk that is full, or a folder that may not be written to, must not hide what went wrong.
+        # A full disk, or a read-only folder, must not hide the error.
         with suppress(OSError):
             folder.close(state, _sentence(wrong, folder), overrides, time.perf_counter() - began)
             if not isinstance(error, KeyboardInterrupt) and mendable(error) is None:
@@ -199,19 +196,19 @@ def _record(
 
 
 def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:
-    """The error as the person at the keyboard is given it.
+    """The error as shown to the user.
 
-    What goes wrong with what a folder held before is most often a file of it that was edited: an error that
-    is otherwise a fault of ours is told in words then, and its traceback is left in error.txt.
+    An error of a resumed run is most often caused by an edited file of its folder: what would otherwise count
+    as a bug is then reported as a `UserError`, with its traceback in error.txt.
     """
     wrong = mendable(error)
     if wrong is not None:
         return wrong
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         text = " ".join(str(error).split())[:200]
-        what = f"the run cannot go on from what the folder holds ({type(error).__name__}: {text})"
+        what = f"the run cannot be resumed from the content of the folder ({type(error).__name__}: {text})"
         remedy = (
-            "Restore what was changed from a copy, or begin anew with another out=; error.txt there says "
+            "Restore changed files from a copy, or start again with another out=; error.txt there shows "
             "where it failed"
         )
         return UserError(what, str(folder.path), remedy)
@@ -219,30 +216,30 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
 
 
 def recordable(overrides: Iterable[str]) -> list[str]:
-    """Overrides without those that say where a run lies and what is trusted: these belong to one command
-    line, not to the run.
+    """Overrides without those for the run's location and for trust, which belong to one command line, not to
+    the run.
     """
     return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", "trusted="))]
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted; go on with resume={folder.path}"
+        return f"interrupted; continue with resume={folder.path}"
     if isinstance(error, UserError):
         return str(error)
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
 
 
 def _near(path: Path) -> Path:
-    """The path as seen from here, where it lies below."""
+    """The path relative to the current folder, if it is inside it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
-    """What became of each job of a sweep; those that were never started are marked as skipped.
+    """The status of each job of a sweep; those that were never started are marked as skipped.
 
     Args:
-        sweep: The sweep's folder, with one numbered folder a job.
+        sweep: The sweep's folder, with one numbered folder per job.
         jobs: Each job's overrides.
     """
     found = []
@@ -254,7 +251,7 @@ def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
         except PlainFileError:
             status = {}
         if not status and folder.begun:
-            status = {"state": "failed", "message": "ended without a word: killed, or out of memory"}
+            status = {"state": "failed", "message": "ended without a status: killed, or out of memory"}
         elif not status:
             status = {"state": "skipped", "message": "never started"}
         if "overrides" not in status:

@@ -1,11 +1,11 @@
-"""The way from what was typed to the jobs.
+"""The main function of commands that are run by Hydra: from arguments to jobs.
 
-First everything that was typed is checked, without importing torch, so that a slip is answered at once. Then
-the run folder is settled, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs,
-whatever became of them.
+All arguments are checked first, without importing torch, so that errors in them are reported at once. Then
+the run folder is determined, and Hydra runs the job or the sweep. A sweep ends with a table of its jobs,
+including failed ones.
 
-Exit codes: 0 all is well; 1 a job failed; 2 something typed, or a folder, must be mended; 130 interrupted
-(128 + n by signal n).
+Exit codes: 0 success; 1 a job failed; 2 an error in the arguments or a folder; 130 interrupted (128 + n by
+signal n).
 """
 
 import os
@@ -40,17 +40,18 @@ def main(
     """Runs a command.
 
     Args:
-        task: What Hydra calls for each job; its name is the command's.
-        arguments: What was typed behind the script's name; None for what was typed.
+        task: The function that Hydra calls for each job; its name is the command's.
+        arguments: The arguments after the script's name; None for those of the process.
         conf: The folder with config.yaml.
-        after: What is done with a sweep's folder when its jobs have ended.
+        after: A function of a sweep's folder that is called after its jobs.
 
     Returns:
         The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
     return exit_code(
-        lambda: _run(task, typed, conf, after), "Interrupted; type the same with resume=FOLDER to go on."
+        lambda: _run(task, typed, conf, after),
+        "Interrupted; run the same command with resume=FOLDER to continue.",
     )
 
 
@@ -94,7 +95,7 @@ def _run(
     handed = deferred(conf, kept, parsed.config_dir) if multirun else kept
     passed = [*(["-m"] if multirun else []), *flags, *handed, *trust, f"out={quoted(str(out))}"]
     if not multirun:
-        # What is a file, or lies below one, is said when the job looks at it.
+        # A path that is a file, or inside one, is reported when the job checks it.
         with suppress(FileExistsError, NotADirectoryError):
             make_folder(out)
         _hand_over(task, passed, conf)
@@ -126,13 +127,11 @@ def _swept(
     after: Callable[[Path], None] | None,
     again: list[str],
 ) -> int:
-    """Runs a sweep, and ends it with its tables."""
+    """Runs a sweep, and writes its tables."""
     failure: Exception | None = None
     try:
         _hand_over(task, passed, conf)
-    except (
-        Exception
-    ) as error:  # what a job could not say in its own folder: the table is printed all the same
+    except Exception as error:  # an error outside a job's own folder: the table is printed nevertheless
         failure = error
     finally:
         code = finish(out, jobs, typed_as(script), after, again)
@@ -142,7 +141,7 @@ def _swept(
 
 
 def _listed(typed: Sequence[str], extra: str | None) -> str:
-    """Modules and classes that are trusted on this command line, as an override's value."""
+    """The modules and classes that are trusted on this command line, as an override's value."""
     named: list[str] = [] if extra is None else named_in(extra)
     for text in typed:
         if text.startswith("trusted="):
@@ -152,23 +151,23 @@ def _listed(typed: Sequence[str], extra: str | None) -> str:
 
 
 def _hand_over(task: Callable[[DictConfig], None], arguments: list[str], conf: Path) -> None:
-    """Lets Hydra run the task; errors come through as they are."""
-    # The help in conf/hydra says ${typed_as:train}.
+    """Lets Hydra run the task; errors are passed through unchanged."""
+    # The help in conf/hydra contains ${typed_as:train}.
     OmegaConf.register_new_resolver("typed_as", spoken, replace=True)
-    typed, as_user_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    typed, full_error = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv, os.environ["HYDRA_FULL_ERROR"] = [typed[0], *arguments], "1"
     try:
         hydra.main(version_base="1.3", config_path=str(conf.resolve()), config_name="config")(task)()
     finally:
         sys.argv = typed
-        if as_user_error is None:
+        if full_error is None:
             del os.environ["HYDRA_FULL_ERROR"]
         else:
-            os.environ["HYDRA_FULL_ERROR"] = as_user_error
+            os.environ["HYDRA_FULL_ERROR"] = full_error
 
 
 def _fresh(name: str) -> Path:
-    """A folder that is not there yet: runs/<name>/<time>."""
+    """The path of a new folder: runs/<name>/<time>."""
     path = Path("runs") / name / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     number = 1
     while path.exists():

@@ -1,7 +1,7 @@
-"""Reading what was typed, before anything heavy is imported.
+"""Parsing and checking of overrides, before anything heavy is imported.
 
-Overrides are checked against the configuration that they are for: each key must be there, each group option
-must exist, each value must be of the kind of the value that it replaces, and nothing may be left missing. The
+Overrides are checked against the composed configuration: each key and each group option must exist, each
+value must have the type of the value that it replaces, and no mandatory value may be missing. The
 configuration's own values are the schema.
 """
 
@@ -23,7 +23,7 @@ from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.files.moved import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
-KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a text"))
+KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))
 
 
 def composed(
@@ -34,11 +34,11 @@ def composed(
     *,
     complete: bool = True,
 ) -> tuple[DictConfig, list[list[str]]]:
-    """The configuration that the overrides ask for, and the jobs of a sweep.
+    """The configuration composed with the overrides, and the jobs of a sweep.
 
     Args:
         conf: The folder with config.yaml.
-        overrides: As typed: key=value.
+        overrides: The overrides, key=value.
         multirun: Whether values may be swept.
         extra: A further folder of configurations (``--config-dir``).
         complete: Whether a value that must be given (``???``) is refused where it is missing.
@@ -47,7 +47,7 @@ def composed(
         The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
 
     Raises:
-        UserError: for anything that the person at the keyboard must mend.
+        UserError: for any error in the overrides.
     """
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
@@ -89,15 +89,15 @@ def composed(
 
 
 def deferred(conf: Path, overrides: Sequence[str], extra: str | None = None) -> list[str]:
-    """The overrides of a sweep as Hydra is handed them.
+    """The overrides of a sweep in the form in which they are passed to Hydra.
 
-    Before any job, Hydra composes the configuration without what is swept. Keys that exist only under swept
-    choices are missing there: their values become sweeps of one value, ``key=choice(value)``, which Hydra
-    leaves out of that configuration and gives to every job.
+    Before any job, Hydra composes the configuration without the swept overrides. Keys that exist only under
+    swept choices are missing there: their values become sweeps of one value, ``key=choice(value)``, which
+    Hydra leaves out of that configuration and passes to every job.
 
     Args:
         conf: The folder with config.yaml.
-        overrides: As typed, and checked by `composed`.
+        overrides: The overrides, checked by `composed`.
         extra: A further folder of configurations (``--config-dir``).
 
     Raises:
@@ -120,7 +120,7 @@ def deferred(conf: Path, overrides: Sequence[str], extra: str | None = None) -> 
 
 
 def _deferred(text: str, override: Override, first: DictConfig) -> str:
-    """An override of a value, as a sweep of one value where Hydra's first configuration lacks the key."""
+    """An override of a value, as a sweep of one value if Hydra's first configuration lacks the key."""
     key = override.key_or_group
     if not _lacks(first, override):
         return text
@@ -133,7 +133,7 @@ def _deferred(text: str, override: Override, first: DictConfig) -> str:
 
 
 class _Reader:
-    """Hydra's view of the configuration folders."""
+    """Composes configurations and lists group options with Hydra."""
 
     def __init__(self, extra: list[str]) -> None:
         self.extra = extra
@@ -141,7 +141,7 @@ class _Reader:
         self.loader = GlobalHydra.instance().config_loader()
 
     def options(self, group: str) -> list[str]:
-        """The options of a group; none where it is no group."""
+        """The options of a group; empty if it is not a group."""
         if group not in self.known:
             self.known[group] = list(
                 self.loader.get_group_options(group, config_name="config", overrides=self.extra)
@@ -159,10 +159,10 @@ class _Reader:
 
 
 def read_override(text: str) -> Override:
-    """An override as Hydra reads it; nothing is resolved.
+    """An override as parsed by Hydra; nothing is resolved.
 
     Raises:
-        UserError: if it cannot be read.
+        UserError: if it cannot be parsed.
     """
     if len(text) > LONGEST:
         raise UserError(
@@ -179,7 +179,7 @@ def read_override(text: str) -> Override:
         remedy = (
             f"Write {text}=VALUE"
             if "=" not in text
-            else "Put texts with blanks or commas in quotes: \"key='a, b'\""
+            else "Put strings with blanks or commas in quotes: \"key='a, b'\""
         )
         raise UserError(f"cannot read {text!r}", remedy=remedy) from error
 
@@ -193,7 +193,7 @@ def _whole_or_swept(override: Override, multirun: bool) -> None:
 
 
 def _option(override: Override, read: _Reader) -> None:
-    """Whether a group has the option that is asked for."""
+    """Checks that a group has the requested option."""
     group = override.key_or_group
     options = read.options(group)
     if not options or override.is_delete():
@@ -219,10 +219,10 @@ def _option(override: Override, read: _Reader) -> None:
 
 
 def single_overrides(override: Override) -> list[str]:
-    """An override without sweeps, once for each of its values.
+    """An override without sweeps, one for each of its values.
 
     Raises:
-        UserError: if its values cannot be listed, or are too many.
+        UserError: if its values cannot be listed, or there are too many.
     """
     if not override.is_sweep_override():
         return [str(override.input_line)]
@@ -248,7 +248,7 @@ def _few(count: int) -> None:
 
 
 def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
-    """Every combination; a key that stands twice counts as it stood last, in its first place."""
+    """All combinations; a repeated key has its last values, at its first position."""
     found: dict[str, list[str]] = {}
     for override in overrides:
         found[override.get_key_element()] = single_overrides(override)
@@ -257,12 +257,12 @@ def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
 
 
 def _lacks(config: DictConfig, override: Override) -> bool:
-    """Whether an override needs a key that is not there."""
+    """Whether an override needs a key that does not exist."""
     return not (override.is_add() or override.is_force_add() or _known(config, override.key_or_group))
 
 
 def _value(override: Override, config: DictConfig) -> None:
-    """Whether a key exists, and its new value is of the old one's kind."""
+    """Checks that a key exists, and that its new value has the type of the old one."""
     key = override.key_or_group
     if not _known(config, key):
         if override.is_add() or override.is_force_add():
@@ -283,11 +283,11 @@ def refuse_renamed(key: str, config: Mapping[str, Any]) -> None:
     """Refuses a key of an earlier version.
 
     Args:
-        key: As typed or written.
-        config: The configuration that it is for.
+        key: The key.
+        config: The configuration that it belongs to.
 
     Raises:
-        UserError: that names the key of today.
+        UserError: with the current key, if the key is an old one.
     """
     new = current_key(key, config)
     if new != key:
@@ -301,7 +301,7 @@ def _known(config: DictConfig, key: str) -> bool:
 
 
 def _entries(config: DictConfig) -> dict[str, Any]:
-    """Dotted key to value as written, references unresolved, without Hydra's own."""
+    """Dotted key to value, references unresolved, without Hydra's own settings."""
     found: dict[str, Any] = {}
 
     def walk(node: dict[Any, Any], prefix: str) -> None:
@@ -338,7 +338,7 @@ def _kind(key: str, new: Any, config: DictConfig) -> None:
             "true or false": isinstance(new, bool),
             "a whole number": whole,
             "a number": number,
-            "a text": scalar,
+            "a string": scalar,
         }.get(wanted, True)
     if not right:
         raise UserError(f"expected {wanted}, such as {_shown(old)}; got {_shown(new)}", key)

@@ -1,20 +1,19 @@
-"""Taking a run up again: which folder a run may use, and under which configuration it goes on.
+"""Resuming a run: which folders a run may use, and with which configuration it continues.
 
 The rule for a folder, given by ``out=`` or ``resume=``:
 
-    missing or empty                       a new run begins in it
-    a run that made nothing yet            a new run begins in it
-    a run of the same configuration        it is taken up where it stopped; a finished one is reported again
-    a run of another configuration         refused: the keys that differ are named
-    anything else                          refused: nothing of it is touched
+    missing or empty                       a new run starts in it
+    a run without results yet              a new run starts in it
+    a run of the same configuration        it is resumed where it stopped; a finished one is reported again
+    a run of another configuration         refused: the keys that differ are listed
+    anything else                          refused: nothing in it is changed
 
-A folder is that of a run where its run.json is of the form that a run writes; names alone say nothing, since
-others, too, have files called config.yaml. Nothing is deleted but what a run that made nothing yet has left.
+A folder is that of a run if its run.json has the format that a run writes; file names alone do not count,
+since config.yaml is a common name. Nothing is deleted except the files of a run without results.
 
-``resume=DIR`` takes the configuration from DIR; whatever else is typed must not contradict it. The folder may
-come from somebody else. Of what it says, only values of this configuration's own keys are used: Hydra's
-settings, places to write to, references (``${...}``) and trust are never taken from a folder, and what is
-built is limited (see `allowed`).
+``resume=DIR`` takes the configuration from DIR; further overrides must not contradict it. The folder may come
+from somebody else. Only values of this configuration's own keys are taken from it: never Hydra's settings,
+output paths, references (``${...}``) or trust, and the classes that are built are limited (see `allowed`).
 """
 
 import re
@@ -28,14 +27,14 @@ from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.files.moved import RENAMED_CHOICES, current, current_key
 from rehearsal_torch.run_folder import RunFolder
 
-# Keys that do not change what comes out.
+# Keys that do not affect the results.
 FREE = ("out", "resume", "trusted", "workers", "trainer.progress", "trainer.folder")
-# Keys that no folder decides: where is written to, and what is trusted.
+# Keys that are never taken from a folder: output paths, and trust.
 TYPED_ONLY = ("out", "resume", "trusted", "trainer.folder", "hydra")
 SWEEP = "sweep.json"
-# What a run writes before it makes anything of its own.
+# The files that a run writes before any results.
 OPENING = ("config.yaml", "run.json", "data.yaml", "status.json", "error.txt")
-# What a process that was killed while it wrote, or that holds the folder's lock, leaves beside them.
+# Further files, left by a process that was killed while writing, or that holds the folder's lock.
 _BESIDE = re.compile(
     r"\.rehearsal-lock(\.json)?|"
     r"\.(config\.yaml|(run|status|sweep|\.rehearsal-lock)\.json|data\.yaml|error\.txt)\.(\d+\.)?part"
@@ -44,19 +43,19 @@ _RECORD = ("script", "overrides")
 
 
 def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[str], bool]:
-    """What a run was started with, together with what is typed now.
+    """The overrides that a run was started with, together with the new ones.
 
     Args:
-        directory: What ``resume=`` says.
+        directory: The value of ``resume=``.
         typed: The other overrides.
-        script: The command that is to take the run up.
+        script: The command that resumes the run.
 
     Returns:
         Overrides, and whether it was a sweep.
 
     Raises:
         UserError: if there is no such run, another command made it, an override contradicts it, or the folder
-            says what no folder decides.
+            contains settings that are never taken from a folder.
         PlainFileError: if its files are damaged.
     """
     folder = RunFolder(directory)
@@ -64,17 +63,17 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
     before = sweep or run
     if not before:
         raise UserError(
-            "expected the folder of a run that has begun; it holds none",
+            "expected the folder of a run; it holds none",
             f"resume={directory}",
             "See the folder runs",
         )
     if before["script"] != script:
         known = before["script"] in ("train", "decide", "cross_validate")
-        what, remedy = "this run was not made by a command that can be resumed", "See the folder runs"
+        what, remedy = "this run was made by a command that cannot be resumed", "See the folder runs"
         if known:
             what, remedy = (
                 f"this run was made by {spoken(before['script'])}",
-                f"Take it up with {spoken(before['script'])}",
+                f"Resume it with {spoken(before['script'])}",
             )
         raise UserError(what, f"resume={directory}", remedy)
     _screen(before["overrides"], f"{directory}/{SWEEP if sweep else 'run.json'}")
@@ -87,13 +86,13 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
             continue
         there = choices.get(key, _at(config, key))
         if sweep or str(there) != value:
-            as_user_error = next(
+            original = next(
                 (entry for entry in old if entry.lstrip("+").partition("=")[0] == key), f"{key}={there}"
             )
             raise UserError(
-                f"{text} contradicts {as_user_error}, with which the run was started",
+                f"{text} contradicts {original}, with which the run was started",
                 f"resume={directory}",
-                "Leave it out, or begin a new run",
+                "Leave it out, or start a new run",
             )
     free = [
         text
@@ -104,7 +103,7 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
 
 
 def _present(text: str, config: Mapping[str, Any]) -> str:
-    """An override with the key, or the file of `conf`, of today."""
+    """An override with the current name of its key, or of its file in `conf`."""
     text = RENAMED_CHOICES.get(text, text)
     sign = text[: len(text) - len(text.lstrip("+"))]
     key, equals, value = text[len(sign) :].partition("=")
@@ -112,7 +111,7 @@ def _present(text: str, config: Mapping[str, Any]) -> str:
 
 
 def _screen(overrides: Sequence[str], where: str) -> None:
-    """Whether overrides that a folder holds say only what a folder may say.
+    """Checks that the overrides of a folder contain only settings that may be taken from a folder.
 
     Raises:
         UserError: for the first one that does not.
@@ -125,7 +124,7 @@ def _screen(overrides: Sequence[str], where: str) -> None:
         own = next((each for each in TYPED_ONLY if key == each or each in parts), None)
         if own is not None:
             what = "Hydra's own settings are" if own == "hydra" else f"{own} is"
-            remedy = f"Take it out of the file, and type it yourself if you want it: {shown}"
+            remedy = f"Remove it from the file, and give it on the command line if you want it: {shown}"
             raise UserError(
                 f"the run was started with {shown}; {what} never taken from a folder", where, remedy
             )
@@ -143,7 +142,7 @@ def _screen(overrides: Sequence[str], where: str) -> None:
 
 
 def _refers(value: Any) -> bool:
-    """Whether plain data holds a reference."""
+    """Whether plain data contains a reference."""
     if isinstance(value, Mapping):
         return any(_refers(key) or _refers(item) for key, item in value.items())
     if isinstance(value, list | tuple):
@@ -152,7 +151,7 @@ def _refers(value: Any) -> bool:
 
 
 def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
-    """Whether a folder may hold a run of this configuration; nothing of it is touched.
+    """Checks that a folder may hold a run of this configuration, without changing it.
 
     Args:
         folder: The folder.
@@ -190,15 +189,15 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
         raise UserError(
             f"the folder holds a run of another configuration: {shown}",
             str(folder.path),
-            "Choose another out=, or begin without it",
+            "Choose another out=, or leave it out",
         )
 
 
 def cleared(folder: RunFolder) -> None:
-    """Removes what is left of a run that was killed or refused before it made anything: nothing is lost when
-    another one begins.
+    """Removes the files of a run that was killed or refused before it had any results, so that another one
+    can start without loss.
 
-    Call it when `agree` has passed, and while the folder is locked.
+    To be called after `agree` has passed, while the folder is locked.
     """
     if not _foreign(folder):
         for name in _names(folder):
@@ -207,7 +206,7 @@ def cleared(folder: RunFolder) -> None:
 
 
 def _here(folder: RunFolder) -> None:
-    """Whether the path can be a folder.
+    """Checks that the path can be a folder.
 
     Raises:
         UserError: if it, or a part of it, is a file.
@@ -229,7 +228,7 @@ def _names(folder: RunFolder) -> list[str]:
 
 
 def _foreign(folder: RunFolder) -> list[str] | None:
-    """What a folder holds besides what a run writes first; None where there is nothing at all."""
+    """The files of a folder other than those that a run writes first; None if it is empty or missing."""
     names = [name for name in _names(folder) if not _BESIDE.fullmatch(name)]
     return (
         [name for name in names if name not in OPENING or not (folder.path / name).is_file()]
@@ -239,7 +238,7 @@ def _foreign(folder: RunFolder) -> list[str] | None:
 
 
 def _ours(folder: RunFolder) -> bool:
-    """Whether run.json is there; damaged, or of another form, it is an error of its own."""
+    """Whether run.json exists; if it is damaged, or has another format, an error is raised."""
     return bool(folder.read_json("run.json", _RECORD))
 
 

@@ -1,12 +1,12 @@
-"""A run: everything that a configuration names, built and checked once.
+"""Runs: all parts that a configuration names, built and checked once.
 
     run       = build(config)
     surrogate = fit(run, folder)                 cli.verbs.fitting
     count     = decide(run, folder, surrogate)   cli.batch_decisions
 
-Scripts, the jobs of a sweep and the studies go this way. What costs much, or keeps files, is made when it is
-needed: the surrogate by `Run.surrogate`, its first weights drawn from the seed alone, and the trainer by
-`Run.trainer`, which is handed the folder that it may use.
+Scripts, the jobs of a sweep and the studies use these steps. Parts that are expensive, or write files, are
+built on demand: the surrogate by `Run.surrogate`, with initial weights that depend on the seed alone, and the
+trainer by `Run.trainer`, with the folder that it may use.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """What to decide by.
+    """The objective, search and certificate of a method.
 
     Attributes:
-        objective: Makes an objective of (surrogate, situation).
+        objective: Returns the objective for (surrogate, case).
         search: Finds the action.
-        certify: Says how sure we are; None where nothing does.
+        certify: Returns a certificate for a decision; None for no certificates.
     """
 
     objective: "Callable[..., Objective]"
@@ -57,19 +57,19 @@ class Method:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that a configuration names.
+    """All parts that a configuration names.
 
     Attributes:
-        problem: Where situations come from.
-        surrogate: Makes what will be learnt, unfitted; the same at every call.
-        objective: Makes an objective of (surrogate, situation).
+        problem: The problem.
+        surrogate: Returns the unfitted surrogate; the same at every call.
+        objective: Returns the objective for (surrogate, case).
         search: Finds the action.
-        certificate: Says how sure we are; None where nothing does.
-        trainer: Makes the trainer of a folder, or of None, which keeps nothing; gives None where nothing
+        certificate: Returns a certificate for a decision; None for no certificates.
+        trainer: Returns the trainer for a folder, or for None, which stores nothing; returns None if nothing
             needs training.
-        learn: Whether rounds learn from each other.
-        seed: Where everything random starts.
-        kind: What is asked (`Problem.kind`).
+        learn: Whether the run is online: the surrogate is refitted after each round.
+        seed: The seed of all random draws.
+        kind: The kind of the problem (`Problem.kind`).
         config: The configuration as plain data, every reference resolved.
     """
 
@@ -86,17 +86,17 @@ class Run:
 
 
 def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
-    """Seeds everything random, builds what a configuration names, and checks that it goes together: nothing
-    that could be refused before a fit is left for after it.
+    """Seeds all random states, builds the parts of a configuration, and checks that they are compatible:
+    every error that can be detected before a fit is reported before it.
 
     Args:
-        config: The whole configuration; what the surrogate leaves open is filled in (`build.tasked`).
-        problem: What was built before, where several runs share it, or it is needed to complete the
-            configuration; None builds it.
+        config: The whole configuration; open values of the surrogate are filled in (`build.tasked`).
+        problem: A problem that was built before, because several runs share it or the configuration depends
+            on it; None builds it.
 
     Raises:
-        UserError: if a part is missing or refuses its values, parts are of different kinds, or rounds are to
-            learn and cannot.
+        UserError: if a part is missing or refuses its values, parts are of different kinds, or an online run
+            is impossible.
     """
     seed_and_use_one_thread(int(config.seed))
     method = method_of(config)
@@ -119,8 +119,8 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
 
 
 def method_of(config: DictConfig) -> Method:
-    """What the configuration decides by; built before anything is fitted, so that a wrong value costs no
-    time.
+    """The method of the configuration; built before anything is fitted, so that an invalid value is reported
+    early.
 
     Raises:
         UserError: if there is no objective or no search, or one refuses its values.
@@ -132,7 +132,7 @@ def method_of(config: DictConfig) -> Method:
     )
     if objective is None or search is None:
         raise UserError(
-            "nothing says what to decide by",
+            "the configuration has no objective or no search",
             "objective and search",
             "Choose a decision, such as decision=branch_and_bound",
         )
@@ -140,8 +140,8 @@ def method_of(config: DictConfig) -> Method:
 
 
 def suits(method: Method | Run, surrogate: "Surrogate") -> None:
-    """Whether an objective's settings go with a surrogate, fitted or not: the names that a reward weighs,
-    say.
+    """Checks that an objective's settings match a surrogate, fitted or not: the names in a reward's weights,
+    for example.
 
     Raises:
         UserError: if they do not.
@@ -153,7 +153,7 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
 
 
 def _class(objective: "Callable[..., Objective]") -> "type[Objective | Candidates[Any]] | None":
-    """The class that makes the objectives; None where a function does."""
+    """The class of the objectives; None if a function builds them."""
     from rehearsal_torch.objectives.candidates import Candidates
     from rehearsal_torch.objectives.objective import Objective
 
@@ -162,16 +162,16 @@ def _class(objective: "Callable[..., Objective]") -> "type[Objective | Candidate
 
 
 def _kind(objective: "Callable[..., Objective]") -> "Kind | None":
-    """The kind of problem whose actions an objective values; None for any."""
+    """The kind of problem that an objective is for; None for any."""
     made = _class(objective)
     return None if made is None else made.kind
 
 
 def learning(config: DictConfig, problem: "Problem") -> bool:
-    """Whether rounds learn from each other.
+    """Whether the run is online.
 
     Raises:
-        UserError: if they are to and cannot.
+        UserError: if it should be, and cannot.
     """
     from rehearsal_torch.problems.problem import World
 
@@ -181,13 +181,13 @@ def learning(config: DictConfig, problem: "Problem") -> bool:
         return False
     if not isinstance(problem, World):
         raise UserError(
-            f"{type(problem).__name__} does not answer, so that there is nothing to learn from",
+            f"{type(problem).__name__} does not respond to decisions, so that there is nothing to learn from",
             "learn=true",
             "Choose a dataset that is a world",
         )
     if int(config.shards) > 1:
         raise UserError(
-            "each round that learns needs those before it",
+            "each round of an online run needs those before it",
             "shards",
             "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2",
         )

@@ -1,4 +1,4 @@
-"""The first and the last words of a run: the data card, the table, the folder, and what to type next."""
+"""Console output at the start and end of a run: data card, report, run folder and next command."""
 
 import csv
 import io
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
-    """Prints the data card, unless many jobs would; keeps it as data.yaml, and notes the data's
-    fingerprint and the kind of problem.
+    """Prints the data card, except in a sweep; writes it to data.yaml, and records the data's fingerprint and
+    the kind of problem.
 
     Returns:
         The fingerprint of the observations.
 
     Raises:
-        UserError: if the run was begun with other data.
+        UserError: if the run was started with other data.
     """
     fingerprint, run = problem.observations().fingerprint(), folder.read_json("run.json")
     before = run.get("data_fingerprint")
     if before not in (None, fingerprint):
         what = (
-            f"the run was begun with other data ({before[:12]} there, {fingerprint[:12]} now), to which what "
-            "it holds belongs"
+            f"the run was started with other data ({before[:12]} there, {fingerprint[:12]} now), to which "
+            "its results belong"
         )
-        raise UserError(what, str(folder.path), "Bring that data back, or begin a new run with another out=")
+        raise UserError(what, str(folder.path), "Restore that data, or start a new run with another out=")
     card = dict(problem.card())
     folder.write_yaml("data.yaml", card)
     folder.write_json("run.json", run | {"kind": problem.kind, "data_fingerprint": fingerprint})
@@ -50,7 +50,7 @@ def lines(card: Mapping[str, Any], width: int = 110) -> list[str]:
 
 
 def closing(folder: RunFolder, sweep: bool, following: str) -> None:
-    """Writes and prints the report, then the folder and what to do next; in a sweep one line has to do."""
+    """Writes and prints the report, the folder and the next command; in a sweep, prints one line only."""
     from rehearsal_torch.reporting.run_report import report
 
     table = report(folder.path)

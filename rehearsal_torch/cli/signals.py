@@ -1,8 +1,7 @@
-"""Being asked to end: SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) end a command as Ctrl-C
-does.
+"""Termination signals: SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) act like Ctrl-C.
 
-What is being written is finished or left as it was, the folder says "interrupted", and the exit code is 128 +
-the signal's number.
+Files being written are completed or left unchanged, the folder's status is "interrupted", and the exit code
+is 128 + the signal's number.
 """
 
 import signal
@@ -19,7 +18,7 @@ _asked: list[float] = []
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that asks the process to end.
+    """A termination signal, as an exception.
 
     Args:
         number: The signal.
@@ -35,10 +34,10 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Turns the signals that ask a process to end into `Stopped`, raised where the process is; earlier
-    handlers come back afterwards.
+    """Turns termination signals into `Stopped`, raised in the main thread; restores the previous handlers
+    afterwards.
 
-    A signal that is ignored (nohup) stays ignored. Outside the main thread nothing changes.
+    Ignored signals (nohup) stay ignored. Outside the main thread, nothing is changed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -66,7 +65,7 @@ def code_of(error: KeyboardInterrupt) -> int:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    # Schedulers often ask twice at once: that must not break into the tidying up. Asked again later, it is
+    # Schedulers often send a signal twice: the second one must not interrupt the clean-up. A later signal is
     # raised again.
     now = time.monotonic()
     if _asked and now - _asked[-1] < PATIENCE:

@@ -1,8 +1,8 @@
-"""How this program was started, for messages that tell people what to type.
+"""The way in which the program was started, for commands in messages.
 
-Every command can be typed in two ways: ``python scripts/train.py ...`` in a checkout, and ``rehearsal train
-...`` wherever the package is installed. Both call the same function, and a run folder written by one is taken
-up by the other.
+Every command can be run in two ways: ``python scripts/train.py ...`` in a checkout, and ``rehearsal train
+...`` with an installed package. Both call the same function, and a run folder of one can be resumed by the
+other.
 """
 
 import re
@@ -17,10 +17,10 @@ _ESCAPES = re.compile(r"(\\+)(?='|\Z)")
 
 
 def typed_as(script: str) -> list[str]:
-    """The words before the options that start a command, in the spelling in which this program was started.
+    """The words that start a command, in the way in which this program was started.
 
-    ``sys.argv[0]`` tells the spelling, in worker processes as well. Outside a checkout there are no scripts,
-    so that the console command is named whatever was typed.
+    It is read from ``sys.argv[0]``, also in worker processes. Outside a checkout there are no scripts, so
+    that the console command is always used.
 
     Args:
         script: The command's name, which is that of its script: ``train``, ``cross_validate``.
@@ -31,7 +31,7 @@ def typed_as(script: str) -> list[str]:
 
 
 def spoken(script: str) -> str:
-    """`typed_as` as one text."""
+    """`typed_as` as one string."""
     return " ".join(typed_as(script))
 
 

@@ -1,7 +1,7 @@
-"""What a command of several verbs can do, and the reading of what was typed.
+"""Commands with several verbs: their options, and the parsing of arguments.
 
-A verb takes options as key=value. Reading them imports nothing heavy, so that help and slips are answered at
-once.
+A verb takes options as key=value. Parsing them imports nothing heavy, so that help and errors in the
+arguments are shown at once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +13,14 @@ from rehearsal_torch.cli.spelling import spoken
 
 @dataclass(frozen=True)
 class Option:
-    """Something that may be typed as key=value.
+    """An option, given as key=value.
 
     Attributes:
         key: Its name.
-        meaning: What it says, for the help.
-        default: The value when it is left out; None where it has none.
-        choices: What it may be; empty for anything.
-        required: Whether it must be given.
+        meaning: Its description in the help.
+        default: Its default value; None if there is none.
+        choices: The allowed values; empty for any value.
+        required: Whether it is required.
     """
 
     key: str
@@ -32,15 +32,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Verb:
-    """One thing that a command does.
+    """A verb of a command.
 
     Attributes:
-        name: What is typed.
-        summary: A sentence for the help.
-        options: What may be typed behind it.
-        run: Does it, given key to value, and returns the exit code.
-        script: The script it is a verb of; a script that does one thing has its name, and the verb is not
-            typed.
+        name: Its name on the command line.
+        summary: One sentence for the help.
+        options: Its options.
+        run: Runs it with the options, key to value, and returns the exit code.
+        script: The script that it belongs to; if the script has the verb's name, the verb is not given on the
+            command line.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Verb:
     script: str = "prepare"
 
     def read(self, typed: Sequence[str]) -> dict[str, str]:
-        """Key to value, of the options that were typed or have a default.
+        """Key to value, for the options that are given or have a default.
 
         Raises:
-            UserError: for a slip in what was typed.
+            UserError: for an error in the arguments.
         """
         known = {option.key: option for option in self.options}
         given: dict[str, str] = {}
@@ -86,7 +86,7 @@ class Verb:
         return {option.key: option.default for option in self.options if option.default is not None} | given
 
     def example(self) -> str:
-        """A line that could be typed."""
+        """An example command line."""
         typed = spoken(self.script) + (f" {self.name}" if self.name != self.script else "")
         return " ".join(
             [typed, *(f"{option.key}={option.key.upper()}" for option in self.options if option.required)]

@@ -1,4 +1,4 @@
-"""Sweeps: many jobs under one folder, and the tables that end them."""
+"""Sweeps: many jobs in one folder, the merging of shards, and the tables at the end."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from rehearsal_torch.run_folder import RunFolder
 
 
 def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
-    """Whether a folder holds this sweep already; the rule is that of `taking_up`. Nothing is touched.
+    """Whether a folder holds this sweep already; the rule is that of `cli.resume`. Nothing is changed.
 
     Raises:
         UserError: if the folder holds anything but this sweep.
@@ -32,10 +32,8 @@ def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
     before = RunFolder(out).read_json(SWEEP, ("script", "overrides", "decisive"))
     if before:
         if before["script"] != script or before["decisive"] != _decisive(overrides):
-            as_user_error = join([*typed_as(before["script"]), "-m", *before["decisive"]])
-            raise UserError(
-                f"the folder holds another sweep: {as_user_error}", str(out), "Choose another out="
-            )
+            command = join([*typed_as(before["script"]), "-m", *before["decisive"]])
+            raise UserError(f"the folder holds another sweep: {command}", str(out), "Choose another out=")
         return True
     if out.exists() and any(not path.name.startswith(LOCK) for path in out.iterdir()):
         raise UserError("the folder is not empty and holds no sweep", str(out), "Choose another out=")
@@ -43,8 +41,8 @@ def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
 
 
 def begin(out: Path, script: str, overrides: Sequence[str]) -> None:
-    """Settles a sweep's folder. Hydra's own settings, such as the launcher, are not kept in it: they are
-    typed each time.
+    """Writes sweep.json to a sweep's folder. Hydra's own settings, such as the launcher, are not stored: they
+    must be given each time.
 
     Raises:
         UserError: if the folder holds anything but this sweep.
@@ -73,18 +71,18 @@ def finish(
     after: Callable[[Path], None] | None = None,
     again: Sequence[str] = (),
 ) -> int:
-    """Merges shards where all are done, and prints the table of jobs; last of all, where a world judged the
-    decisions, worlds by methods.
+    """Merges shards if all are done, and prints the table of jobs; then, if a world scored the decisions, the
+    table of worlds by methods.
 
     Args:
         out: The sweep's folder.
         jobs: Each job's overrides.
-        command: What the sweep was typed as, without overrides.
-        after: What else is done with the folder before the table.
-        again: What must be typed again to go on, besides the folder.
+        command: The words of the sweep's command, without overrides.
+        after: A function of the folder that is called before the table is printed.
+        again: The arguments that must be repeated to resume, besides the folder.
 
     Returns:
-        0 if every job went well, else 1.
+        0 if every job succeeded, else 1.
     """
     rows = statuses(out, jobs)
     damaged = False
@@ -107,11 +105,11 @@ def finish(
 
 
 def _merge(out: Path, good: bool, following: str) -> None:
-    """Merges shards where all are done, or says how to go on."""
+    """Merges shards if all are done, or prints how to continue."""
     if not cohorts(out):
         return
     if not good:
-        print(f"Not merged, as not all jobs are done. Go on with: {following}", flush=True)
+        print(f"Not merged, as not all jobs are done. Continue with: {following}", flush=True)
         return
     for merged in conclude(out):
         print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)

@@ -1,7 +1,8 @@
-"""What ends a sweep over worlds, methods and seeds: their cross table, as text, CSV, Markdown and figure.
+"""Cross tables of sweeps over worlds, methods and seeds, as text, CSV, Markdown and figure.
 
-Rows are those of every job that went well and whose decisions a world could judge. A method is named by its
-decision, and by whatever else differs between the jobs; a world by its dataset, and by what differs of it.
+The rows are those of every successful job whose decisions were scored by a world. A method is named by its
+decision and the other overrides that differ between the jobs; a world by its dataset and the overrides of it
+that differ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
         jobs: Each job's state, folder and overrides.
 
     Returns:
-        The table, for a terminal; empty, and nothing is written, where no world judged any decision.
+        The table, for a terminal; empty, without any files, if no world scored any decision.
     """
     if not any((Path(job["folder"]) / "decisions.jsonl").is_file() for job in jobs if job["state"] == "ok"):
         return ""
@@ -86,7 +87,7 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
 
 
 def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of all jobs that went well, world by world, method by method, seed by seed."""
+    """The rows of all successful jobs, sorted by world, method and seed."""
     from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
 
     found = []
@@ -100,7 +101,7 @@ def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _named(jobs: Sequence[dict[str, Any]]) -> "Iterator[tuple[Recorded, str, str, int]]":
-    """The run of every job that went well, its world, its method, its seed."""
+    """The run of every successful job, with its world, method and seed."""
     from rehearsal_torch.evaluation.recorded_run import read
 
     good = [

@@ -1,4 +1,4 @@
-"""What the configuration's own keys allow, said before anything is imported or written."""
+"""Validation of the configuration's own keys, before anything is imported or written."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +12,13 @@ from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
 
 CONF = conf_folder()
-# What names the cases that a run is for.
+# The overrides that determine the data of a run.
 _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
 
 def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]) -> None:
-    """Whether numbers are in range, folders and files that are read exist, and something says what the run is
-    for.
+    """Checks that numbers are in range, that input files and folders exist, and that the data of the run are
+    given.
 
     Args:
         config: The first job's configuration.
@@ -45,7 +45,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
         raise UserError(
             f"expected patient or transition; got {config.by}",
             "by",
-            "Choose by=patient, unless a comparison asks for the other",
+            "Choose by=patient, unless a comparison requires the other",
         )
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
@@ -59,7 +59,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
             f"Give shards={max(shards) + 1}, or another shard",
         )
     if "path" in config.dataset and config.dataset.path is None:
-        raise UserError("this data set is read from a file, which must be named", "path", "Add path=FILE")
+        raise UserError("this data set is read from a file, which must be given", "path", "Add path=FILE")
     if config.path is not None and not Path(config.path).exists():
         near = Path(config.path).parent
         remedy = did_you_mean(
@@ -69,11 +69,11 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     _sizes(config)
     _checkpoint(config, script, jobs)
     if not any(text.startswith(_DATA) for text in typed):
-        raise UserError("nothing says what data this is for", "", _what_to_type(script))
+        raise UserError("no data are given", "", _what_to_type(script))
 
 
 def _what_to_type(script: str) -> str:
-    """What can be typed, for somebody who has typed nothing."""
+    """Example commands, for a command line without data."""
     line = spoken(script)
     experiments = ", ".join(path.stem for path in sorted((CONF / "experiment").glob("*.yaml")))
     words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
@@ -83,12 +83,12 @@ def _what_to_type(script: str) -> str:
             f"or your own experiments: {line} +experiment=own_system path=experiments.csv "
             "dataset.task=task.yaml"
         )
-        words.append(f"or with what a training learnt: {line} +experiment=sepsis checkpoint=FOLDER")
+        words.append(f"or with a trained surrogate: {line} +experiment=sepsis checkpoint=FOLDER")
     return "; ".join([*words, f"{line} --help shows all options"])
 
 
-# Groups whose whole numbers decide how much memory and time a run takes, and the most that any of them may
-# be; seeds may be anything.
+# Groups whose whole numbers determine the memory and time of a run, and their upper bound; seeds are not
+# bounded.
 _SIZED, _LARGEST = ("dataset", "surrogate", "objective", "search", "certificate", "trainer"), 10**8
 
 
@@ -106,7 +106,7 @@ def _sizes(config: DictConfig) -> None:
             raise UserError(
                 f"expected a whole number of at most {_LARGEST}; got {value}",
                 key,
-                "Nothing was begun: no machine holds so much",
+                "Nothing was started: no machine has enough memory for that",
             )
 
 
@@ -124,14 +124,14 @@ def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) 
     if config.checkpoint is None:
         if int(config.shards) > 1 and script == "decide":
             raise UserError(
-                "each shard would fit a surrogate of its own",
+                "each shard would fit its own surrogate",
                 "checkpoint",
                 "Train first, then give checkpoint=FOLDER",
             )
         return
     if script != "decide":
         raise UserError(
-            "this command fits surrogates and takes none",
+            "this command fits surrogates, and does not load one",
             "checkpoint",
             f"Use {spoken('decide')}, or leave checkpoint= out",
         )

@@ -288,7 +288,7 @@ def test_every_group_is_looked_at_before_anything_is_built():
 
 
 def test_positional_arguments_are_none_of_a_folders():
-    with pytest.raises(UserError, match=r"may not say _args_.*Nothing was built"):
+    with pytest.raises(UserError, match=r"may not contain _args_.*Nothing was built"):
         check_allowed(called("rehearsal_torch.certificate.PacBound", _args_=[1]), "certificate", [])
 
 

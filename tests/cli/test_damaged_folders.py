@@ -255,10 +255,10 @@ def test_a_line_that_lacks_something_is_told_with_a_trace_for_us(run, resume, ke
 def test_lines_of_other_cases_are_refused(run, resume, order):
     lines = (run / "decisions.jsonl").read_bytes().splitlines(keepends=True)
     (run / "decisions.jsonl").write_bytes(b"".join(lines[place] for place in order))
-    as_user_error(resume, "holds other situations")
+    as_user_error(resume, "holds other cases")
 
 
 def test_other_data_under_the_same_configuration_is_told(run, resume):
     folder = RunFolder(run)
     folder.write_json("run.json", folder.read_json("run.json") | {"data_fingerprint": "0" * 64})
-    as_user_error(resume, "begun with other data (000000000000 there")
+    as_user_error(resume, "started with other data (000000000000 there")

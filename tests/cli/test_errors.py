@@ -17,7 +17,7 @@ def test_a_file_of_the_same_name_is_left_alone(tmp_path):
     (tmp_path / "table.csv").touch()
     check_output(tmp_path, ["graph.yaml"], "graphs.yaml", "options:")
     (tmp_path / "graph.yaml").write_text("mine")
-    with pytest.raises(UserError, match=r"graph\.yaml lies there already"):
+    with pytest.raises(UserError, match=r"graph\.yaml exists there already"):
         check_output(tmp_path, ["graph.yaml"], "graphs.yaml", "options:")
     (tmp_path / "graphs.yaml").write_text("options:\n  data: x\n")
     check_output(tmp_path, ["graph.yaml"], "graphs.yaml", "options:")

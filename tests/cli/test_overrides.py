@@ -62,7 +62,7 @@ def test_what_is_right_passes(override):
         ("objective.changes=true", "expected a whole number, such as 3; got true"),
         ("truth=0", "expected true or false"),
         ("objective.reward=1", "expected a mapping"),
-        ("name=[a]", "expected a text"),
+        ("name=[a]", "expected a string"),
         ("hydra.nothing.here=1", "there is no key 'hydra.nothing.here'"),
         ("~trainr", "there is no key 'trainr'"),
         (

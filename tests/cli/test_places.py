@@ -112,7 +112,7 @@ def test_a_disk_that_is_full_in_mid_run_loses_nothing(empty, resume, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "record", record)
         code, said = resume(*BEGIN)
-    assert (code, "No space left" in said, "Make room" in said) == (2, True, True)
+    assert (code, "No space left" in said, "Free some space" in said) == (2, True, True)
     assert RunFolder(empty).read_json("status.json")["state"] == "failed"
     assert len(RunFolder(empty).decisions()) == 1
     assert resume(*BEGIN) == (0, "")
@@ -127,7 +127,7 @@ def test_an_interruption_is_noted(empty, resume, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "record", record)
         code, said = resume(*BEGIN)
-    assert (code, said) == (130, "Interrupted; type the same with resume=FOLDER to go on.")
+    assert (code, said) == (130, "Interrupted; run the same command with resume=FOLDER to continue.")
     assert RunFolder(empty).read_json("status.json")["state"] == "interrupted"
     assert not (empty / "error.txt").exists()
 

@@ -58,7 +58,7 @@ def test_data_are_described_once_and_remembered(tmp_path, capsys):
 
 def test_other_data_are_refused(tmp_path):
     described(Ward(), RunFolder(tmp_path), sweep=True)
-    with pytest.raises(UserError, match="the run was begun with other data"):
+    with pytest.raises(UserError, match="the run was started with other data"):
         described(Ward(5.0), RunFolder(tmp_path), sweep=True)
 
 

@@ -18,12 +18,12 @@ def test_a_command_that_is_asked_to_end_says_so(capsys, name, code):
         os.kill(os.getpid(), getattr(signal, name))
         raise AssertionError("it went on")
 
-    assert exit_code(run, "Interrupted; type the same again.") == code
+    assert exit_code(run, "Interrupted; run the same command again.") == code
     as_user_error = capsys.readouterr().err
     assert as_user_error == (
-        "Interrupted; type the same again.\n"
+        "Interrupted; run the same command again.\n"
         if name == "SIGINT"
-        else f"Interrupted by {name}; type the same again.\n"
+        else f"Interrupted by {name}; run the same command again.\n"
     )
     assert signal.getsignal(getattr(signal, name)) == before
 

@@ -23,7 +23,7 @@ def test_every_job_has_a_status_even_those_that_said_nothing(tmp_path, capsys):
     assert json.loads((tmp_path / "2/status.json").read_text())["overrides"] == ["shard=2"]
     assert finish(tmp_path, jobs, ["python", "scripts/decide.py"], again=["hydra/launcher=joblib"]) == 1
     out = capsys.readouterr().out
-    assert f"Go on with: python scripts/decide.py resume={tmp_path} hydra/launcher=joblib" in out
+    assert f"Continue with: python scripts/decide.py resume={tmp_path} hydra/launcher=joblib" in out
     assert "killed, or out of memory" in out
     assert "never started" in out
 

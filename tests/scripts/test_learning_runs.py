@@ -104,7 +104,7 @@ def test_a_table_of_ones_own_does_not_answer(tmp_path):
         f"dataset.task={tmp_path}/task.yaml",
         "learn=true",
     )
-    with pytest.raises(UserError, match="does not answer"):
+    with pytest.raises(UserError, match="does not respond to decisions"):
         learning(config, problem_of(config))
     assert learning(configured("+experiment=auf"), problem_of(configured("+experiment=auf"))) is False
 

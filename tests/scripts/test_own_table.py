@@ -119,8 +119,8 @@ def test_a_table_that_teaches_nothing_is_answered_before_fitting(folder, capsys,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["+experiment=own_table"], "path: this data set is read from a file, which must be named"),
-        (["+experiment=own_table", "path=table.csv"], "no task is named: set dataset.task=task.yaml"),
+        (["+experiment=own_table"], "path: this data set is read from a file, which must be given"),
+        (["+experiment=own_table", "path=table.csv"], "no task is given: set dataset.task=task.yaml"),
         (["+experiment=own_table", "path=tables.csv"], "Did you mean table.csv"),
         (
             ["+experiment=own_table", "path=table.csv", "dataset.task=tasks.yaml"],
@@ -140,11 +140,11 @@ def test_a_checkpoint_is_asked_its_own_question(folder, capsys):
     again = [*TYPED[:-2], "workers=1", "checkpoint=run"]
     write(folder, TASK | {"region": {"Y1": [0.9, None], "Y2": [0.3, None]}})
     assert main(decide, [*again, "out=other"]) == 2
-    assert "region: it was fitted with [Y1 >= 0.6], and is asked with [Y1 >= 0.9]" in capsys.readouterr().err
+    assert "region: it was fitted with [Y1 >= 0.6], and is used with [Y1 >= 0.9]" in capsys.readouterr().err
     write(folder, TASK | {"graph": {"parents": TASK["graph"]["parents"] | {"Y2": ["U1", "A2", "X1"]}}})
     assert main(decide, [*again, "out=another"]) == 2
     assert (
-        "graph: it was fitted with nothing in their place, and is asked with [X1 -> Y2]"
+        "graph: it was fitted with nothing in their place, and is used with [X1 -> Y2]"
         in capsys.readouterr().err
     )
     write(folder, TASK | {"box": {"A2": [0.1, 0.15]}})

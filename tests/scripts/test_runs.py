@@ -140,7 +140,7 @@ def test_a_run_that_is_asked_to_end_says_so_and_ends_its_workers(place, cohort):
     assert gone(workers)
     assert (place / "killed.log").read_text().splitlines()[
         -1
-    ] == "Interrupted by SIGTERM; type the same with resume=FOLDER to go on."
+    ] == "Interrupted by SIGTERM; run the same command with resume=FOLDER to continue."
     assert json.loads((place / "asked/status.json").read_text())["state"] == "interrupted"
     assert not list((place / "asked").glob(".rehearsal-lock*"))
     answer = called(place, "decide", *TOY[:2], "resume=asked", "workers=1")

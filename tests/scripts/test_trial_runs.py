@@ -172,7 +172,7 @@ def test_few_experiments_are_told_what_to_run_first(tmp_path, rows):
     assert answer.code == 0, answer.err
     assert (
         f"There is no model yet: experiments.csv has {rows} experiments. Run these, add a row for each with "
-        "what came out (X, Y)" in answer.out
+        "the measured values of X, Y" in answer.out
     )
     design = (tmp_path / "own/start_design.csv").read_text()
     assert design in answer.out

@@ -1,1 +1,1 @@
-"""Listing every option of a configuration: key, value, type and meaning."""
+"""Listing of every option of a configuration: key, value, type and description."""

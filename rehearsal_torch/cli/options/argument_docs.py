@@ -1,5 +1,5 @@
-"""What a class says of its arguments: the entries under ``Args:`` and ``Attributes:`` of its docstring, and
-their annotations.
+"""Descriptions of a class's arguments, from the sections ``Args:`` and ``Attributes:`` of its docstring and
+from its annotations.
 """
 
 import inspect
@@ -14,7 +14,7 @@ _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true
 
 @cache
 def named(target: str) -> Any:
-    """What a dotted name stands for; importing it may take seconds.
+    """The object of a dotted name; importing it may take seconds.
 
     Raises:
         ImportError: if its module cannot be imported.
@@ -26,7 +26,7 @@ def named(target: str) -> Any:
 
 @cache
 def argument_docs(target: str) -> dict[str, str]:
-    """Argument to explanation, of a class and those it is derived from, or of a function.
+    """Argument to description, of a class and its base classes, or of a function.
 
     Args:
         target: Its dotted name.
@@ -59,7 +59,7 @@ def entries(docstring: str) -> dict[str, str]:
 
 
 def annotated(target: str, argument: str) -> str:
-    """The kind of value that an argument takes, in words; empty where it is not annotated."""
+    """The type of an argument, in words; empty if it is not annotated."""
     parameter = inspect.signature(named(target)).parameters.get(argument)
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return ""

@@ -1,8 +1,8 @@
-"""Everything that can be set in a composed configuration: keys, values, kinds, and what they mean.
+"""The options of a composed configuration: keys, values, types and descriptions.
 
-The configuration is composed from its defaults list, and the comments are taken from the YAML files of that
-list, in the order in which they are merged: the last file that sets a key and says something of it is the one
-that is quoted. Where no file does, the docstring of the class that takes the value is.
+The configuration is composed from its defaults list, and the descriptions are the comments in the YAML files
+of that list, in the order in which they are merged: the last file that sets a key and has a comment on it
+counts. If there is none, the description is that in the docstring of the class that takes the value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Knob:
-    """One value that can be set.
+    """One option.
 
     Attributes:
         key: Dotted, as it is typed.
@@ -55,14 +55,14 @@ class Knob:
 
 @dataclass(frozen=True)
 class Node:
-    """A part of the configuration, and the class that it builds.
+    """A node of the configuration, and the class that it builds.
 
     Attributes:
-        key: Dotted; empty for the keys at the top.
-        option: The group's option, such as ``dropwave``; empty where it is no group.
-        target: The dotted name of the class; empty where nothing is built.
-        meaning: What the YAML file says of it.
-        knobs: Its values, without those of the nodes below it.
+        key: Its dotted key; empty for the keys at the top.
+        option: The group's option, such as ``dropwave``; empty if the node is not a group.
+        target: The dotted name of the class; empty if nothing is built.
+        meaning: Its description in the YAML file.
+        knobs: Its options, without those of the nodes below it.
     """
 
     key: str
@@ -75,17 +75,16 @@ class Node:
 def nodes(
     conf: Path, overrides: Sequence[str], multirun: bool = False, extra: str | None = None
 ) -> list[Node]:
-    """All parts of the configuration that the overrides ask for, in its own order; Hydra's own settings are
-    left out.
+    """All nodes of the composed configuration, in its own order, without Hydra's own settings.
 
     Args:
         conf: The folder with config.yaml.
-        overrides: As typed: key=value.
-        multirun: Whether values may be swept; the first job's are shown then.
+        overrides: The overrides, key=value.
+        multirun: Whether values may be swept; the values of the first job are listed then.
         extra: A further folder of configurations (``--config-dir``).
 
     Raises:
-        UserError: for an override that must be mended.
+        UserError: for an invalid override.
     """
     config, _ = composed(conf, overrides, multirun, extra, complete=False)
     choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
@@ -125,7 +124,7 @@ def _files(conf: Path, overrides: Sequence[str], extra: str | None) -> Iterator[
 
 
 class _Reading:
-    """A composed configuration and what its files say of it."""
+    """A composed configuration, with the comments of its files."""
 
     def __init__(
         self, config: DictConfig, files: Sequence[tuple[str, str, Comments]], choices: Mapping[str, str]
@@ -138,7 +137,7 @@ class _Reading:
                 self.texts[".".join([*([package] if package else []), *path])] = text
 
     def below(self, key: str, content: Mapping[str, Any], inherited: str) -> Iterator[Node]:
-        """The node at a key, then those inside of it."""
+        """The node at a key, then those inside it."""
         inner: list[tuple[str, Mapping[str, Any]]] = []
         target = str(content.get("_target_", ""))
         knobs = tuple(self._knobs(key, content, target, "", inherited, inner))

@@ -1,8 +1,8 @@
-"""Listing what can be set: ``rehearsal options +experiment=cbo decision=ucb``.
+"""The verb that lists all options of a configuration: ``rehearsal options +experiment=cbo decision=ucb``.
 
-Every key of the composed configuration, with its value, its type and what it means, group by group.
+It prints every key of the composed configuration with value, type and description, group by group.
 
-Exit codes: 0 all is well; 2 something typed must be mended.
+Exit codes: 0 success; 2 an error in the arguments.
 """
 
 import shutil
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, conf: Path | None = None) -> in
     """Prints the options.
 
     Args:
-        arguments: What was typed behind the verb; None for what was typed.
+        arguments: The arguments after the verb; None for those of the process.
         conf: The folder with config.yaml; None for the package's.
 
     Returns:
@@ -61,11 +61,11 @@ def _run(typed: list[str], conf: Path) -> int:
 
 
 def table(found: Sequence[Node], width: int | None = None) -> str:
-    """The options as aligned text, a heading for each node.
+    """The options as aligned text, with a heading for each node.
 
     Args:
-        found: The parts of the configuration.
-        width: Meanings are wrapped at this column; None keeps one line for each option.
+        found: The nodes of the configuration.
+        width: The column at which descriptions are wrapped; None prints one line per option.
     """
     knobs = [knob for node in found for knob in node.knobs]
     keys = max((len(knob.key) for knob in knobs), default=0)

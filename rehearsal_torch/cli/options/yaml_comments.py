@@ -1,7 +1,7 @@
 """The comments of a YAML file, key by key.
 
-The comment of a key is the one at the end of its line; otherwise the comment lines directly above it. What
-stands at the top of the file, before its first key, is the file's own description.
+The comment of a key is the one at the end of its line, otherwise the comment lines directly above it. The
+comment at the top of the file, before its first key, describes the file itself.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ import yaml
 
 @dataclass(frozen=True)
 class Comments:
-    """What a YAML file says beside its values.
+    """The comments of a YAML file.
 
     Attributes:
-        header: The description at the top, without ``@package`` lines; empty where there is none.
-        keys: The path of a key, as names from the top, to its comment. Keys inside of lists are left out.
+        header: The description at the top, without ``@package`` lines; empty if there is none.
+        keys: The path of a key, as names from the top, to its comment. Keys inside lists are left out.
     """
 
     header: str
@@ -30,7 +30,7 @@ def comments(text: str) -> Comments:
         text: The file's content.
 
     Raises:
-        yaml.YAMLError: if it is no YAML.
+        yaml.YAMLError: if it is not YAML.
     """
     lines = text.splitlines()
     top = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
@@ -55,8 +55,8 @@ def _pairs(
 
 
 def _beside(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
-    """The comment at the end of a key's line: behind its value, or behind the colon where the value begins
-    below.
+    """The comment at the end of a key's line: after its value, or after the colon if the value starts on a
+    later line.
     """
     same = value.start_mark.line == key.start_mark.line and isinstance(
         value, yaml.ScalarNode | yaml.CollectionNode

@@ -1,1 +1,1 @@
-"""The verbs: what each command does once its configuration is settled."""
+"""The verbs of the command line: the work of each command."""

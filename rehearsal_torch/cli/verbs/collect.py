@@ -1,7 +1,7 @@
-"""Collecting: the shards of a cohort as one run.
+"""The verb collect: merges the shards of a sweep into one run.
 
-The lines of all shards are put in the order of their indices, as they are, so that the merged decisions.jsonl
-is the one that an unsharded run would have written, byte for byte.
+The lines of all shards are sorted by index and otherwise unchanged, so that the merged decisions.jsonl is the
+one of an unsharded run, byte for byte.
 """
 
 import json
@@ -28,7 +28,7 @@ APART = ("shard", "shards", "out", "resume", "workers")
 
 
 def cohorts(sweep: Path) -> list[list[RunFolder]]:
-    """The shards below a folder, cohort by cohort: jobs that differ in nothing but their shard.
+    """The shards in a folder, grouped by cohort: jobs that differ in nothing but their shard.
 
     Args:
         sweep: A sweep's folder.
@@ -46,11 +46,11 @@ def cohorts(sweep: Path) -> list[list[RunFolder]]:
 
 
 def collect(sweep: Path) -> list[RunFolder]:
-    """Merges the shards below a folder.
+    """Merges the shards in a folder.
 
     Args:
-        sweep: A sweep's folder. One cohort is merged into the folder itself, several each into a subfolder
-            ``cohort-0``, ``cohort-1``, ...
+        sweep: A sweep's folder. A single cohort is merged into the folder itself, several are merged into
+            subfolders ``cohort-0``, ``cohort-1``, ...
 
     Returns:
         The merged runs.
@@ -66,10 +66,10 @@ def collect(sweep: Path) -> list[RunFolder]:
 
 
 def shards(sweep: Path) -> list[list[RunFolder]]:
-    """The shards below a sweep's folder, cohort by cohort; at least one.
+    """The shards in a sweep's folder, grouped by cohort; at least one.
 
     Raises:
-        UserError: if there is none, or what is merged would be written over something else.
+        UserError: if there is none, or merging would overwrite other files.
     """
     if not sweep.is_dir():
         raise UserError(
@@ -88,7 +88,7 @@ def shards(sweep: Path) -> list[list[RunFolder]]:
             raise UserError(
                 f"holds {' and '.join(there[:3])} that this command did not write",
                 str(path),
-                "Move them away",
+                "Move them elsewhere",
             )
     return groups
 
@@ -98,7 +98,7 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
     place = {config["shard"]: shard for config, shard in zip(configs, parts, strict=True)}
     wanted = configs[0]["shards"]
     if {config["shards"] for config in configs} != {wanted}:
-        raise UserError("its jobs disagree on the number of shards", str(path), "Begin a new sweep")
+        raise UserError("its jobs have different numbers of shards", str(path), "Start a new sweep")
     missing = [
         number
         for number in range(wanted)
@@ -109,14 +109,13 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
         raise UserError(
             f"shard {names} of {wanted} is missing or unfinished",
             str(path),
-            f"Type the sweep's command again with resume={path}; what is done is kept",
+            f"Run the sweep's command again with resume={path}; finished jobs are kept",
         )
     merged = RunFolder(path)
     runs = [place[number].read_json("run.json", ("overrides", "seconds")) for number in range(wanted)]
     apart = [text for text in runs[0]["overrides"] if not text.startswith(("shard=", "shards="))]
     seconds = round(sum(float(run["seconds"]) for run in runs), 3)
-    # Everything is read before anything is written: a shard that is damaged leaves what was merged before as
-    # it was.
+    # Everything is read before anything is written: a damaged shard leaves earlier merged results unchanged.
     lines: dict[int, str] = {}
     identities: dict[str, int] = {}
     for number in range(wanted):
@@ -151,7 +150,7 @@ def _config(folder: RunFolder) -> dict[str, Any]:
 
 
 def _truths(paths: list[Path], order: dict[str, int]) -> str:
-    """The shards' comparisons with the truth, in the order of the situations."""
+    """The shards' comparisons with the ground truth, in the order of the cases."""
     texts = [path.read_text(encoding="utf-8").splitlines() for path in paths if path.is_file()]
     rows = sorted(
         (row for text in texts for row in text[1:]),
@@ -161,10 +160,10 @@ def _truths(paths: list[Path], order: dict[str, int]) -> str:
 
 
 def conclude(sweep: Path) -> list[dict[str, Any]]:
-    """Merges, and prints each merged run's report.
+    """Merges the shards, and prints the report of each merged run.
 
     Returns:
-        The merged folders' paths and how many decisions they hold.
+        The paths of the merged folders and their numbers of decisions.
     """
     from rehearsal_torch.reporting.run_report import report
 
@@ -182,7 +181,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: The sweeps' folders, each as FOLDER or run=FOLDER.
 
     Returns:
-        The exit code: 0, or 2 where something typed must be mended.
+        The exit code: 0, or 2 for an error in the arguments.
     """
     if not arguments or any(text in ("-h", "--help") for text in arguments):
         print(
@@ -190,7 +189,7 @@ def main(arguments: Sequence[str]) -> int:
             "...]"
         )
         return 0 if arguments else 2
-    return exit_code(lambda: _run(arguments), "Interrupted; type the same again.")
+    return exit_code(lambda: _run(arguments), "Interrupted; run the same command again.")
 
 
 def _run(arguments: Sequence[str]) -> int:

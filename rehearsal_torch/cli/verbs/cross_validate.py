@@ -1,7 +1,7 @@
-"""Cross-validating: how well a surrogate foresees patients that it has not seen, and what a constraint costs.
+"""The verb cross-validate: the held-out log-likelihood of a surrogate, and its loss through a constraint.
 
-One job judges one surrogate, fold by fold. A sweep over Lipschitz constants ends with grid.csv: beside each
-cell's held-out log-likelihood l, the percentage by which it lies below that of the unconstrained cell l_0,
+One job evaluates one surrogate, fold by fold. A sweep over Lipschitz constants ends with grid.csv: each
+cell's held-out log-likelihood l, and its decrease in percent against that of the unconstrained cell, l_0,
 
     100 (l_0 - l) / |l_0|.
 
@@ -73,8 +73,7 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
 
 
 def grid(sweep: Path) -> None:
-    """Writes grid.csv of a sweep over Lipschitz constants, and its figure where there is an unconstrained
-    cell.
+    """Writes grid.csv of a sweep over Lipschitz constants, and its figure if there is an unconstrained cell.
 
     Args:
         sweep: The sweep's folder. Jobs that failed are left out.
@@ -132,7 +131,7 @@ def _numbers(score: dict[str, Any]) -> dict[str, float]:
 
 
 def _episodes(problem: "Problem") -> "Sequence[Episode]":
-    """The patients of the training split: the test patients stay unseen."""
+    """The patients of the training split; the test patients are not used."""
     found = problem.episodes("train")
     if found is None:
         raise UserError(

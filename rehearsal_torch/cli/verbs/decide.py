@@ -1,6 +1,6 @@
-"""Deciding: take what was learnt, and decide for every situation of a split.
+"""The verb decide: decides for every case of a split, with a checkpoint or a newly fitted surrogate.
 
-The first words of a campaign: while experiments are too few for a model, what to run first.
+For experiments that are too few to fit a model, it prints the initial design instead.
 """
 
 from pathlib import Path
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
-    """Prints the experiments of the start design that are still to be run, and keeps them as
+    """Prints the experiments of the initial design that are still to be run, and writes them to
     start_design.csv.
 
     Args:
-        problem: Where experiments come from.
+        problem: The problem.
         folder: The run's folder.
         seed: Scrambles the design.
 
     Returns:
-        A sentence for the run's status; empty where there are experiments enough to decide, or the problem is
-        another one.
+        A sentence for the run's status; empty if there are enough experiments, or the problem is of another
+        kind.
     """
     design = problem.to_begin(seed)
     if design is None:
@@ -45,7 +45,9 @@ def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
     text = "\n".join([",".join(design.names), *rows]) + "\n"
     folder.write("start_design.csv", text)
     have = f"{len(past)} experiment{'' if len(past) == 1 else 's'}"
-    then = f"Run these, add a row for each with what came out ({nodes}), and type the same again:"
+    then = (
+        f"Run these, add a row for each with the measured values of {nodes}, and run the same command again:"
+    )
     print(
         f"There is no model yet: {source} has {have}. {then}\n{text}Run folder: {folder.path}",
         flush=True,
@@ -66,7 +68,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
-            "each shard would fit a surrogate of its own",
+            "each shard would fit its own surrogate",
             "checkpoint",
             "Train first, then give checkpoint=FOLDER",
         )
@@ -94,11 +96,11 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         compared(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
     closing(folder, sweep, _following(folder, run.problem, str(used)))
-    return f"decided for {count} situations"
+    return f"decided for {count} cases"
 
 
 def surrogate_in(checkpoint: str) -> dict[str, object]:
-    """What a checkpoint builds, read without building it; empty where there is none.
+    """The configuration of a checkpoint, read without building it; empty if there is none.
 
     Raises:
         PlainFileError: if its configuration cannot be read.
@@ -110,8 +112,8 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
 
 
 def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
-    """What to do next: one's own experiment is carried out; what a world or a table has answered is decided
-    in another way.
+    """The suggested next step: to run the experiment, for the user's own experiments; otherwise a command
+    that decides with another method.
     """
     from rehearsal_torch.problems.problem import World
 
@@ -120,15 +122,14 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
         run, table = folder.read_json("run.json"), folder.read_yaml("config.yaml").get("path")
         again = join([*line, *(text for text in run["overrides"] if not text.startswith("checkpoint="))])
         return (
-            f"carry the experiment out, add it as a row to {table or 'the table of experiments'}, and type "
-            f"{again}"
+            f"run the experiment, add it as a row to {table or 'the table of experiments'}, and type {again}"
         )
     return join([*line, *_another(folder, problem, checkpoint)])
 
 
 def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:
-    """The same data decided in another way, to compare with: episodes with the same checkpoint; otherwise
-    each decision fits a surrogate of its own.
+    """The arguments to decide on the same data with another method: for episodes, with the same checkpoint;
+    otherwise each method fits its own surrogate.
     """
     from rehearsal_torch.cli.build import USUAL
 

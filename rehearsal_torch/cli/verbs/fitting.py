@@ -1,6 +1,7 @@
-"""Fitting a surrogate for a run, once: a folder that holds the checkpoint has been fitted already.
+"""Fitting of a run's surrogate with its checkpoint, and the comparison of decisions with the ground truth.
 
-What the truth says of a run's decisions, where the data set knows the truth: truth.csv in the run folder.
+A folder that holds a checkpoint has been fitted already. The comparison (truth.csv in the run folder) is made
+for data sets with a known ground truth.
 """
 
 import time
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What was learnt, and what that took.
+    """A fitted surrogate, with time and losses of the fit.
 
     Attributes:
-        surrogate: What was learnt.
-        seconds: Of the fit alone, without drawing the data.
-        readings: Losses, as (step, name, value).
-        held_out: Rows that it was not fitted to; None where they were not asked for.
+        surrogate: The fitted surrogate.
+        seconds: The duration of the fit alone, without sampling the data.
+        readings: The losses, as (step, name, value).
+        held_out: The held-out rows; None if they were not used.
     """
 
     surrogate: "Surrogate"
@@ -43,13 +44,13 @@ class Fitted:
 def learnt(
     run: Run, training: Path, surrogate: "Surrogate | None" = None, *, validated: bool = True
 ) -> Fitted:
-    """Fits the surrogate of a run to the problem's observations; nothing of it is kept.
+    """Fits the surrogate of a run to the problem's observations, without saving it.
 
     Args:
-        run: What is fitted, and to what.
-        training: The folder that a trainer may keep what it needs in.
-        surrogate: The run's, where it was made before.
-        validated: Whether held-out rows decide when a training ends.
+        run: The run.
+        training: The folder for the trainer's files.
+        surrogate: The run's unfitted surrogate, if it was built before.
+        validated: Whether held-out rows are used for early stopping.
 
     Raises:
         ValueError: if a part refuses its data.
@@ -69,13 +70,12 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
     """The surrogate of a run: loaded from the folder's checkpoint, or fitted and saved there.
 
     Args:
-        run: What is fitted, and to what; whether its objective goes with the surrogate is looked at before
-            anything is fitted.
-        folder: The run's folder; ``training/`` keeps what a killed training goes on with.
+        run: The run; its objective is checked against the surrogate before anything is fitted.
+        folder: The run's folder; ``training/`` holds the state from which a killed training resumes.
 
     Raises:
-        UserError: if a part refuses its data or its settings, what is learnt could not be saved, or the
-            objective does not go with it.
+        UserError: if a part refuses its data or its settings, the surrogate could not be saved, or the
+            objective does not match it.
     """
     from rehearsal_torch.checkpoint import load, savable
 
@@ -87,7 +87,7 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
         raise UserError(
             "expected the folder of a checkpoint; this is a file",
             str(kept),
-            "Move it away, and type the same again",
+            "Move it elsewhere, and run the same command again",
         )
     surrogate = run.surrogate()
     with as_user_error("surrogate"):
@@ -108,13 +108,13 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
 def fitted(
     config: DictConfig, folder: RunFolder, problem: "Problem", method: Method | None = None
 ) -> "Surrogate":
-    """`fit` for a problem, and perhaps a method, that were built before.
+    """`fit` for a problem, and optionally a method, that were built before.
 
     Args:
         config: The whole configuration.
-        folder: As of `fit`.
-        problem: What it is fitted to.
-        method: What will be decided by; None for what the configuration says.
+        folder: As for `fit`.
+        problem: The problem whose observations it is fitted to.
+        method: The method that will decide; None for that of the configuration.
 
     Raises:
         UserError: as `build` and `fit` do.
@@ -126,8 +126,8 @@ def fitted(
 
 
 def lipschitz_facts(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:
-    """How much of its Lipschitz constants a surrogate uses on held-out rows; nothing where it guarantees
-    none.
+    """A surrogate's Lipschitz constants and the Jacobian norms on held-out rows; empty without guaranteed
+    constants.
     """
     found = {} if held_out is None else surrogate.lipschitz(held_out)
     if not found:
@@ -144,15 +144,15 @@ def lipschitz_facts(surrogate: "Surrogate", held_out: "Table | None") -> Mapping
 
 
 def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
-    """Compares a run with the truth, where the problem knows it: truth.csv in the folder.
+    """Compares a run with the ground truth, if the problem knows it, and writes truth.csv.
 
     Args:
-        run: Whose problem may know the truth.
-        folder: Whose decisions.
-        surrogate: What was learnt.
+        run: The run with the problem.
+        folder: The run folder with the decisions.
+        surrogate: The fitted surrogate.
 
     Returns:
-        How many rows were written; 0 where nothing is known.
+        The number of rows; 0 if the ground truth is unknown.
     """
     from rehearsal_torch.evaluation.known_truth import truth_table
 
@@ -185,7 +185,7 @@ def saved(
     problem: "Problem",
     promised: Mapping[str, float],
 ) -> None:
-    """Writes the checkpoint with its card; it appears as a whole or not at all."""
+    """Writes the checkpoint with its card, atomically."""
     from rehearsal_torch.checkpoint import save
 
     run = folder.read_json("run.json")

@@ -1,9 +1,8 @@
-"""Learning rehearsal graphs from a table: scripts/learn_graph.py data=table.csv.
+"""The verb learn-graph: learns rehearsal graphs from a table and from bootstrap resamples of it.
 
-The whole table is learnt from, and resamples of it; what comes out goes into a folder (see
-`reporting.figures.learnt_graphs`).
+Graphs, edge probabilities and drawings are written to a folder (see `reporting.figures.learnt_graphs`).
 
-Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
+Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 
 Source: Qin et al. (2023), App. A.3 and Eq. 7.
 """
@@ -29,10 +28,10 @@ _LISTED = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Learns what was asked for.
+    """Runs the command.
 
     Args:
-        arguments: What was typed behind the script's name; None for what was typed.
+        arguments: The arguments after the script's name; None for those of the process.
 
     Returns:
         The exit code.
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def learn_graph(options: Mapping[str, str]) -> int:
-    """Learns from the whole table and from resamples of it, writes, draws, and says what was found.
+    """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary.
 
     Args:
         options: The options of `VERB` by key.
@@ -71,20 +70,20 @@ def learn_graph(options: Mapping[str, str]) -> int:
         names = _names(options.get("columns")) or [str(name) for name in frame.columns]
         parts = {part: _names(options.get(part)) for part in ("context", "alterable", "outcomes")}
         for part, listed in parts.items():
-            if strange := [name for name in listed if name not in names]:
-                raise UserError(f"no column {strange[0]!r}", part, f"There are {', '.join(names)}")
+            if unknown := [name for name in listed if name not in names]:
+                raise UserError(f"no column {unknown[0]!r}", part, f"There are {', '.join(names)}")
         values = number_columns(frame, names, options["data"], min_rows=5, varying=True)
         known = _background(options.get("background"), names, parts)
         test, bidirected = options["test"], options["bidirected"] == "true"
         whole = learn(values, names, test, level, known, bidirected, max_graphs)
         print(
             f"{len(values)} rows, {len(names)} variables: {len(whole.pattern.directed)} directed edges are "
-            "shared by all graphs, "
-            f"{len(whole.pattern.undirected)} have no direction yet"
+            f"shared by all graphs, {len(whole.pattern.undirected)} have no direction yet"
         )
         dags, graphs = len(whole.dags), len(whole.graphs)
         print(
-            f"{dags} directed graph{'s cannot be told apart; they stand' if dags > 1 else ' stands'} for "
+            f"{dags} directed "
+            f"graph{'s are Markov equivalent; they represent' if dags > 1 else ' represents'} "
             f"{graphs} rehearsal graph{'s' if graphs > 1 else ''}"
         )
         for note in whole.notes:
@@ -118,7 +117,7 @@ def learn_graph(options: Mapping[str, str]) -> int:
 
 
 def _certain(graphs: Sequence[Any]) -> "GraphPosterior":
-    """The class of the whole table, all members alike: what there is without resamples."""
+    """The equivalence class of the whole table with equal probabilities, for runs without resamples."""
     from rehearsal_torch.graphs.bootstrap import GraphPosterior
 
     share = 1 / len(graphs)
@@ -136,14 +135,14 @@ def _tell(posterior: "GraphPosterior", resamples: int) -> None:
     print(
         f"the {min(_LISTED, len(shown))} most probable edges of {len(shown)}:"
         if shown
-        else "no edge was found: nothing depends on anything"
+        else "no edge was found: no variable depends on another one"
     )
     for (one, line, other), share in shown[:_LISTED]:
         print(f"  {one} {line} {other}: {share:.2f}")
 
 
 def _progress(resamples: int) -> Callable[[int], None]:
-    """Says in place how many resamples are done, where somebody is watching."""
+    """A callback that prints the number of finished resamples in place, on a terminal."""
 
     def say(done: int) -> None:
         if sys.stderr.isatty():
@@ -158,7 +157,9 @@ def _progress(resamples: int) -> Callable[[int], None]:
 
 
 def _background(path: str | None, names: Sequence[str], parts: Mapping[str, list[str]]) -> "Background":
-    """What is known: roles that were typed, and a file with tiers, forbidden and required edges."""
+    """Background knowledge: the roles given as options, and a file with tiers, forbidden and required
+    edges.
+    """
     from rehearsal_torch.graphs.bidirection import Background
 
     plain: Any = {}
@@ -205,7 +206,7 @@ def _number(options: Mapping[str, str], key: str, kind: type) -> Any:
 
 
 def _folder(typed: str | None) -> Path:
-    """Where results go: a folder of its own for every run, unless one is named."""
+    """The output folder: a new one for every run, unless one is given."""
     if typed is None:
         return Path("runs/learn_graph") / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     check_output(
@@ -219,28 +220,28 @@ def _folder(typed: str | None) -> Path:
 
 VERB = Verb(
     "learn_graph",
-    "Learns rehearsal graphs from a table: those that cannot be told apart, and how probable they are when "
-    "rows are drawn again.",
+    "Learns rehearsal graphs from a table: the equivalence class, and bootstrap probabilities of graphs and "
+    "edges.",
     (
         Option("data", "the table, a .csv or .csv.gz with a header row", required=True),
-        Option("columns", "the variables, separated by commas; all columns where left out"),
+        Option("columns", "the variables, separated by commas; default: all columns"),
         Option("context", "variables before all others (X)"),
         Option("outcomes", "variables after all others (Y)"),
         Option("alterable", "variables that may be altered, for the drawing"),
         Option("background", "a YAML file with any of tiers, forbidden and required"),
-        Option("test", "of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")),
-        Option("level", "of the test", "0.05"),
-        Option("resamples", "how often rows are drawn again; 0 leaves that out", "100"),
+        Option("test", "the test of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")),
+        Option("level", "the significance level of the test", "0.05"),
+        Option("resamples", "the number of bootstrap resamples; 0 for none", "100"),
         Option(
             "weights",
-            "of graphs that came out: all equal (Eq. 7), or by how often",
+            "the weights of the learnt graphs: equal (Eq. 7), or by frequency",
             "equal",
             ("equal", "frequency"),
         ),
-        Option("bidirected", "list graphs with bi-directional edges too", "true", ("true", "false")),
-        Option("max_graphs", "largest number of graphs of one table", "1000"),
-        Option("seed", "of the drawing", "0"),
-        Option("out", "the folder for what is made; a new one under runs/learn_graph where left out"),
+        Option("bidirected", "include graphs with bidirected edges", "true", ("true", "false")),
+        Option("max_graphs", "the maximum number of graphs per table", "1000"),
+        Option("seed", "the seed of the resampling", "0"),
+        Option("out", "the output folder; default: a new one in runs/learn_graph"),
     ),
     learn_graph,
     "learn_graph",

@@ -1,16 +1,13 @@
-"""Preparing data: each verb makes something that is shipped or read later from public files.
+"""The verb prepare: builds data for the package from public files (NHANES and Bermuda).
 
-Exit codes: 0 all is well; 2 something typed must be mended; 130 interrupted.
+`prepare nhanes source=FOLDER out=FOLDER` merges NHANES modules to complete cases, and fits a generator that
+may be shipped. It writes attrition.csv, complete_cases.csv (data of participants, not to be passed on),
+generator/ (without any participant's row), and the figures marginals and correlations.
 
-Bermuda's equations, fitted again: scripts/prepare.py bermuda source=CSV [out=FILE].
+`prepare bermuda source=CSV [out=FILE]` refits Bermuda's structural equations, and prints the difference of
+their coefficients from the shipped ones; with `out`, it writes them in the format of the shipped file.
 
-Says how far the refitted figures lie from those that the package ships; with `out`, writes them in the
-shipped form.
-
-Preparing NHANES: modules to complete cases, and complete cases to a generator that may be shipped.
-
-Written into the folder `out`: attrition.csv, complete_cases.csv (participants: yours to keep, not to pass
-on), generator/ (no participant's row), and the figures marginals and correlations.
+Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 
 Source: Du et al. (2026), App. E.4.
 """
@@ -30,10 +27,10 @@ from rehearsal_torch.files.writing import write_text
 
 
 def prepare_bermuda(options: Mapping[str, str]) -> int:
-    """Refits, compares, and writes.
+    """Refits Bermuda's equations, compares them with the shipped ones, and writes them.
 
     Args:
-        options: `source`, the measurements as CSV; `out`, where the figures go, if anywhere.
+        options: `source`, the measurements as CSV; `out`, optionally, the file for the coefficients.
 
     Returns:
         The exit code, 0.
@@ -45,16 +42,18 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
 
     unknown = sorted(set(options) - {"source", "out"})
     if unknown or "source" not in options:
-        raise UserError(f"expected source=CSV and perhaps out=FILE; got {unknown or 'no source'}", "bermuda")
+        raise UserError(
+            f"expected source=CSV and optionally out=FILE; got {unknown or 'no source'}", "bermuda"
+        )
     if (
         "out" in options
         and Path(options["out"]).exists()
         and not begins(Path(options["out"]), '{\n "source": "')
     ):
         raise UserError(
-            "is there already, and holds no equations that this command wrote",
+            "exists already, and was not written by this command",
             f"out={options['out']}",
-            "Name another file, or move it away",
+            "Name another file, or move it elsewhere",
         )
     with as_user_error("bermuda"):
         fitted = refit(options["source"])
@@ -65,7 +64,7 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
         for one, other in zip(_numbers(fitted[label]), _numbers(shipped[label]), strict=True)
     ]
     print(
-        f"{len(differences)} figures refitted; the largest difference from the shipped ones is "
+        f"{len(differences)} coefficients refitted; the largest difference from the shipped ones is "
         f"{max(differences):.2g}"
     )
     if "out" in options:
@@ -75,7 +74,7 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
 
 
 def _numbers(tree: Any) -> Iterator[float]:
-    """Every number of nested dictionaries and lists, by sorted key."""
+    """Every number in nested dictionaries and lists, in the order of sorted keys."""
     if isinstance(tree, Mapping):
         for key in sorted(tree):
             yield from _numbers(tree[key])
@@ -92,11 +91,11 @@ _WRITTEN = ("attrition.csv", "complete_cases.csv", "generator", *_FIGURES)
 
 
 def prepare_nhanes(options: Mapping[str, str]) -> int:
-    """Merges, fits, validates and saves.
+    """Merges the NHANES modules, fits and validates the generator, and saves it.
 
     Args:
-        options: `source` and `out`, folders; `download` and `checksums`, true or false; `site`, where modules
-            are fetched from.
+        options: `source` and `out`, folders; `download` and `checksums`, true or false; `site`, the URL of
+            the modules.
 
     Returns:
         The exit code, 0.
@@ -122,10 +121,7 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
         cohort = merged(source)
     print(cohort.attrition.to_string(index=False), flush=True)
     if cohort.unlike:
-        text = (
-            f"{len(cohort.unlike)} modules differ from those this was written for "
-            f"({', '.join(cohort.unlike)})"
-        )
+        text = f"{len(cohort.unlike)} modules differ from the expected versions ({', '.join(cohort.unlike)})"
         if options["checksums"] == "true":
             raise UserError(text, f"source={source}", "Fetch them again, or accept them with checksums=false")
         say(f"{text}; accepted")
@@ -133,7 +129,7 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
         raise AssertionError(
             f"the published modules gave {len(cohort.cases)} complete cases instead of {_EXPECTED}"
         )
-    # What takes long to import is imported once the data are known to be there.
+    # Slow imports are made only after the data have been found.
     from rehearsal_torch.problems.nhanes.fitting import fit_generator, settings, validated
     from rehearsal_torch.problems.nhanes.generator import Generator
     from rehearsal_torch.problems.nhanes.modules import DESIRED, VARIABLES
@@ -181,15 +177,15 @@ VERBS = (
         "participants, and saves it.",
         (
             Option("source", "the folder with the modules, DEMO_G.XPT and so on", required=True),
-            Option("out", "the folder for what is made", required=True),
-            Option("download", "fetch the modules that the folder lacks", "false", ("true", "false")),
+            Option("out", "the output folder", required=True),
+            Option("download", "download the modules that the folder lacks", "false", ("true", "false")),
             Option(
                 "checksums",
-                "refuse modules whose values are not those this was written for",
+                "refuse modules whose checksums differ from the expected ones",
                 "true",
                 ("true", "false"),
             ),
-            Option("site", "where modules are fetched from", "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"),
+            Option("site", "the URL of the modules", "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"),
         ),
         prepare_nhanes,
     ),
@@ -208,17 +204,17 @@ _HELP = ("-h", "--help", "help")
 
 
 def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) -> int:
-    """Runs the verb that was typed.
+    """Runs the verb given in the arguments.
 
     Args:
-        arguments: What was typed behind the script's name; None for what was typed.
-        verbs: What can be done.
+        arguments: The arguments after the script's name; None for those of the process.
+        verbs: The available verbs.
 
     Returns:
         The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    return exit_code(lambda: _run(typed, verbs), "Interrupted; type the same again.")
+    return exit_code(lambda: _run(typed, verbs), "Interrupted; run the same command again.")
 
 
 def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
@@ -243,7 +239,7 @@ def _overview(verbs: Sequence[Verb]) -> str:
     lines = [
         "Prepares data from public files.",
         "",
-        f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help tells its options)",
+        f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help lists its options)",
         "",
     ]
     return "\n".join([*lines, *(f"  {verb.name:<10} {verb.summary}" for verb in verbs)])

@@ -1,4 +1,4 @@
-"""Training: learn from a problem's observations, keep what was learnt, and show what it decides."""
+"""The verb train: fits a surrogate to a problem's observations, saves it, and previews its decisions."""
 
 from shlex import join
 

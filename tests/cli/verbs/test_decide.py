@@ -59,6 +59,6 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
     again = "python scripts/decide.py +experiment=own_system path=experiments.csv"
     assert (
         _following(folder, problem, "c")
-        == f"carry the experiment out, add it as a row to experiments.csv, and type {again}"
+        == f"run the experiment, add it as a row to experiments.csv, and type {again}"
     )
     assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"

@@ -47,7 +47,7 @@ def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
     )
     assert code == 0, said.err
     assert "2000 rows, 4 variables" in said.out
-    assert "2 directed graphs cannot be told apart; they stand for 3 rehearsal graphs" in said.out
+    assert "2 directed graphs are Markov equivalent; they represent 3 rehearsal graphs" in said.out
     assert "8 of 8 resamples gave" in said.out
     out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == {
@@ -98,7 +98,7 @@ def test_background_knowledge_is_read(capsys, table, tmp_path):
         f"out={tmp_path / 'out'}",
     )
     assert code == 0, said.err
-    assert "1 directed graph stands for 1 rehearsal graph\n" in said.out
+    assert "1 directed graph represents 1 rehearsal graph\n" in said.out
     assert ("p", "q") in read_graph(tmp_path / "out/graph.yaml").edges
 
 

@@ -27,8 +27,8 @@ def answered(capsys, *typed):
         (["x"], "Choose from bermuda, nhanes"),
         (
             ["nhanes"],
-            "nhanes needs source= (the folder with the modules, DEMO_G.XPT and so on) and out= (the folder "
-            "for what is made). For example:",
+            "nhanes needs source= (the folder with the modules, DEMO_G.XPT and so on) and out= (the output "
+            "folder). For example:",
         ),
         (["nhanes", "sorce=a"], "sorce: nhanes has no such option. Did you mean source?"),
         (["nhanes", "source"], "source: expected key=value. Write source=..."),

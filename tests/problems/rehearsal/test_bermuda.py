@@ -107,7 +107,7 @@ def test_measurements_give_the_shipped_figures_again(tmp_path, capsys):
         assert fitted[label]["residuals"] == pytest.approx(shipped[label]["residuals"], abs=1e-9)
         assert fitted[label]["intercepts"] == pytest.approx(shipped[label]["intercepts"], abs=1e-9)
     assert prepare_bermuda({"source": str(MEASURED), "out": str(tmp_path / "figures.json")}) == 0
-    assert "figures refitted" in capsys.readouterr().out
+    assert "coefficients refitted" in capsys.readouterr().out
     assert json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["n"]["rows"]["NEC"] == 46
 
 
