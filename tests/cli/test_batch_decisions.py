@@ -113,7 +113,7 @@ def test_left_to_itself_a_run_takes_every_core(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "told"),
+    ("done", "total", "as_user_error"),
     [
         (0, 3, ["1 of 3", "2 of 3", "3 of 3"]),
         (0, 30, [f"{3 * tenth} of 30" for tenth in range(1, 11)]),

@@ -101,8 +101,8 @@ def test_a_problem_of_trials_asks_its_task_and_hands_it_on():
 @pytest.mark.parametrize(
     ("kind", "missing"),
     [
-        (Problem, {"observations", "held_out", "count", "situation", "score", "card"}),
-        (World, {"observations", "held_out", "count", "situation", "score", "card", "respond", "optimum"}),
+        (Problem, {"observations", "held_out", "count", "case", "score", "card"}),
+        (World, {"observations", "held_out", "count", "case", "score", "card", "respond", "optimum"}),
     ],
 )
 def test_what_every_problem_must_say(kind, missing):

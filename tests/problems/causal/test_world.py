@@ -186,7 +186,7 @@ def test_rounds_are_numbered_and_see_nothing_beforehand():
         ({"initial": 4}, "expected at least 5 initial rows, 1 round and 1 draw; got 4, 100 and 100000"),
         ({"rounds": 0}, "got 6, 0 and 100000"),
         ({"draws": 0}, "got 6, 100 and 0"),
-        ({"noise": {"X": NORMAL}}, r"no noise law for \['Y'\]: give each node one"),
+        ({"noise": {"X": NORMAL}}, r"no noise distribution for \['Y'\]: give each node one"),
     ],
 )
 def test_a_world_that_is_not_whole_is_refused(settings_, said):

@@ -80,7 +80,7 @@ def test_a_fit_recovers_what_made_the_data(small):
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "progress"),
     [
         (lambda cases: cases.drop(columns="BMI"), r"no column \['BMI'\]"),
         (lambda cases: cases.assign(BMI=np.nan), "some values are missing"),

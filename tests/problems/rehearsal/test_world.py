@@ -81,7 +81,7 @@ def test_contexts_depend_on_seed_and_index_alone():
     assert world.case(3).feasible == {"a": (-1.0, 1.0), "b": (0.0, 2.0)}
     assert world.given([world.case(0), world.case(5)]).tolist() == [[values[0]], [values[5]]]
     for index in (-1, 20):
-        with pytest.raises(IndexError, match=rf"expected a situation in 0 ... 19; got {index}"):
+        with pytest.raises(IndexError, match=rf"expected a case in 0 ... 19; got {index}"):
             world.case(index)
 
 
@@ -168,7 +168,7 @@ def test_what_may_not_be_set_is_refused(decision, said):
 
 def test_an_episode_is_no_case():
     episode = Episode("stay", ("x",), torch.zeros(3, 1, dtype=DOUBLE))
-    with pytest.raises(TypeError, match="expected a Foresight; got a Hindsight"):
+    with pytest.raises(TypeError, match="expected a RehearsalCase; got an? EpisodeCase"):
         Toy(TASK).optimum(EpisodeCase(episode))
 
 
