@@ -28,12 +28,12 @@ FOLDER = Path(__file__).parent
 ALL = "all"
 
 _STUDY = {
-    "title": "a text",
-    "about": "a text",
-    "source": "a text",
-    "out": "a text",
-    "unit": "a text",
-    "example": "a text",
+    "title": "a string",
+    "about": "a string",
+    "source": "a string",
+    "out": "a string",
+    "unit": "a string",
+    "example": "a string",
     "key": TEXTS,
     "overrides": TEXTS,
     "worlds": "a mapping",
@@ -48,34 +48,34 @@ _STUDY = {
 _NEEDED = ("title", "about", "source", "out", "unit", "example", "stages")
 _WORLD = {
     "overrides": TEXTS,
-    "dataset": "a text",
-    "setting": "a text",
-    "figure": "a text",
+    "dataset": "a string",
+    "setting": "a string",
+    "figure": "a string",
     "rounds": WHOLE,
 }
-_METHOD = {"overrides": TEXTS, "counterpart": "a text", "settings": "true or false"}
+_METHOD = {"overrides": TEXTS, "counterpart": "a string", "settings": "true or false"}
 _STAGE = {
-    "about": "a text",
-    "file": "a text",
+    "about": "a string",
+    "file": "a string",
     "alone": "true or false",
     "seeds": "a list of whole numbers",
     "jobs": "a list",
     "cases": "a list",
 }
 _BLOCK = {
-    "world": "a text",
-    "worlds": "a text or a list of texts",
-    "method": "a text",
-    "methods": "a text or a list of texts",
-    "settings": "a text or a list of texts",
+    "world": "a string",
+    "worlds": "a string or a list of strings",
+    "method": "a string",
+    "methods": "a string or a list of strings",
+    "settings": "a string or a list of strings",
     "cross": "a list",
     "overrides": TEXTS,
     "seeds": "a list of whole numbers",
 }
 _OPTION = {
-    "meaning": "a text",
-    "default": "a number or a text or null",
-    "kind": "a text",
+    "meaning": "a string",
+    "default": "a number or a string or null",
+    "kind": "a string",
     "shared": "true or false",
 }
 
@@ -173,9 +173,9 @@ def read_published(path: Path) -> Mapping[str, Any]:
         path: A YAML file.
 
     Raises:
-        PlainFileError: if it is no mapping, or a leaf is neither a finite number nor a text.
+        PlainFileError: if it is no mapping, or a leaf is neither a finite number nor a string.
     """
-    content = checked(read_yaml(path), str(path), {"source": "a text"}, ("source",))
+    content = checked(read_yaml(path), str(path), {"source": "a string"}, ("source",))
     waiting: list[tuple[str, Any]] = [("", content)]
     while waiting:
         place, value = waiting.pop()
@@ -184,7 +184,7 @@ def read_published(path: Path) -> Mapping[str, Any]:
         elif isinstance(value, list):
             waiting += [(f"{place}[{number}]", each) for number, each in enumerate(value)]
         elif isinstance(value, bool) or not isinstance(value, int | float | str) or value in (math.inf, ""):
-            raise PlainFileError(f"{path}{place}: expected a finite number or a text; got {shown(value)}")
+            raise PlainFileError(f"{path}{place}: expected a finite number or a string; got {shown(value)}")
     return content
 
 

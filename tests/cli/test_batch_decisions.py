@@ -81,7 +81,7 @@ def test_decisions_for_other_situations_are_refused_and_kept(tmp_path, made):
     decide(run(shard=1, shards=2), folder, None)
     before = (tmp_path / "decisions.jsonl").read_bytes()
     for other in (run(), run(shard=0, shards=2)):
-        with pytest.raises(UserError, match="holds other situations than this run decides for"):
+        with pytest.raises(UserError, match="holds other cases than those of this run"):
             decide(other, folder, None)
     assert (tmp_path / "decisions.jsonl").read_bytes() == before
     assert len(made) == 1
@@ -90,7 +90,7 @@ def test_decisions_for_other_situations_are_refused_and_kept(tmp_path, made):
 def test_a_run_that_learns_needs_the_answers_that_were_recorded(tmp_path, made):
     folder = RunFolder(tmp_path)
     decide(run(), folder, None, limit=2)
-    with pytest.raises(UserError, match="holds decisions without answers to learn from"):
+    with pytest.raises(UserError, match="holds decisions without the world's responses"):
         decide(run(learn=True), folder, None)
 
 
@@ -113,18 +113,18 @@ def test_left_to_itself_a_run_takes_every_core(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "as_user_error"),
+    ("done", "total", "shown"),
     [
         (0, 3, ["1 of 3", "2 of 3", "3 of 3"]),
         (0, 30, [f"{3 * tenth} of 30" for tenth in range(1, 11)]),
         (28, 30, ["30 of 30"]),
     ],
 )
-def test_off_a_terminal_each_tenth_is_told(capsys, done, total, as_user_error):
+def test_off_a_terminal_each_tenth_is_told(capsys, done, total, shown):
     given = rounds(total - done, begin=done)
     assert list(watched(iter(given), done, total)) == given
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(", ")[0].removeprefix("decided ") for line in lines] == as_user_error
+    assert [line.split(", ")[0].removeprefix("decided ") for line in lines] == shown
 
 
 def test_successes_are_counted_where_the_world_has_a_word_on_them(capsys):
@@ -144,17 +144,17 @@ def tried(score, reward=0.5, value=0.123456):
 
 def test_a_trial_is_told_with_the_best_so_far_the_start_design_included():
     trials = Trials()
-    first = trials.as_user_error(tried(SCORE), 5)
+    first = trials.line(tried(SCORE), 5)
     assert first.startswith("round 1 of 5: a 0.123; reward 0.5, best expected 0.25 of 1, ")
     assert first.endswith(" s")
-    assert "best expected 0.25 of" in trials.as_user_error(tried(SCORE | {"expected": 0.1}), 5)
-    assert "best expected 0.5 of" in trials.as_user_error(tried(SCORE | {"start": 0.5}), 5)
-    assert "best expected" not in trials.as_user_error(tried({"expected": 0.9}), 5)
+    assert "best expected 0.25 of" in trials.line(tried(SCORE | {"expected": 0.1}), 5)
+    assert "best expected 0.5 of" in trials.line(tried(SCORE | {"start": 0.5}), 5)
+    assert "best expected" not in trials.line(tried({"expected": 0.9}), 5)
 
 
 def test_a_run_that_goes_on_remembers_the_best_of_before():
     trials = Trials([{"score": {"expected": 0.75}}, {"score": None}, {}])
-    assert "best expected 0.75 of 1" in trials.as_user_error(tried(SCORE), 5)
+    assert "best expected 0.75 of 1" in trials.line(tried(SCORE), 5)
 
 
 def test_trials_are_told_round_by_round_and_only_they(capsys):

@@ -158,7 +158,10 @@ def test_a_fault_of_ours_leaves_its_traceback(carried):
 def test_an_interruption_says_how_to_go_on(carried):
     with pytest.raises(KeyboardInterrupt):
         carried(failing(KeyboardInterrupt()))
-    assert (status()["state"], status()["message"]) == ("interrupted", "interrupted; go on with resume=run")
+    assert (status()["state"], status()["message"]) == (
+        "interrupted",
+        "interrupted; continue with resume=run",
+    )
     assert not Path("run/error.txt").exists()
 
 
@@ -166,7 +169,7 @@ def test_what_fails_in_a_folder_that_was_edited_is_told_in_words(carried):
     carried(lambda config, folder, sweep: folder.write_metrics([]) or "well")
     (error,) = carried(failing(AttributeError("gone")))
     assert isinstance(error, UserError)
-    assert "the run cannot go on from what the folder holds (AttributeError: gone)" in str(error)
+    assert "the run cannot be resumed from the content of the folder (AttributeError: gone)" in str(error)
     assert "error.txt there says where it failed" in str(error)
     assert "AttributeError: gone" in Path("run/error.txt").read_text()
 
@@ -198,7 +201,7 @@ def test_every_job_of_a_sweep_has_a_status_even_those_that_said_nothing(tmp_path
     found = statuses(tmp_path, [["seed=0"], ["seed=1", "out=x"], ["seed=2"]])
     assert [(row["job"], row["state"], row["message"], row["seconds"]) for row in found] == [
         (0, "ok", "well", 2.5),
-        (1, "failed", "ended without a word: killed, or out of memory", 0.0),
+        (1, "failed", "ended without a status: killed, or out of memory", 0.0),
         (2, "skipped", "never started", 0.0),
     ]
     assert [row["overrides"] for row in found] == [["seed=0"], ["seed=1"], ["seed=2"]]

@@ -80,9 +80,9 @@ def test_a_study_is_what_its_file_says(tmp_path):
     ("changed", "words"),
     [
         ({"wolrds": {}}, "there is no 'wolrds': Did you mean worlds"),
-        ({"title": 3}, "title: expected a text; got 3"),
+        ({"title": 3}, "title: expected a string; got 3"),
         ({"methods": {"care": {"override": []}}}, "methods: care: there is no 'override': Did you mean"),
-        ({"methods": {"care": [1]}}, "methods: care: overrides: expected a list of texts"),
+        ({"methods": {"care": [1]}}, "methods: care: overrides: expected a list of strings"),
         ({"groups": {"both": ["caer"]}}, "groups: both: there is no 'caer': Did you mean care"),
         ({"seeds": [-1]}, "seeds: expected a list of whole numbers"),
         ({"key": ["world", "sed"]}, "key: there is no 'sed': Did you mean seed"),
@@ -110,7 +110,7 @@ def test_a_slip_is_named(tmp_path, changed, words):
 def test_published_figures_are_finite_numbers(tmp_path):
     path = tmp_path / "published.yaml"
     path.write_text("source: x\ntable: {a: [1, .inf]}\n")
-    with pytest.raises(PlainFileError, match=r"table: a\[1\]: expected a finite number or a text"):
+    with pytest.raises(PlainFileError, match=r"table: a\[1\]: expected a finite number or a string"):
         read_published(path)
     path.write_text("table: {}\n")
     with pytest.raises(PlainFileError, match="expected the keys source"):

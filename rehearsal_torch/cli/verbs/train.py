@@ -36,4 +36,4 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         folder, sweep, join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
     )
     noted(folder)
-    return f"trained, and decided for {count} situations"
+    return f"trained, and decided for {count} cases"

@@ -1,5 +1,5 @@
-"""One borrower's loan in three panels: what happens untouched, what two estimators believe of interest rates,
-what follows.
+"""Three panels for one borrower: outcomes without action, estimated probabilities by interest rate, outcomes of
+the decision.
 
 The middle panel has the truth P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's
 stability, and the single one, which takes P(Y in S | x, A = a) for it. The right panel shows the outcomes at
@@ -45,7 +45,7 @@ class Loan:
     Attributes:
         rates: (n,), interest rates.
         truth: (n,), the true probability at each.
-        untouched: (m, 2), repayment and return with nothing altered.
+        unaltered: (m, 2), repayment and return without action.
         no_action: Its probability of a desired outcome.
         single: The estimator without adjustment.
         nested: The one with it.
@@ -53,7 +53,7 @@ class Loan:
 
     rates: Array
     truth: Array
-    untouched: Array
+    unaltered: Array
     no_action: float
     single: Chosen
     nested: Chosen
@@ -62,7 +62,7 @@ class Loan:
 def draw(loan: Loan) -> Figure:
     """Three panels; to be called within `drawing`."""
     figure, [[left, middle, right]] = panels(1, 3, width=4.4, height=4.0)
-    left.plot(*loan.untouched.T, ".", color=BLACK, markersize=2, alpha=0.35)
+    left.plot(*loan.unaltered.T, ".", color=BLACK, markersize=2, alpha=0.35)
     left.set_title(f"Nothing altered: {loan.no_action:.3f} desired")
     middle.plot(loan.rates, loan.truth, "-", color=BLACK, label="truth")
     for one, colour, dash, name in (

@@ -105,9 +105,7 @@ def rows_of(protocol: Protocol, job: Job) -> Iterator[Row]:
     seed_and_use_one_thread(job.seed)
     problem = problem_of(config)
     if not isinstance(problem, RehearsalProblem):
-        raise TypeError(
-            f"expected a world in foresight; got a {type(problem).__name__}: choose another dataset"
-        )
+        raise TypeError(f"expected a rehearsal world; got a {type(problem).__name__}: choose another dataset")
     believed(config, problem, study("online").methods[job.method].counterpart)
     for line in lines(config, problem):
         yield online_row(job.world, job.method, job.setting, job.seed, line)

@@ -85,7 +85,7 @@ def test_shards_that_disagree_on_their_number_are_no_cohort(tmp_path):
     # What tells cohorts apart leaves the number of shards out.
     shard(tmp_path, 0, 0, [0], shards=2)
     shard(tmp_path, 1, 1, [1], shards=3)
-    with pytest.raises(UserError, match="its jobs disagree on the number of shards"):
+    with pytest.raises(UserError, match="its jobs have different numbers of shards"):
         collect(tmp_path)
 
 

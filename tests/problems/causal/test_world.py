@@ -119,7 +119,7 @@ def test_actions_may_be_named_in_any_order():
         ),
         (setting(0.5, names=("a",)), r"expected a decision that sets \['a', 'b'\]; got"),
         (setting(0.5, 7.0), r"b may be set within \[0, 2\]; got 7"),
-        (setting([0.5, 1.0], [1.0, 1.9]), "breaks the limits on the actions"),
+        (setting([0.5, 1.0], [1.0, 1.9]), "violates the limits on the actions"),
     ],
 )
 def test_what_cannot_be_run_is_refused(decision, said):

@@ -168,7 +168,7 @@ def test_what_may_not_be_set_is_refused(decision, said):
 
 def test_an_episode_is_no_case():
     episode = Episode("stay", ("x",), torch.zeros(3, 1, dtype=DOUBLE))
-    with pytest.raises(TypeError, match="expected a RehearsalCase; got an? EpisodeCase"):
+    with pytest.raises(TypeError, match=r"expected a RehearsalCase; got an? EpisodeCase"):
         Toy(TASK).optimum(EpisodeCase(episode))
 
 

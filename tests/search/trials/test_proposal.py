@@ -140,7 +140,7 @@ def test_where_all_spread_points_are_pending_nothing_is_left(monkeypatch):
     [
         ([0.5, 11.0], r"b may be set within \[0, 10\]; got 11"),
         ([float("nan"), 1.0], "expected 2 finite numbers"),
-        ([0.9, 9.0], "breaks the limits"),
+        ([0.9, 9.0], "violates the limits"),
     ],
 )
 def test_what_cannot_be_set_is_no_suggestion(action, said):
