@@ -1,5 +1,4 @@
-"""Three panels for one borrower: outcomes without action, estimated probabilities by interest rate, outcomes of
-the decision.
+"""Three panels for one borrower: outcomes without action, estimated probabilities, outcomes of decisions.
 
 The middle panel has the truth P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's
 stability, and the single one, which takes P(Y in S | x, A = a) for it. The right panel shows the outcomes at
