@@ -50,6 +50,9 @@ def is_a(value: Any, form: str) -> bool:
         value: Plain data.
         form: One or several of: a string, a list of strings, a number, a whole number, true, false, null, a
             mapping, a mapping of numbers. Numbers are finite, whole numbers fit into 64 bits.
+
+    Raises:
+        ValueError: if the form names another kind.
     """
     return any(_is(value, kind) for kind in form.replace(", ", " or ").split(" or "))
 
@@ -72,6 +75,8 @@ def _is(value: Any, kind: str) -> bool:
         return isinstance(value, dict)
     if kind == "a mapping of numbers":
         return isinstance(value, dict) and all(each is None or _is(each, NUMBER) for each in value.values())
+    if kind not in (NUMBER, WHOLE):
+        raise ValueError(f"there is no kind {kind!r}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     if kind == WHOLE:

@@ -170,7 +170,7 @@ def test_what_fails_in_a_folder_that_was_edited_is_told_in_words(carried):
     (error,) = carried(failing(AttributeError("gone")))
     assert isinstance(error, UserError)
     assert "the run cannot be resumed from the content of the folder (AttributeError: gone)" in str(error)
-    assert "error.txt there says where it failed" in str(error)
+    assert "error.txt there shows where it failed" in str(error)
     assert "AttributeError: gone" in Path("run/error.txt").read_text()
 
 

@@ -28,17 +28,17 @@ SLIPS = [
     (["seed=-1"], "seed: expected a whole number of at least 0; got -1"),
     (["shard=2", "shards=2"], "shard: expected shards 0 to 1; got 2"),
     (["path=nowhere.csv"], "path=nowhere.csv: there is no such file or folder"),
-    (["+experiment=mimic"], "path: this data set is read from a file, which must be named. Add path=FILE"),
-    (["resume=nowhere"], "expected the folder of a run that has begun"),
+    (["+experiment=mimic"], "path: this data set is read from a file, which must be given. Add path=FILE"),
+    (["resume=nowhere"], "expected the folder of a run; it holds none"),
     (["-m", "seed=0,one"], "seed: expected a whole number, such as 0; got one"),
     (["--config-dir", "nowhere"], "there is no such folder"),
     (
         [],
-        "nothing says what data this is for. Type, for example, python scripts/train.py +experiment=sepsis "
+        "no data are given. Type, for example, python scripts/train.py +experiment=sepsis "
         "(experiments: auf, bermuda_online, cbo",
     ),
-    (["decision=greedy", "seed=3"], "nothing says what data this is for"),
-    (["-m", "seed=0,1"], "nothing says what data this is for"),
+    (["decision=greedy", "seed=3"], "no data are given"),
+    (["-m", "seed=0,1"], "no data are given"),
     (["trusted=[my-lab]"], "trusted: expected the names of modules, such as trusted=[my_lab]"),
 ]
 
@@ -58,7 +58,7 @@ def test_a_slip_is_answered_in_a_sentence(tmp_path, monkeypatch, capsys, argumen
     ("arguments", "words"),
     [
         (["checkpoint=nowhere"], "this folder holds no checkpoint"),
-        (["shards=2"], "each shard would fit a surrogate of its own"),
+        (["shards=2"], "each shard would fit its own surrogate"),
         (
             [],
             "+experiment=own_table path=table.csv dataset.task=task.yaml; or your own experiments: python "
@@ -66,7 +66,7 @@ def test_a_slip_is_answered_in_a_sentence(tmp_path, monkeypatch, capsys, argumen
         ),
         (
             ["seed=1"],
-            "or with what a training learnt: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER",
+            "or with a trained surrogate: python scripts/decide.py +experiment=sepsis checkpoint=FOLDER",
         ),
     ],
 )

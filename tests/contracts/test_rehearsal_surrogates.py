@@ -204,7 +204,7 @@ def test_a_checkpoint_answers_another_task_as_a_fresh_fit_would_or_refuses_it(na
     if kept_by_region(name):
         with pytest.raises(
             CheckpointError,
-            match=r"fitted for another question\. region: .*fitted with \[.*\], and is asked with \[.*\]",
+            match=r"fitted for another question\. region: .*fitted with \[.*\], and is used with \[.*\]",
         ):
             load(folders(name), task=replace(TASK, region=ELSEWHERE))
         with pytest.raises(CheckpointError, match="candidates: it was fitted with"):

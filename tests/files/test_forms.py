@@ -36,6 +36,11 @@ def test_kinds(value, form, right):
     assert is_a(value, form) is right
 
 
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="there is no kind 'a text'"):
+        is_a(1.0, "a text")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

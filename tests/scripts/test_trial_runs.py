@@ -99,7 +99,7 @@ def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(tmp_pat
     quick = ("trainer.max_epochs=60", "dataset.initial=60")
     answer = called(tmp_path, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
     assert answer.code == 0, answer.err
-    assert "Recovered noise beside the true one" in answer.out
+    assert "Recovered noise compared with the true noise" in answer.out
     assert (tmp_path / "recovery/checkpoint/weights.safetensors").is_file()
     assert (tmp_path / "recovery/figures/recovered.png").is_file()
     with (tmp_path / "recovery/truth.csv").open(newline="") as file:
