@@ -24,7 +24,7 @@ def test_as_many_situations_are_shown_as_the_preview_says(trained, tmp_path):
     folder, _ = trained
     assert [line["index"] for line in lines(folder / "run")] == [0, 1]
     assert json.loads((folder / "run/status.json").read_text())["message"] == (
-        "trained, and decided for 2 situations"
+        "trained, and decided for 2 cases"
     )
     answer = called(tmp_path, "train", *TOY, *QUICK, "limit=3")
     assert answer.code == 0, answer.err
