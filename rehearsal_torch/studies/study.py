@@ -1,7 +1,11 @@
-"""What a study is: worlds, methods and stages that cross them.
+"""The parts of a study: the reproduction of one paper's experiments.
 
-A stage crosses worlds, methods and settings, in this order (`rehearsal_torch.studies.plan`). Nothing of it is
-code: `rehearsal_torch.studies.study_files` reads it from the study's folder.
+A study runs in *stages* (a table or a figure of the paper each). A stage is the Cartesian product of *worlds*
+(data sets with known truth), *methods* (decisions of the configuration), *settings* (further overrides) and
+*seeds*; one combination is a *job*, or a *repeat* where rounds learn from each other (see
+`rehearsal_torch.studies.plan`). *Groups* name several worlds, methods or settings at once, and *facts* are
+numbers that the study's own code reads. All of it is data, which `rehearsal_torch.studies.study_files` reads
+from the study's folder.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
 """One run of a reinforcement learning agent in a world: the rows of its rounds.
 
-    ddpg ppo sac cats       alter one variable a round, as the rehearsal methods do
-    ..._joint
-    alter all variables at once: as Table 1 was made, to judge by its figures; the oracle is then another
-    ..._library
-    keep the settings of Stable-Baselines3, which hardly learn in 100 rounds; trees that are not shuffled
-    uniform                 learns nothing
+    ddpg ppo sac cats       alter one variable per round, as the rehearsal methods do
+    ..._joint               alter all variables jointly, which the figures of Table 1 suggest for the paper;
+                            the oracle differs accordingly
+    ..._library             use the default settings of Stable-Baselines3, which hardly learn in 100 rounds,
+                            and trees without shuffling
+    uniform                 does not learn
 
 The worlds are those of the rehearsal methods with the same repeat: same seed, same contexts, same noise.
 

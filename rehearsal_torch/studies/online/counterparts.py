@@ -1,13 +1,13 @@
-"""What a decision-maker who does not think in influence would believe: counterparts of rehearsal graphs.
+"""Counterparts of rehearsal graphs that ignore mutual influence, for comparison.
 
-    causal        graphs without bi-directional edges: one of two variables that follow each other is the
-                  other's cause, and which one is open. Altering the cause leaves its equation as it was; what
-                  was observed and what was altered teach the same slope.
-    associative   outcomes are regressed on all that is seen and may be set, as in supervised learning: what
-                  moves with the outcome is taken to move it, and what an alteration does to other variables
-                  is not followed up.
+    causal        graphs without bi-directional edges: of two variables that influence each other one is taken
+                  as the cause of the other, and which one is uncertain. Observations and interventions inform
+                  the same coefficient.
+    associative   outcomes are regressed on the context and all alterable variables, as in supervised
+                  learning: association is taken for causation, and effects of an alteration on other
+                  variables are ignored.
 
-They show when it pays to model influence: with the same regressions, rows and search.
+They show when modelling influence pays, with the same regressions, observations and search.
 
 Source: Qin et al. (2023), Sec. 1 (correlation, influence, causation), Sec. 2 (two stores) and Sec. 6 (REC is
 no valid cause).
