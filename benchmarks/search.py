@@ -140,7 +140,7 @@ def same_question(model: EpisodeSurrogate, count: int) -> list[Row]:
     return [row for found in rows.values() for row in found]
 
 
-def batch_search(model: EpisodeSurrogate, count: int) -> list[Row]:
+def many(model: EpisodeSurrogate, count: int) -> list[Row]:
     """The same question for many episodes."""
     rows = measured("branch_and_bound (many)", BranchAndBound(), questions(model, 12, 3, count))
     spent = seconds(rows)
@@ -187,7 +187,7 @@ def main() -> None:
     print(f"model {chosen.checkpoint}, torch {torch.__version__}, one thread, process seconds")
     rows = (
         same_question(model, chosen.episodes)
-        + batch_search(model, chosen.batch_search)
+        + many(model, chosen.many)
         + reach(model, chosen.episodes, chosen.limit)
     )
     chosen.out.mkdir(parents=True, exist_ok=True)

@@ -286,14 +286,14 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         return node
     if "_target_" not in node:
         return {key: _build(value, f"{where}.{key}", trusted) for key, value in node.items()}
-    foreign_classes = [
+    unknown = [
         key
         for key in node
         if not isinstance(key, str) or (key.startswith("_") and key not in ("_target_", "_partial_"))
     ]
-    if foreign_classes:
+    if unknown:
         raise CheckpointError(
-            f"{where}: unknown instruction {foreign_classes}; a checkpoint has only _target_ and _partial_"
+            f"{where}: unknown instruction {unknown}; a checkpoint has only _target_ and _partial_"
         )
     made = _known(node["_target_"], where, trusted)
     arguments = {

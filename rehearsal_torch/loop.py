@@ -109,7 +109,7 @@ class _Method:
             for row, each in zip(rows, trajectories, strict=True)
         ]
 
-    def batch_size(self, indices: Sequence[int]) -> list[Sequence[int]]:
+    def batches(self, indices: Sequence[int]) -> list[Sequence[int]]:
         """The indices in batches that are decided jointly, in order."""
         size = self.search.batch_size if isinstance(self.search, BatchSearch) else 1
         return [indices[start : start + size] for start in range(0, len(indices), size)]
@@ -178,7 +178,7 @@ def rounds(
         method = replace(method, search=copy(search))
         method.search.declines = False
         return _learning(method, problem, chosen, trainer, answers)
-    groups = method.batch_size(chosen)
+    groups = method.batches(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))
     if min(workers, len(groups)) > 1:

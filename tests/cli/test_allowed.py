@@ -193,8 +193,8 @@ def test_overrides_that_cannot_be_read_are_a_sentence(written, override):
 
 
 def test_endless_sweeps_are_refused_at_once(written, capsys, monkeypatch):
-    batch_search = ",".join(map(str, range(300)))
-    run = written(SWEEP, "+experiment=auf", f"seed={batch_search}", f"limit={batch_search}")
+    many = ",".join(map(str, range(300)))
+    run = written(SWEEP, "+experiment=auf", f"seed={many}", f"limit={many}")
     monkeypatch.chdir(run.parent)
     refused(capsys, run, "at most 20000 jobs")
 

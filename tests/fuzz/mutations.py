@@ -36,8 +36,8 @@ TEXTS = [
     "", " ", "a", "x" * 300, "nan", "inf", "-inf", "null", "true", "no", "1e3", "0,5", "1.5", "0x10",
     "1_000", "a\nb", "a\tb", "\0", "a\0b", "\ufeff",
     "\u202ea", "set:X", "Größe",
-    "体温", "🙂", "../../etc/passwd", "/dev/null", "C:\\temp", "a b", "a[0]", "[a]", "{a}", "{}", "{a: 1}",
-    "%s", "%(a)s", "${a}", "${oc.env:HOME}",
+    "体温", "🙂", "../../etc/passwd", "/dev/null", "C:\\temp", "a b", "a[0]", "[a]", "{a}", "{}",
+    "{a: 1}", "%s", "%(a)s", "${a}", "${oc.env:HOME}",
     "a,b", 'a"b', "a'b", "a=b", "a;b", "# a", "- a", "*a", "&a", "!!python/object:os.x", "action[0]",
     "__class__", "_target_", "self", "-", "~", "a->b",
 ]  # fmt: skip

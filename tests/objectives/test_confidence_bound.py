@@ -191,10 +191,9 @@ def test_rounds_draw_differently_and_the_same_round_the_same():
 
 
 def test_beta_grows_with_the_experiments():
-    few, batch_search = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
+    few, many = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
     betas = [
-        ConfidenceBound(model, one_case(model.task), beta=1.0, growing=True).beta
-        for model in (few, batch_search)
+        ConfidenceBound(model, one_case(model.task), beta=1.0, growing=True).beta for model in (few, many)
     ]
     assert betas == pytest.approx([math.sqrt(0.4 * math.log(10)), math.sqrt(0.4 * math.log(100))])
 

@@ -59,8 +59,8 @@ def test_a_note_says_why_and_what_would_have_been_set():
     assert decision_table.note(REFUSED) == "too far from the rows; would have set a=2"
     assert decision_table.interval(REFUSED) == "-"
     assert decision_table.change({"status": "no_action"}) == "no action"
-    batch_search = {"given": {name: 1.0 for name in "abcdefg"}}
-    assert decision_table.known(batch_search) == "a=1, b=1, c=1, d=1, +3 more"
+    many = {"given": {name: 1.0 for name in "abcdefg"}}
+    assert decision_table.known(many) == "a=1, b=1, c=1, d=1, +3 more"
 
 
 def test_methods_stand_side_by_side():
@@ -68,9 +68,8 @@ def test_methods_stand_side_by_side():
     text = decision_table.methods({"m": summed(rows, 1)}, "Methods")
 
     def cell(head):
-        return (
-            next(line for line in text.splitlines() if f"│ {head} " in line).strip("│").split("│")[1].strip()
-        )
+        line = next(line for line in text.splitlines() if f"│ {head} " in line)
+        return line.strip("│").split("│")[1].strip()
 
     assert (cell("cases"), cell("cases without action")) == ("2", "1")
     assert cell("true probability of a desired outcome") == "0.500"

@@ -237,10 +237,10 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
 
 def test_sequences_that_are_not_allowed_are_refused():
     episode = transition_episode(3, horizon=5, changes=2)
-    batch_search = Alteration(
+    many = Alteration(
         tuple(f"action[{step}]" for step in range(3)), (episode.observed[:3] + 1) % episode.actions
     )
     with pytest.raises(ValueError, match="expected at most 2 changed actions; got 3"):
-        guarded_sequence(episode, Decision(batch_search, 0.0))
+        guarded_sequence(episode, Decision(many, 0.0))
     with pytest.raises(ValueError, match="whole numbers"):
         guarded_sequence(episode, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0))

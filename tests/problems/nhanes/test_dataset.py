@@ -34,11 +34,11 @@ def test_doing_nothing_is_as_good_as_in_the_paper(world, contexts):
 
 
 def test_what_nothing_follows_changes_nothing(world, contexts):
-    few, batch_search = (
+    few, many = (
         world.probability(contexts[:1], ACTIONABLE, middle(world, CarbIntake=value))
         for value in (60.0, 600.0)
     )
-    assert torch.equal(few, batch_search)
+    assert torch.equal(few, many)
     lean, heavy = (
         world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value)) for value in (20.0, 45.0)
     )

@@ -140,11 +140,11 @@ def test_frequencies_are_those_of_values_that_many_share_and_of_groups_where_the
     assert few.values.tolist() == [1, 2, 7]
     assert few.shares.tolist() == [0.25, 0.5, 0.25]
     incomes = pd.Series(np.random.default_rng(0).uniform(0, 5, 3000))
-    batch_search = _frequencies(incomes)
-    assert len(batch_search.values) <= fitting.GROUPS
-    assert batch_search.shares.sum() == pytest.approx(1.0)
-    assert (batch_search.values * batch_search.shares).sum() == pytest.approx(incomes.mean(), abs=0.01)
-    assert not set(batch_search.values) & set(incomes), "nobody's own income is kept"
+    many = _frequencies(incomes)
+    assert len(many.values) <= fitting.GROUPS
+    assert many.shares.sum() == pytest.approx(1.0)
+    assert (many.values * many.shares).sum() == pytest.approx(incomes.mean(), abs=0.01)
+    assert not set(many.values) & set(incomes), "nobody's own income is kept"
 
 
 def test_the_validation_compares_correlations_distributions_and_outcomes(small, monkeypatch):

@@ -35,9 +35,9 @@ def test_a_tree_by_hand():
     st.lists(st.sampled_from("rmn1"), min_size=5, max_size=5),
     st.integers(0, 99),
 )
-def test_columns_of_any_shape_say_the_same_as_rows(rows, batch_search, kinds, seed):
+def test_columns_of_any_shape_say_the_same_as_rows(rows, many, kinds, seed):
     trees, _, _ = SHARED
-    shape = {"r": (rows, 1), "m": (1, batch_search), "n": (rows, batch_search), "1": (1, 1)}
+    shape = {"r": (rows, 1), "m": (1, many), "n": (rows, many), "1": (1, 1)}
     stream = np.random.default_rng(seed)
     columns = [stream.uniform(-1, 7, shape[kind]) for kind in kinds]
     whole = np.broadcast_shapes(*(column.shape for column in columns))

@@ -47,7 +47,7 @@ def cases(*shifts, box=WIDE):
     ]
 
 
-def candidate_actions(some_cases, **functions):
+def candidate_sets(some_cases, **functions):
     return Functions(
         some_cases, [Function(some_cases, tuple(names), function) for names, function in functions.items()]
     )
@@ -75,9 +75,7 @@ def values(decisions):
 def test_a_concave_function_is_climbed_to_its_top_inside_or_at_the_edge(single):
     some_cases = cases(0.3, -0.7, 1.9, 5.0, -4.0)
     found = values(
-        ProjectedAscent(starts=3, steps=200, single=single).batch_search(
-            candidate_actions(some_cases, ab=bowl)
-        )
+        ProjectedAscent(starts=3, steps=200, single=single).batch_search(candidate_sets(some_cases, ab=bowl))
     )
     shift = torch.tensor([0.3, -0.7, 1.9, 5.0, -4.0], dtype=torch.float64)
     wanted = torch.stack([shift.clamp(-2, 2), shift.clamp(-1, 3)], -1)
@@ -89,13 +87,13 @@ def test_a_concave_function_is_climbed_to_its_top_inside_or_at_the_edge(single):
 
 def test_with_starts_enough_the_highest_hill_is_found():
     some_cases = cases(0.0, 0.3, -0.5)
-    found = values(ProjectedAscent(starts=15, steps=100).batch_search(candidate_actions(some_cases, a=hills)))
+    found = values(ProjectedAscent(starts=15, steps=100).batch_search(candidate_sets(some_cases, a=hills)))
     assert torch.allclose(found[:, 0], torch.tensor([1.2, 1.5, 0.7], dtype=torch.float64), atol=0.01)
 
 
 def test_giving_up_starts_keeps_the_best_of_each_situation():
     some_cases = cases(-0.3, 0.0, 0.3)
-    (objective,) = candidate_actions(some_cases, a=hills).sets
+    (objective,) = candidate_sets(some_cases, a=hills).sets
     every, _ = ProjectedAscent(starts=15, steps=40, min_starts=15, single=False).ascend(objective)
     few, _ = ProjectedAscent(starts=15, steps=40, min_starts=2, single=False).ascend(objective)
     assert len(every) == 15
@@ -105,7 +103,7 @@ def test_giving_up_starts_keeps_the_best_of_each_situation():
 
 def test_no_start_ends_lower_than_it_began():
     some_cases = cases(0.0, 0.3)
-    (objective,) = candidate_actions(some_cases, a=hills).sets
+    (objective,) = candidate_sets(some_cases, a=hills).sets
     ends, steps = ProjectedAscent(starts=7, steps=30, min_starts=7, single=False).ascend(objective)
     assert (objective(ends) >= objective(objective.starts(7))).all()
     assert 0 < steps <= 30
@@ -113,7 +111,7 @@ def test_no_start_ends_lower_than_it_began():
 
 def test_fixed_steps_are_the_papers():
     some_cases = cases(0.4)
-    (objective,) = candidate_actions(some_cases, a=bowl).sets
+    (objective,) = candidate_sets(some_cases, a=bowl).sets
     ends, steps = ProjectedAscent(starts=2, steps=3, rate=0.1, single=False).ascend(objective)
     by_hand = objective.starts(2)
     scale = objective.frame()[1]
@@ -121,7 +119,7 @@ def test_fixed_steps_are_the_papers():
         by_hand = (by_hand + 0.1 * scale.square() * (-2 * (by_hand - 0.4))).clamp(-2, 2)
     assert steps == 3
     assert torch.allclose(ends, by_hand)
-    decision = ProjectedAscent(starts=2, steps=200, rate=0.1)(candidate_actions(some_cases, a=bowl))
+    decision = ProjectedAscent(starts=2, steps=200, rate=0.1)(candidate_sets(some_cases, a=bowl))
     assert float(decision.alteration.values) == pytest.approx(0.4, abs=1e-3)
 
 
@@ -129,12 +127,12 @@ def test_fixed_steps_are_the_papers():
 def test_the_answer_does_not_depend_on_the_batch(rate):
     shifts = torch.linspace(-0.8, 0.8, 9).tolist()
     search = ProjectedAscent(starts=6, steps=60, rate=rate)
-    whole = values(search.batch_search(candidate_actions(cases(*shifts), ab=bowl)))
+    whole = values(search.batch_search(candidate_sets(cases(*shifts), ab=bowl)))
     alone = torch.cat(
-        [values(search.batch_search(candidate_actions(cases(shift), ab=bowl))) for shift in shifts]
+        [values(search.batch_search(candidate_sets(cases(shift), ab=bowl))) for shift in shifts]
     )
     assert torch.allclose(whole, alone, atol=1e-4)
-    assert torch.equal(whole, values(search.batch_search(candidate_actions(cases(*shifts), ab=bowl)))), (
+    assert torch.equal(whole, values(search.batch_search(candidate_sets(cases(*shifts), ab=bowl)))), (
         "nothing is drawn at random"
     )
 
@@ -143,10 +141,10 @@ def test_units_do_not_matter():
     narrow = {"a": (-2e-3, 2e-3), "b": (-1e4, 3e4)}
     scale = torch.tensor([1e-3, 1e4], dtype=torch.float64)
     search = ProjectedAscent(starts=3, steps=200, single=False)
-    one = values(search.batch_search(candidate_actions(cases(0.3), ab=bowl)))
+    one = values(search.batch_search(candidate_sets(cases(0.3), ab=bowl)))
     other = values(
         search.batch_search(
-            candidate_actions(
+            candidate_sets(
                 cases(0.3, box=narrow), ab=lambda actions, shift: bowl(actions / scale.to(actions), shift)
             )
         )
@@ -160,7 +158,7 @@ def test_the_better_set_is_chosen_for_each_situation():
         "a": lambda actions, shift: -actions[..., 0].square() + shift,
         "b": lambda actions, shift: -actions[..., 0].square() - shift,
     }
-    decisions = ProjectedAscent(starts=4).batch_search(candidate_actions(some_cases, **either))
+    decisions = ProjectedAscent(starts=4).batch_search(candidate_sets(some_cases, **either))
     assert [each.alteration.names for each in decisions] == [("b",), ("a",)]
     assert [each.trace["altered"] for each in decisions] == [["b"], ["a"]]
     assert [each.value for each in decisions] == pytest.approx([1, 1], abs=1e-3)
@@ -178,12 +176,10 @@ def test_what_the_ascent_finds_is_judged_with_the_objectives_caution():
 
 
 def test_a_flat_function_and_a_box_of_one_point_are_no_trouble():
-    flat = ProjectedAscent(starts=3)(
-        candidate_actions(cases(0.0), a=lambda actions, shift: 0 * actions[..., 0])
-    )
+    flat = ProjectedAscent(starts=3)(candidate_sets(cases(0.0), a=lambda actions, shift: 0 * actions[..., 0]))
     assert flat.value == 0
     shut = ProjectedAscent(starts=3)(
-        candidate_actions(cases(0.0, box={"a": (0.5, 0.5), "b": (-1.0, 3.0)}), ab=bowl)
+        candidate_sets(cases(0.0, box={"a": (0.5, 0.5), "b": (-1.0, 3.0)}), ab=bowl)
     )
     assert shut.alteration.values.tolist() == pytest.approx([0.5, 0.0], abs=0.01)
 

@@ -49,12 +49,12 @@ def test_steps_and_actions_are_uniform() -> None:
 def test_one_draw_may_be_worse_than_what_was_done_and_many_are_better() -> None:
     objectives = [transition_episode(seed, 6, 2) for seed in range(20)]
     one = [RandomChanges()(objective) for objective in objectives]
-    batch_search = [RandomChanges(count=400)(objective) for objective in objectives]
+    many = [RandomChanges(count=400)(objective) for objective in objectives]
     assert min(decision.improvement for decision in one) < 0
-    assert sum(decision.value for decision in batch_search) > sum(decision.value for decision in one)
+    assert sum(decision.value for decision in many) > sum(decision.value for decision in one)
     assert all(
         decision.value <= Exhaustive()(objective).value + 1e-9
-        for decision, objective in zip(batch_search, objectives, strict=True)
+        for decision, objective in zip(many, objectives, strict=True)
     )
 
 

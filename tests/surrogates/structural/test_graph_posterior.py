@@ -218,11 +218,9 @@ def test_densities_are_those_of_a_normal_law():
     table = Table.observed(("x", "a", "b", "y"), torch.randn(30, 4, dtype=torch.float64, generator=stream))
     models = fit(StructuralPosterior(task), table).sampled(5)
     given = torch.tensor([[0.7]], dtype=torch.float64)
-    batch_search = torch.randn(3, 4, dtype=torch.float64, generator=stream)
-    batch_search[:, 0] = 0.7
-    found = models.log_density(
-        batch_search[:, [task.graph.names.index(name) for name in task.graph.names]], ()
-    )
+    many = torch.randn(3, 4, dtype=torch.float64, generator=stream)
+    many[:, 0] = 0.7
+    found = models.log_density(many[:, [task.graph.names.index(name) for name in task.graph.names]], ())
     assert found.shape == (3, 5)
     order = task.graph.names
     base = models.scenarios(given, ())
@@ -236,7 +234,7 @@ def test_densities_are_those_of_a_normal_law():
         lift = torch.zeros(3, 3, dtype=torch.float64)
         lift[:2, :2], lift[2, :2], lift[2, 2] = root[k], step @ root[k], noise[k, 0, 0]
         law = torch.distributions.MultivariateNormal(mean, scale_tril=lift)
-        named = torch.stack([batch_search[:, order.index(name)] for name in ("a", "b", "y")], -1)
+        named = torch.stack([many[:, order.index(name)] for name in ("a", "b", "y")], -1)
         torch.testing.assert_close(found[:, k], law.log_prob(named))
         assert float(models.entropy(())[k]) == pytest.approx(float(law.entropy()))
     assert base.names == order

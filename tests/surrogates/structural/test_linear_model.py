@@ -160,17 +160,17 @@ def test_setting_a_variable_tells_nothing_of_its_causes():
 
 
 def test_leading_dimensions_run_over_laws():
-    batch_search = linear_model(3, ("q",), lead=(7,))
-    response = batch_search.response(("p",), ("s", "t"))
+    many = linear_model(3, ("q",), lead=(7,))
+    response = many.response(("p",), ("s", "t"))
     given_ = torch.tensor([[0.3], [-1.2]], dtype=DOUBLE)
     assert response.base(given_).shape == (7, 2, 2)
     for place in range(7):
         one = LinearModel(
             NAMES,
             ("q",),
-            batch_search.weights[place],
-            batch_search.intercept[place],
-            batch_search.covariance[place],
+            many.weights[place],
+            many.intercept[place],
+            many.covariance[place],
         )
         alone = one.response(("p",), ("s", "t"))
         assert isinstance(alone, AffineResponse)
