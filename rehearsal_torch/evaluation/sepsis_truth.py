@@ -164,7 +164,6 @@ class TrueScore(Reward):
     """
 
     def __init__(self, vasopressor: Tensor) -> None:
-        super().__init__()
         self.vasopressor = vasopressor
 
     @property
@@ -172,7 +171,7 @@ class TrueScore(Reward):
         """True: the score counts the vasopressor of its own step."""
         return True
 
-    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
         """States (..., 9) to rewards (..., A)."""
         ordered = states[..., positions(names, LATENT)]
         return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])

@@ -181,7 +181,7 @@ class CentreDistance(AlterationObjective):
         super().__init__(cases, names)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """Minus the expected distance, (..., B, k) -> (..., B)."""
         return self.values_and_shares(actions)[0]
 

@@ -54,12 +54,10 @@ class ChanceCost(AlterationObjective):
     def __init__(self, success: SuccessObjective, weights: Tensor, reference: Tensor, level: float) -> None:
         super().__init__(success.cases, success.names)
         self.success, self.level = success, level
-        self.register_buffer("weights", weights, persistent=False)
-        self.register_buffer("reference", reference, persistent=False)
-        self.weights: Tensor
-        self.reference: Tensor
+        self.lower, self.upper = success.lower, success.upper
+        self.weights, self.reference = weights, reference
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """Minus the cost, or minus infinity where infeasible, (..., B, k) -> (..., B)."""
         normals, offsets = self.constraints()
         # Relative to the centre of the box: far from zero the offsets of the faces are large, and so would be

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.finite import NoFiniteValueError
@@ -37,7 +37,7 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 PUBLISHED: Mapping[str, float] = {"SOFA": -1.0}
 
 
-class Reward(nn.Module, ABC):
+class Reward(ABC):
     """R(s, a) over named states in their units."""
 
     @property
@@ -51,7 +51,7 @@ class Reward(nn.Module, ABC):
         return ()
 
     @abstractmethod
-    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
         """R, (..., D) -> (..., A), or (..., 1) if it does not depend on the action."""
 
     @abstractmethod
@@ -72,7 +72,6 @@ class LinearReward(Reward):
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        super().__init__()
         if weights is None:
             weights = PUBLISHED
         if not isinstance(weights, Mapping) or not weights:
@@ -98,7 +97,7 @@ class LinearReward(Reward):
         """False: R depends on states only."""
         return False
 
-    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
         """R, (..., D) -> (..., 1)."""
         place = positions(names, tuple(self.weights))
         return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
@@ -133,7 +132,6 @@ class CounterfactualReturn(Objective):
     kind: Kind | None = "look_back"
 
     def __init__(self, surrogate: EpisodeSurrogate, case: EpisodeCase, reward: Reward, changes: int) -> None:
-        super().__init__()
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
         self.surrogate, self.case, self.reward, self.changes = surrogate, case, reward, changes
@@ -241,7 +239,7 @@ class CounterfactualReturn(Objective):
             1e3 * share * self.constant * self.horizon + 8 * torch.finfo(torch.float64).eps * size,
         )
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """The return of action sequences, (..., H) long -> (...)."""
         flat = actions.reshape(-1, len(self.observed))
         rewards = self.rewards(self.replay(flat))

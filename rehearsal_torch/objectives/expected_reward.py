@@ -152,7 +152,6 @@ class CausalObjective(Objective, ABC):
         evaluation_draws: int = 256,
         seed: int = 0,
     ) -> None:
-        super().__init__()
         if min(draws, evaluation_draws) < 1:
             raise ValueError(
                 f"expected at least 1 draw; got draws={draws} and evaluation_draws={evaluation_draws}"
@@ -216,7 +215,7 @@ class CausalObjective(Objective, ABC):
     def value_with(self, points: Tensor, draws: int) -> Tensor:
         """The value of candidates under the first `draws` draws, (..., k + further) -> (...)."""
 
-    def forward(self, points: Tensor) -> Tensor:
+    def __call__(self, points: Tensor) -> Tensor:
         """The value of trying candidates, (..., k + further) -> (...)."""
         return self.value_with(points, len(self.noise))
 

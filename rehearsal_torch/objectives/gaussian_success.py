@@ -70,20 +70,12 @@ class SuccessObjective(AlterationObjective):
     ) -> None:
         super().__init__(cases, names)
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
-        self.register_buffer("contexts", contexts, persistent=False)
-        self.register_buffer("origin", origin.to(contexts), persistent=False)
-        root = _root(response.covariance)
-        self.register_buffer("root", root, persistent=False)
-        self.register_buffer("base", _whitened(root, response.base(contexts) - self.origin), persistent=False)
-        self.register_buffer(
-            "effect", torch.linalg.solve_triangular(root, response.action, upper=False), persistent=False
-        )
+        self.lower, self.upper = self.lower.to(contexts.device), self.upper.to(contexts.device)
+        self.contexts, self.origin = contexts, origin.to(contexts)
+        self.root = root = _root(response.covariance)
+        self.base = _whitened(root, response.base(contexts) - self.origin)
+        self.effect = torch.linalg.solve_triangular(root, response.action, upper=False)
         self._asked: tuple[Tensor, Tensor] | None = None
-        self.contexts: Tensor
-        self.origin: Tensor
-        self.root: Tensor
-        self.base: Tensor
-        self.effect: Tensor
         self.region_probability = region_probability_of(
             region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin
         )
@@ -92,7 +84,7 @@ class SuccessObjective(AlterationObjective):
         """The whitened means, (..., B, k) -> (..., B, |Y|); with `which`, those of the given cases only."""
         return (self.base if which is None else self.base[which]) + actions @ self.effect.mT
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """log P, (..., B, k) -> (..., B)."""
         return self.region_probability.log_probability(self.centres(actions))
 
@@ -189,8 +181,7 @@ class GaussianSuccess(Candidates[SuccessObjective]):
 def success_objectives(surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> list[SuccessObjective]:
     """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B cases."""
     task, found = surrogate.task, []
-    device = surrogate.contexts.values.device
-    contexts = surrogate.task.given(cases).to(device)
+    contexts = task.given(cases).to(surrogate.contexts.values.device)
     centre, _ = task.region.chebyshev()
     origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
     nothing: Tensor | None = None
@@ -201,7 +192,7 @@ def success_objectives(surrogate: LinearSurrogate, cases: Sequence[RehearsalCase
             cases, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
         )
         if names:
-            found.append(made.to(device))
+            found.append(made)
             continue
         no_actions = contexts.new_zeros(len(contexts), 0)
         nothing = made.compared_value(no_actions).exp()

@@ -45,7 +45,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
@@ -145,7 +145,7 @@ Entropy = Literal["predictive", "sampled", "neighbours"]
 ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled", "neighbours")
 
 
-class Information(nn.Module):
+class Information:
     """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats.
 
     Args:
@@ -167,7 +167,6 @@ class Information(nn.Module):
         names: Sequence[str],
         entropy: Entropy = "predictive",
     ) -> None:
-        super().__init__()
         if entropy not in ENTROPIES:
             raise ValueError(f"expected one of {list(ENTROPIES)}; got {entropy!r}")
         self.models, self.names, self.entropy = models, tuple(names), entropy
@@ -193,7 +192,7 @@ class Information(nn.Module):
             # term, so that the difference has a lower variance.
             self.known = -models.log_density(rows[0], self.names).diagonal(dim1=-2, dim2=-1).mean()
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """The information of actions, (..., B, k) -> (..., B)."""
         return torch.stack([self.at(index, actions[..., index, :]) for index in range(actions.shape[-2])], -1)
 

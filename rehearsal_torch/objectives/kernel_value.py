@@ -77,7 +77,7 @@ class AlteredValue(AlterationObjective):
         """From the actions' units to standardised actions, (..., k)."""
         return self.surrogate.scaler.shown(self.names, actions).to(actions.dtype)
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """J, (..., B, k) -> (..., B)."""
         return self.estimator.value(self.prepared, self.shown(actions))
 

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
-class Objective(nn.Module, ABC):
-    """A function of k action coordinates, to be maximised.
+class Objective(ABC):
+    """A function of k action coordinates, to be maximised; it has no parameters and is not trained.
 
     Attributes:
         kind: The kind of problem whose actions it evaluates (`Problem.kind`); None for any.
@@ -36,7 +36,7 @@ class Objective(nn.Module, ABC):
 
     kind: Kind | None = None
 
-    @classmethod
+    @classmethod  # noqa: B027  accepts all by default
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
         """Rejects settings that do not fit a surrogate, before it is fitted; accepts all by default.
 
@@ -49,7 +49,7 @@ class Objective(nn.Module, ABC):
         """
 
     @abstractmethod
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """The value of actions, (..., k) -> (...)."""
 
     @abstractmethod
@@ -121,6 +121,11 @@ class AlterationObjective(Objective, ABC):
         cases: The B cases.
         names: The k altered variables.
 
+    Attributes:
+        lower: Lower bounds of the actions in their units, (B, k), on the CPU unless a subclass moves them to
+            the device of its model.
+        upper: Upper bounds, likewise.
+
     Raises:
         ValueError: if a case does not allow one of the variables to be set.
     """
@@ -128,7 +133,6 @@ class AlterationObjective(Objective, ABC):
     kind: Kind | None = "rehearse"
 
     def __init__(self, cases: Sequence[RehearsalCase], names: Sequence[str]) -> None:
-        super().__init__()
         self.cases, self.names = tuple(cases), tuple(names)
         for case in self.cases:
             closed = [name for name in self.names if name not in case.feasible]
@@ -138,10 +142,7 @@ class AlterationObjective(Objective, ABC):
                 )
         bounds = [[case.feasible[name] for name in self.names] for case in self.cases]
         limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.cases), len(self.names), 2)
-        self.register_buffer("lower", limits[..., 0].clone(), persistent=False)
-        self.register_buffer("upper", limits[..., 1].clone(), persistent=False)
-        self.lower: Tensor
-        self.upper: Tensor
+        self.lower, self.upper = limits[..., 0].clone(), limits[..., 1].clone()
 
     def project(self, actions: Tensor) -> Tensor:
         """The nearest feasible actions, (..., B, k) -> (..., B, k)."""

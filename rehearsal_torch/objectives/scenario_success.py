@@ -163,16 +163,12 @@ class CountObjective(AlterationObjective, ABC):
         validation_scenarios: Scenarios,
     ) -> None:
         super().__init__(cases, names)
-        self.register_buffer("origin", origin_of(self.lower, self.upper), persistent=False)
-        self.origin: Tensor
+        self.origin = origin_of(self.lower, self.upper)
         # Without a single defined scenario the share is undefined.
         defined = search_scenarios.defined().any(0) & validation_scenarios.defined().any(0)
-        self.register_buffer(
-            "undefined_mask",
-            torch.zeros_like(self.lower[:, 0]).where(defined.to(self.lower.device), torch.nan),
-            persistent=False,
+        self.undefined_mask = torch.zeros_like(self.lower[:, 0]).where(
+            defined.to(self.lower.device), torch.nan
         )
-        self.undefined_mask: Tensor
         self.search_scenarios, self.validation_scenarios = (
             self.counted(search_scenarios),
             self.counted(validation_scenarios),
@@ -184,7 +180,7 @@ class CountObjective(AlterationObjective, ABC):
             *(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper))
         )
 
-    def forward(self, actions: Tensor) -> Tensor:
+    def __call__(self, actions: Tensor) -> Tensor:
         """The share of desired search scenarios, (..., B, k) -> (..., B)."""
         return self.search_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
 

@@ -110,7 +110,7 @@ def test_where_every_value_is_undefined_nothing_is_altered(pair, monkeypatch):
 class Ridge(AlterationObjective):
     """Largest next to a cliff at zero, beyond which nothing is defined."""
 
-    def forward(self, actions):
+    def __call__(self, actions):
         a = actions[..., 0]
         return torch.where(a < 0, a, torch.full_like(a, NAN))
 
@@ -203,14 +203,13 @@ class Cliff(Reward):
     """The first state, and undefined where that exceeds an edge; what is done last counts for nothing."""
 
     def __init__(self, edge):
-        super().__init__()
         self.edge = edge
 
     @property
     def acts(self):
         return False
 
-    def forward(self, states, names):
+    def __call__(self, states, names):
         return torch.where(
             states[..., :1] <= self.edge, states[..., :1], torch.full_like(states[..., :1], NAN)
         )

@@ -23,7 +23,7 @@ class Costly(Reward):
     def acts(self) -> bool:
         return True
 
-    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
         return states[..., :1] - torch.arange(9, dtype=states.dtype)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:

@@ -1,13 +1,18 @@
 """What every objective of alterations has: bounds, coordinates, gradients, and what is said of an action."""
 
 import math
+from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rehearsal_torch import objectives
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.objective import (
     CHANCE,
     AlterationObjective,
@@ -16,6 +21,7 @@ from rehearsal_torch.objectives.objective import (
     gradient,
     no_help,
 )
+from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
 from rehearsal_torch.spaces.box import Alteration
 
 DOUBLE = torch.float64
@@ -24,7 +30,7 @@ DOUBLE = torch.float64
 class Cubic(AlterationObjective):
     """The sum over coordinates of a^3 + 2 a: its gradient is 3 a^2 + 2."""
 
-    def forward(self, actions):
+    def __call__(self, actions):
         return (actions**3 + 2 * actions).sum(-1)
 
     def starts(self, count):
@@ -37,7 +43,7 @@ class Cubic(AlterationObjective):
 class Blind(Cubic):
     """The same value everywhere."""
 
-    def forward(self, actions):
+    def __call__(self, actions):
         return torch.ones(actions.shape[:-1], dtype=actions.dtype)
 
 
@@ -158,7 +164,10 @@ def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
         AlterationObjective(BOXES, ("a",))
 
 
-def test_bounds_are_no_part_of_what_is_saved():
-    assert BOTH.state_dict() == {}
-    assert BOTH.float().lower.dtype == torch.float32
-    BOTH.double()
+def test_objectives_rewards_and_regions_are_plain_classes():
+    found = set()
+    for each in walk_packages(objectives.__path__, f"{objectives.__name__}."):
+        members = vars(import_module(each.name)).values()
+        found |= {one for one in members if isinstance(one, type) and one.__module__ == each.name}
+    assert {Objective, CounterfactualReturn, Reward, PosteriorMean, RectangleProbability} <= found
+    assert [one.__name__ for one in found if issubclass(one, torch.nn.Module)] == []

@@ -188,14 +188,13 @@ class PricedReward(Reward):
     """R(s, a) = cos(s_0) - price of a: neither linear in the state nor free of the action."""
 
     def __init__(self, price: Tensor) -> None:
-        super().__init__()
         self.price = price
 
     @property
     def acts(self) -> bool:
         return True
 
-    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
         return torch.cos(states[..., :1]) - self.price.to(states)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
@@ -209,14 +208,13 @@ class PartitionReward(Reward):
     """
 
     def __init__(self, middle: float) -> None:
-        super().__init__()
         self.middle = middle
 
     @property
     def acts(self) -> bool:
         return False
 
-    def forward(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
         first, second = states[..., :1], self.middle * states[..., 1:]
         return -(first - self.middle - second).clamp_min(0) - (self.middle - first - second).clamp_min(0)
 

@@ -63,10 +63,9 @@ class NearOne(Objective):
     """Minus the squared distance of the expected y from 1, seen through a little noise of its own."""
 
     def __init__(self, surrogate, one_case, noise=0.0):
-        super().__init__()
         self.surrogate, self.case, self.noise = surrogate, one_case, noise
 
-    def forward(self, actions):
+    def __call__(self, actions):
         expected = self.surrogate(self.case.given["c"], actions)[..., 0]
         return -(expected - 1).square() + self.noise * torch.randn(())
 
@@ -96,7 +95,7 @@ class NearOneTogether(AlterationObjective):
         )
         self.noise = noise * torch.randn(len(some_cases), dtype=torch.float64)
 
-    def forward(self, actions):
+    def __call__(self, actions):
         return -(self.surrogate(self.contexts, actions)[..., 0] - 1 + self.noise).square()
 
     def starts(self, count):

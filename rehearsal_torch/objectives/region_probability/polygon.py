@@ -113,9 +113,7 @@ class PolygonProbability(RegionProbability):
     """
 
     def __init__(self, vertices: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("vertices", vertices, persistent=False)
-        self.vertices: Tensor
+        self.vertices = vertices
 
     def log_probability(self, centres: Tensor) -> Tensor:
         """log P at centres nu, (..., 2) -> (...)."""

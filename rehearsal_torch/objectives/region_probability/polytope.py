@@ -43,7 +43,6 @@ class PolytopeProbability(RegionProbability):
     """
 
     def __init__(self, normals: Tensor, offsets: Tensor, points: int = 512, seed: int = 0) -> None:
-        super().__init__()
         if normals.shape[-1] < 2:
             raise ValueError(
                 "expected at least two dimensions; one outcome is an interval: use RectangleProbability"
@@ -59,16 +58,9 @@ class PolytopeProbability(RegionProbability):
             torch.cat([askew, torch.eye(len(askew), dtype=normals.dtype, device=normals.device)[:, 1:]], -1)
         ).Q
         uniform = sobol(normals.shape[1] - 1, seed).draw(points, dtype=torch.float64)
-        self.register_buffer("frame", frame, persistent=False)
-        self.register_buffer("normals", normals / length.unsqueeze(-1), persistent=False)
-        self.register_buffer("offsets", offsets / length, persistent=False)
-        self.register_buffer(
-            "points", torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)).to(normals), persistent=False
-        )
-        self.frame: Tensor
-        self.normals: Tensor
-        self.offsets: Tensor
-        self.points: Tensor
+        self.frame = frame
+        self.normals, self.offsets = normals / length.unsqueeze(-1), offsets / length
+        self.points = torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)).to(normals)
 
     def log_probability(self, centres: Tensor) -> Tensor:
         """log P at centres nu, (..., m) -> (...)."""

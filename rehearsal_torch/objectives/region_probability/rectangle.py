@@ -30,7 +30,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Expansion:
     curvature: Tensor
 
 
-class RegionProbability(nn.Module, ABC):
+class RegionProbability(ABC):
     """P(w in Q) for w ~ N(nu, I)."""
 
     @abstractmethod
@@ -120,7 +120,6 @@ class RectangleProbability(RegionProbability):
     """
 
     def __init__(self, directions: Tensor, lower: Tensor, upper: Tensor) -> None:
-        super().__init__()
         gram = directions @ directions.mT
         if not torch.allclose(
             gram, torch.eye(len(directions), dtype=gram.dtype, device=gram.device), atol=1e-6
@@ -129,12 +128,8 @@ class RectangleProbability(RegionProbability):
                 "expected orthonormal directions: this region is not a canonical rectangle; use "
                 "PolygonProbability or PolytopeProbability"
             )
-        self.register_buffer("directions", directions, persistent=False)
-        self.register_buffer("lower", lower.clamp(-OPEN, OPEN), persistent=False)
-        self.register_buffer("upper", upper.clamp(-OPEN, OPEN), persistent=False)
-        self.directions: Tensor
-        self.lower: Tensor
-        self.upper: Tensor
+        self.directions = directions
+        self.lower, self.upper = lower.clamp(-OPEN, OPEN), upper.clamp(-OPEN, OPEN)
 
     def log_probability(self, centres: Tensor) -> Tensor:
         """sum_i log(Phi(u_i - a_i' nu) - Phi(l_i - a_i' nu)), (..., m) -> (...)."""

@@ -20,7 +20,7 @@ class Function(AlterationObjective):
         self.function, self.doubt = function, doubt
         self.shift = torch.stack([one_case.given["x"] for one_case in some_cases])
 
-    def forward(self, actions):
+    def __call__(self, actions):
         assert ((actions >= self.lower.to(actions) - 1e-6) & (actions <= self.upper.to(actions) + 1e-6)).all()
         return self.function(actions, self.shift.to(actions))
 
