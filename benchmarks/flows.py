@@ -29,7 +29,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.objectives.centre_distance import CentreDistance, CentreDistances
+from rehearsal_torch.objectives.centre_distance import CentreDistance
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -109,8 +109,8 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
         RehearsalCase(str(i), {"x": torch.randn((), generator=stream)}, task.box.bounds())
         for i in range(count)
     ]
-    (batched_objective,) = CentreDistances(surrogate, cases).sets
-    single = [CentreDistances(surrogate, [each]).sets[0] for each in cases]
+    (batched_objective,) = CentreDistance.for_cases(surrogate, cases).sets
+    single = [CentreDistance.for_cases(surrogate, [each]).sets[0] for each in cases]
     variants = {
         "autograd, batched": ([batched_objective], "autograd"),
         "autograd, one by one": (single, "autograd"),
@@ -127,7 +127,7 @@ def main(k: int = 5, count: int = 8, steps: int = 60) -> None:
             f"k={k}  {name:24s} {each:8.1f} ms per decision   loss {float(loss):.4f}   {each / first:5.1f} x"
         )
     began = time.process_time()
-    AdamInBox().batch_search(CentreDistances(surrogate, cases))
+    AdamInBox().batch_search(CentreDistance.for_cases(surrogate, cases))
     print(
         f"k={k}  {'whole decision':24s} {1000 * (time.process_time() - began) / count:8.1f} ms (screening, "
         "two starts, fresh draws)"

@@ -122,7 +122,7 @@ def decide(
     search, found = ProjectedAscent(STARTS, STEPS, rate=rate), []
     for first in range(0, len(cases), search.batch_size):
         decisions = search.batch_search(
-            KernelValue(surrogate, cases[first : first + search.batch_size], caution=caution)
+            KernelValue.for_cases(surrogate, cases[first : first + search.batch_size], caution=caution)
         )
         found += [decision.value for decision in decisions]
     return found

@@ -31,8 +31,8 @@ from scipy.stats import chi2, norm
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.chance_cost import ChanceCost, ChanceCosts
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
+from rehearsal_torch.objectives.chance_cost import ChanceCost
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -104,7 +104,7 @@ def drawn(made: RehearsalTask, coefficients: Coefficients, count: int, seed: int
     )
 
 
-def plain(one: SuccessObjective) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def plain(one: GaussianSuccess) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Region, factor, effects and base means as arrays: M, d, L, B and the means (B, |Y|)."""
     response, region = one.response, one.region
     return (
@@ -116,7 +116,7 @@ def plain(one: SuccessObjective) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     )
 
 
-def scipy_care(one: SuccessObjective, index: int) -> float:
+def scipy_care(one: GaussianSuccess, index: int) -> float:
     """log P of one set in one context by L-BFGS-B; the outcomes' noise must be uncorrelated and the region
     upright.
     """
@@ -182,17 +182,17 @@ def scipy_micns(one: ChanceCost, index: int) -> float:
 def batched(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> list[Decision]:
     """The package's decisions for a batch."""
     if method == "care":
-        return ProjectionNewton().batch_search(GaussianSuccess(surrogate, cases))
-    return CheapestAlteration(ProjectionNewton()).batch_search(ChanceCosts(surrogate, cases))
+        return ProjectionNewton().batch_search(GaussianSuccess.for_cases(surrogate, cases))
+    return CheapestAlteration(ProjectionNewton()).batch_search(ChanceCost.for_cases(surrogate, cases))
 
 
 def beside(method: str, surrogate: LinearStructural, cases: list[RehearsalCase]) -> Callable[[], list[float]]:
     """SciPy's values in each context; what both need is computed before timing starts."""
     count = range(len(cases))
     if method == "care":
-        sets = GaussianSuccess(surrogate, cases).sets
+        sets = GaussianSuccess.for_cases(surrogate, cases).sets
         return lambda: [max(scipy_care(one, index) for one in sets) for index in count]
-    costs = ChanceCosts(surrogate, cases).sets
+    costs = ChanceCost.for_cases(surrogate, cases).sets
     return lambda: [max(scipy_micns(one, index) for one in costs) for index in count]
 
 

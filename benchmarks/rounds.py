@@ -29,7 +29,7 @@ from torch import Tensor
 from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.objectives.information import ENTROPIES, Entropy, Information
 from rehearsal_torch.objectives.scenario_success import Scenarios
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.search.alterations.informative import Informative
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals
@@ -56,7 +56,9 @@ def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Berm
         case, marks = world.case(index), [time.process_time()]
         fit(model, table)
         marks.append(time.process_time())
-        objective = SuccessProbabilities(model, [case], 10000, 10000)
+        objective = SuccessProbability.for_cases(
+            model, [case], search_scenarios=10000, validation_scenarios=10000
+        )
         marks.append(time.process_time())
         (decision,) = search.batch_search(objective)
         marks.append(time.process_time())

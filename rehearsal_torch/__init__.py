@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
     from rehearsal_torch.objectives.kernel_value import KernelValue
     from rehearsal_torch.objectives.objective import Objective
-    from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+    from rehearsal_torch.objectives.success_probability import SuccessProbability
     from rehearsal_torch.optimiser import CausalOptimiser
     from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
     from rehearsal_torch.problems.problem import Problem, World
@@ -74,7 +74,7 @@ _HOME = {
     "LinearReward": "objectives.counterfactual_return",
     "KernelValue": "objectives.kernel_value",
     "Objective": "objectives.objective",
-    "SuccessProbabilities": "objectives.success_probability",
+    "SuccessProbability": "objectives.success_probability",
     "CausalOptimiser": "optimiser",
     "ExperimentTable": "problems.causal.own_experiments",
     "Problem": "problems.problem",
@@ -136,7 +136,7 @@ __all__ = [
     "Search",
     "SpectralEnsemble",
     "StructuralPosterior",
-    "SuccessProbabilities",
+    "SuccessProbability",
     "Surrogate",
     "Table",
     "TransitionModel",

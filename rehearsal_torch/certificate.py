@@ -29,7 +29,8 @@ import torch
 from scipy.stats import beta
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities, fresh
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.success_probability import SuccessProbability, fresh
 from rehearsal_torch.surrogates.structural.sampled_models import ScenarioModel
 
 
@@ -115,7 +116,7 @@ class PacBound:
 
     @torch.no_grad()
     def __call__(
-        self, surrogate: ScenarioModel, objective: SuccessProbabilities, decision: Decision
+        self, surrogate: ScenarioModel, objective: Candidates[SuccessProbability], decision: Decision
     ) -> Mapping[str, float]:
         """``lower``, ``upper``, ``share``, the ends of both intervals, ``failures``, ``n`` and ``delta``.
 

@@ -28,7 +28,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -40,7 +39,7 @@ from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.guard import guarded, guarded_sequence
@@ -60,7 +59,7 @@ class _Method:
 
     problem: Problem
     surrogate: Surrogate
-    objective: Callable[..., Objective]
+    objective: Callable[..., Any]
     search: Search[Any]
     certify: Certify | None
     seed: int
@@ -71,12 +70,10 @@ class _Method:
         with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
             torch.manual_seed(paired_seed(self.seed, indices[0]))
             if isinstance(self.search, BatchSearch):
-                objective = self.objective(self.surrogate, cases)
+                objective = objective_for(self.objective, self.surrogate, cases)
                 decisions = self.search.batch_search(objective)
             else:
-                maker = self.objective.func if isinstance(self.objective, partial) else self.objective
-                several = isinstance(maker, type) and issubclass(maker, Candidates)
-                objective = self.objective(self.surrogate, cases if several else cases[0])
+                objective = objective_for(self.objective, self.surrogate, cases, batch=False)
                 decisions = [self.search(objective)]
             if len(decisions) != len(cases):
                 raise ValueError(
@@ -118,7 +115,7 @@ class _Method:
 def rounds(
     problem: Problem,
     surrogate: Surrogate,
-    objective: Callable[..., Objective],
+    objective: Callable[..., Any],
     search: Search[Any],
     indices: Sequence[int] | None = None,
     *,
@@ -135,7 +132,8 @@ def rounds(
     Args:
         problem: Where the cases come from; a `World` for an online run.
         surrogate: The fitted surrogate; refitted in place in an online run.
-        objective: Returns the objective for (surrogate, case).
+        objective: What the search maximises: a class of objectives, or a partial of one with its settings, or
+            a function (`objectives.objective.objective_for`).
         search: Finds the action.
         indices: Which cases, in which order; None for all.
         learn: Runs online: queries the world after each decision, and refits the surrogate.

@@ -5,7 +5,7 @@ from scipy.stats import binom
 
 from rehearsal_torch.certificate import PacBound, pac_bound
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.toy_posteriors import Toy, toy_cases
 
@@ -97,7 +97,15 @@ def test_decisions_under_a_posterior_are_certified():
     # The whole way: models, noise and failures drawn for each decision; what is covered is known in closed
     # form.
     toy, certify, hits = Toy((0.6, 0.4), (1.0, 0.2), (0.3, 0.5)), PacBound(n=200, seed=3), []
-    objective = SuccessProbabilities(toy, toy_cases(1), 10, 10, 10, 5, "sampled")
+    objective = SuccessProbability.for_cases(
+        toy,
+        toy_cases(1),
+        search_scenarios=10,
+        validation_scenarios=10,
+        test_scenarios=10,
+        information_models=5,
+        entropy="sampled",
+    )
     for index, one_case in enumerate(toy_cases(2000)):
         objective.cases = (one_case,)
         value = -3 + 6 * (index % 40) / 39
@@ -111,7 +119,15 @@ def test_decisions_under_a_posterior_are_certified():
 
 def test_a_refusal_is_certified_as_altering_nothing_and_its_numbers_are_plain():
     toy = Toy()
-    objective = SuccessProbabilities(toy, toy_cases(1), 10, 10, 4000, 5, "sampled")
+    objective = SuccessProbability.for_cases(
+        toy,
+        toy_cases(1),
+        search_scenarios=10,
+        validation_scenarios=10,
+        test_scenarios=4000,
+        information_models=5,
+        entropy="sampled",
+    )
     said = PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
     assert said == PacBound(n=2000)(toy, objective, Decision(None, 0.0, status="no_action"))
     assert said["share"] == pytest.approx(float(objective.sets[0].before), abs=0.04)
@@ -126,6 +142,14 @@ def test_several_situations_at_once_are_refused():
     with pytest.raises(ValueError, match=r"search\.batch_size=1"):
         PacBound()(
             toy,
-            SuccessProbabilities(toy, toy_cases(2), 10, 10, 10, 5, "sampled"),
+            SuccessProbability.for_cases(
+                toy,
+                toy_cases(2),
+                search_scenarios=10,
+                validation_scenarios=10,
+                test_scenarios=10,
+                information_models=5,
+                entropy="sampled",
+            ),
             Decision(None, 0.0, status="no_action"),
         )

@@ -8,7 +8,8 @@ import torch
 
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.objective import class_of, objective_for, settings_of
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
@@ -16,7 +17,16 @@ from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.toys.episodes import transition_episode
-from tests.toys.foresight import Grid, GridTogether, LinearResponse, Market, near_one, near_ones
+from tests.toys.foresight import (
+    Grid,
+    GridTogether,
+    LinearResponse,
+    Market,
+    NearOne,
+    NearOneTogether,
+    near_one,
+    near_ones,
+)
 
 
 def fitted(market):
@@ -84,7 +94,7 @@ def test_a_world_in_foresight_says_whether_a_round_succeeded():
     world = RideHailing(rows=20, contexts=12)
     surrogate = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
     objective = partial(
-        SuccessProbabilities,
+        SuccessProbability,
         search_scenarios=50,
         validation_scenarios=50,
         test_scenarios=20,
@@ -95,6 +105,32 @@ def test_a_world_in_foresight_says_whether_a_round_succeeded():
         0.8 <= float(each.answer.columns(["rating"])) <= 1 for each in made
     ]
     assert {each.success for each in made} == {True, False}
+
+
+def test_objectives_are_made_for_the_cases_that_a_search_takes():
+    market = Market()
+    surrogate, cases = fitted(market), [market.case(0), market.case(1)]
+    assert class_of(near_one(0.5)) is NearOne
+    assert class_of(NearOne) is NearOne
+    assert class_of(lambda model, case: NearOne(model, case)) is None
+    assert (settings_of(near_one(0.5)), settings_of(NearOne)) == ({"noise": 0.5}, {})
+    assert objective_for(near_one(0.5), surrogate, cases[:1]).case is cases[0]
+    assert objective_for(near_ones(), surrogate, cases).cases == tuple(cases)
+    with pytest.raises(ValueError, match="NearOne is the objective of one case; got 2: choose a search that"):
+        objective_for(near_one(), surrogate, cases)
+
+
+def test_a_function_is_given_what_its_search_decides_for():
+    market = Market()
+    surrogate = fitted(market)
+    alone = list(rounds(market, surrogate, near_one(), Grid(), range(4)))
+    for objective, search in (
+        (lambda model, one_case: NearOne(model, one_case), Grid()),
+        (lambda model, cases: NearOneTogether.for_cases(model, cases), GridTogether()),
+    ):
+        made = list(rounds(market, surrogate, objective, search, range(4)))
+        for one, other in zip(made, alone, strict=True):
+            torch.testing.assert_close(one.decision.alteration.values, other.decision.alteration.values)
 
 
 def test_without_learning_nobody_answers():

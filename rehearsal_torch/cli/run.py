@@ -32,8 +32,6 @@ from rehearsal_torch.cli.errors import UserError, as_user_error
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind
     from rehearsal_torch.loop import Certify
-    from rehearsal_torch.objectives.candidates import Candidates
-    from rehearsal_torch.objectives.objective import Objective
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -45,12 +43,12 @@ class Method:
     """The objective, search and certificate of a method.
 
     Attributes:
-        objective: Returns the objective for (surrogate, case).
+        objective: What the search maximises (`objectives.objective.objective_for`).
         search: Finds the action.
         certify: Returns a certificate for a decision; None for no certificates.
     """
 
-    objective: "Callable[..., Objective]"
+    objective: "Callable[..., Any]"
     search: "Search[Any]"
     certify: "Certify | None"
 
@@ -62,7 +60,7 @@ class Run:
     Attributes:
         problem: The problem.
         surrogate: Returns the unfitted surrogate; the same at every call.
-        objective: Returns the objective for (surrogate, case).
+        objective: What the search maximises (`objectives.objective.objective_for`).
         search: Finds the action.
         certificate: Returns a certificate for a decision; None for no certificates.
         trainer: Returns the trainer for a folder, or for None, which stores nothing; returns None if nothing
@@ -75,7 +73,7 @@ class Run:
 
     problem: "Problem"
     surrogate: "Callable[[], Surrogate]"
-    objective: "Callable[..., Objective]"
+    objective: "Callable[..., Any]"
     search: "Search[Any]"
     certificate: "Certify | None"
     trainer: "Callable[[Path | None], Descent | None]"
@@ -146,24 +144,19 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     Raises:
         UserError: if they do not.
     """
-    made = _class(method.objective)
-    if made is not None and isinstance(method.objective, partial):
+    from rehearsal_torch.objectives.objective import class_of, settings_of
+
+    made = class_of(method.objective)
+    if made is not None:
         with as_user_error("objective"):
-            made.check(surrogate, **method.objective.keywords)
+            made.check(surrogate, **settings_of(method.objective))
 
 
-def _class(objective: "Callable[..., Objective]") -> "type[Objective | Candidates[Any]] | None":
-    """The class of the objectives; None if a function builds them."""
-    from rehearsal_torch.objectives.candidates import Candidates
-    from rehearsal_torch.objectives.objective import Objective
-
-    made = objective.func if isinstance(objective, partial) else objective
-    return made if isinstance(made, type) and issubclass(made, Objective | Candidates) else None
-
-
-def _kind(objective: "Callable[..., Objective]") -> "Kind | None":
+def _kind(objective: "Callable[..., Any]") -> "Kind | None":
     """The kind of problem that an objective is for; None for any."""
-    made = _class(objective)
+    from rehearsal_torch.objectives.objective import class_of
+
+    made = class_of(objective)
     return None if made is None else made.kind
 
 

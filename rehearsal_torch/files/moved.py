@@ -199,6 +199,14 @@ MOVED = {
 }
 
 RENAMED_CLASSES = {
+    "objectives.centre_distance.CentreDistances": "objectives.centre_distance.CentreDistance",
+    "objectives.chance_cost.ChanceCosts": "objectives.chance_cost.ChanceCost",
+    "objectives.gaussian_success.SuccessObjective": "objectives.gaussian_success.GaussianSuccess",
+    "objectives.kernel_value.AlteredValue": "objectives.kernel_value.KernelValue",
+    "objectives.scenario_success.ScenarioCounts": "objectives.scenario_success.ScenarioCount",
+    "objectives.success_probability.SuccessProbabilities": (
+        "objectives.success_probability.SuccessProbability"
+    ),
     "search.alterations.adam_in_box.TanhDescent": "search.alterations.adam_in_box.AdamInBox",
     "search.search.Refrain": "search.search.NoAction",
     "search.trials.space_filling.SpreadActions": "search.trials.space_filling.SpaceFilling",

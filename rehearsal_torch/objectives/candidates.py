@@ -1,24 +1,26 @@
 """Candidate sets: one objective for each set of variables that may be altered.
 
 A task that leaves open which variables to alter has several candidate sets. Their values are comparable, and
-a search returns the best set for each case.
+a search returns the best set for each case. An objective defines how it is built for all sets of a task in
+`AlterationObjective.for_sets`, and is passed to searches in this class, which is the same for all methods:
 
-A method only defines, in a subclass, how its objectives are built from a surrogate; the interface to searches
-is the same for all methods.
+    candidates = KernelValue.for_cases(surrogate, cases, caution=2.0)
+    decisions  = ProjectedAscent().batch_search(candidates)
 
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import Surrogate
 
-T_co = TypeVar("T_co", bound=AlterationObjective, covariant=True)
+if TYPE_CHECKING:
+    from rehearsal_torch.objectives.objective import AlterationObjective
+
+T_co = TypeVar("T_co", bound="AlterationObjective", covariant=True)
 
 
 class Candidates(Generic[T_co]):
@@ -44,7 +46,3 @@ class Candidates(Generic[T_co]):
     ) -> None:
         self.cases, self.surrogate = tuple(cases), surrogate
         self.sets: tuple[T_co, ...] = tuple(sets)
-
-    @classmethod
-    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Rejects settings that do not fit a surrogate; see `Objective.check`."""

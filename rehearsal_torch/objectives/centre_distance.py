@@ -31,7 +31,7 @@ App. C (where the centre misleads); the cut and the choice among balls are ours.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -39,7 +39,6 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
@@ -181,6 +180,68 @@ class CentreDistance(AlterationObjective):
         super().__init__(cases, names)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
 
+    @classmethod
+    def for_sets(
+        cls,
+        surrogate: FlowStructural,
+        cases: Sequence[RehearsalCase],
+        loss: Loss = "mae",
+        draws: int = 1000,
+        evaluation_draws: int = 4000,
+        precision: int = 32,
+    ) -> list[Self]:
+        """Minus the expected distance to the centre for each candidate set.
+
+        Args:
+            surrogate: A fitted model.
+            cases: The B cases.
+            loss: mae, mse, huber or insensitive.
+            draws: n, number of noise draws for the search.
+            evaluation_draws: Number of draws in each of the samples for validation and test.
+            precision: 32 or 64 bits for the push-forward.
+
+        Raises:
+            ValueError: if a number is out of range or the loss is unknown.
+        """
+        if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
+            settings = (
+                f"loss={loss!r}, draws={draws}, evaluation_draws={evaluation_draws}, precision={precision}"
+            )
+            raise ValueError(
+                f"expected a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or "
+                f"64; got {settings}"
+            )
+        surrogate.require_fitted()
+        task, scaler = surrogate.task, surrogate.scaler
+        place = [scaler.names.index(name) for name in task.outcomes]
+        region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
+        centre, radius = centre_and_radius(
+            region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
+        )
+        aim, given = (
+            Aim(region, centre, radius, loss),
+            task.given(cases).to(scaler.scale),
+        )
+        kind = torch.float32 if precision == 32 else torch.float64
+        noise = [
+            surrogate.noise(count, purpose).to(kind)
+            for purpose, count in (
+                (TRAINING, draws),
+                (VALIDATION, evaluation_draws),
+                (TEST, evaluation_draws),
+            )
+        ]
+        baseline_outcomes = surrogate.pushforward(noise[TEST], (), given, task.outcomes)
+        with torch.no_grad():
+            before = (
+                region.contains(baseline_outcomes(noise[TEST].new_empty(len(given), 0))).double().mean(-1)
+            )
+        pushforward = {
+            names: [surrogate.pushforward(each, names, given, task.outcomes) for each in noise]
+            for names in task.candidates
+        }
+        return [cls(surrogate, cases, names, aim, pushforward[names], before) for names in task.candidates]
+
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the expected distance, (..., B, k) -> (..., B)."""
         return self.values_and_shares(actions)[0]
@@ -235,74 +296,3 @@ class CentreDistance(AlterationObjective):
         """Standardised outcomes, (..., B, n, |Y|)."""
         like = next(iter(pushforward.noise.values()))
         return pushforward(self.surrogate.scaler.shown(self.names, actions).to(like))
-
-
-class CentreDistances(Candidates[CentreDistance]):
-    """Minus the expected distance to the centre for every candidate set.
-
-    Args:
-        surrogate: A fitted model.
-        cases: The B cases.
-        loss: mae, mse, huber or insensitive.
-        draws: n, number of noise draws for the search.
-        evaluation_draws: Number of draws in each of the samples for validation and test.
-        precision: 32 or 64 bits for the push-forward.
-
-    Raises:
-        ValueError: if a number is out of range or the loss is unknown.
-    """
-
-    def __init__(
-        self,
-        surrogate: FlowStructural,
-        cases: Sequence[RehearsalCase],
-        loss: Loss = "mae",
-        draws: int = 1000,
-        evaluation_draws: int = 4000,
-        precision: int = 32,
-    ) -> None:
-        if loss not in get_args(Loss) or min(draws, evaluation_draws) < 1 or precision not in (32, 64):
-            settings = (
-                f"loss={loss!r}, draws={draws}, evaluation_draws={evaluation_draws}, precision={precision}"
-            )
-            raise ValueError(
-                f"expected a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or "
-                f"64; got {settings}"
-            )
-        surrogate.require_fitted()
-        task, scaler = surrogate.task, surrogate.scaler
-        place = [scaler.names.index(name) for name in task.outcomes]
-        region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
-        centre, radius = centre_and_radius(
-            region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
-        )
-        aim, given = (
-            Aim(region, centre, radius, loss),
-            surrogate.task.given(cases).to(surrogate.scaler.scale),
-        )
-        kind = torch.float32 if precision == 32 else torch.float64
-        noise = [
-            surrogate.noise(count, purpose).to(kind)
-            for purpose, count in (
-                (TRAINING, draws),
-                (VALIDATION, evaluation_draws),
-                (TEST, evaluation_draws),
-            )
-        ]
-        baseline_outcomes = surrogate.pushforward(noise[TEST], (), given, task.outcomes)
-        with torch.no_grad():
-            before = (
-                region.contains(baseline_outcomes(noise[TEST].new_empty(len(given), 0))).double().mean(-1)
-            )
-        pushforward = {
-            names: [surrogate.pushforward(each, names, given, task.outcomes) for each in noise]
-            for names in task.candidates
-        }
-        super().__init__(
-            cases,
-            [
-                CentreDistance(surrogate, cases, names, aim, pushforward[names], before)
-                for names in task.candidates
-            ],
-            surrogate,
-        )

@@ -23,15 +23,14 @@ constant out); the choice of tau: Qin et al. (2025b), Sec. 5.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from scipy.stats import chi2
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.gaussian_success import SuccessObjective, success_objectives
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 from rehearsal_torch.spaces.box import margin
 from rehearsal_torch.spaces.projection import Projected, project
@@ -51,11 +50,78 @@ class ChanceCost(AlterationObjective):
         level: tau.
     """
 
-    def __init__(self, success: SuccessObjective, weights: Tensor, reference: Tensor, level: float) -> None:
+    def __init__(self, success: GaussianSuccess, weights: Tensor, reference: Tensor, level: float) -> None:
         super().__init__(success.cases, success.names)
         self.success, self.level = success, level
         self.lower, self.upper = success.lower, success.upper
         self.weights, self.reference = weights, reference
+
+    @classmethod
+    def for_sets(
+        cls,
+        surrogate: LinearSurrogate,
+        cases: Sequence[RehearsalCase],
+        level: float | None = None,
+        weights: Mapping[str, float] | None = None,
+        reference: Mapping[str, float] | None = None,
+    ) -> list[Self]:
+        """Minus the cost under a chance constraint, for each candidate set.
+
+        Args:
+            surrogate: A fitted linear surrogate.
+            cases: The B cases.
+            level: tau, 0 < tau < 1; None selects one from the observations.
+            weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation
+                costs 1.
+            reference: Variable to z0; for the others, their mean without an alteration.
+
+        Raises:
+            ValueError: if the level is out of range, a weight is not positive, or a cost is given for a
+                variable that cannot be altered.
+        """
+        cls.check(surrogate, weights=weights, reference=reference)
+        weights, reference = dict(weights or {}), dict(reference or {})
+        if level is not None and not 0 < level < 1:
+            raise ValueError(f"expected a level in (0, 1); got {level}")
+        linear = surrogate.linear_model()
+        mean, spread = linear.moments()
+        place = {name: index for index, name in enumerate(linear.names)}
+        made = []
+        for success in GaussianSuccess.for_sets(surrogate, cases):
+            w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
+            z = [reference.get(name, float(mean[place[name]])) for name in success.names]
+            made.append(
+                cls(
+                    success,
+                    success.base.new_tensor(w),
+                    success.base.new_tensor(z),
+                    0.5 if level is None else float(level),
+                )
+            )
+        if level is None:
+            chosen = best_level(surrogate, made)
+            for one in made:
+                one.level = chosen
+        return made
+
+    @classmethod
+    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
+        """Checks that weights and references belong to variables that may be altered.
+
+        Raises:
+            ValueError: if they do not, or a weight is not positive.
+        """
+        if not isinstance(surrogate, LinearSurrogate):
+            return
+        weights, reference = (dict(settings.get(key) or {}) for key in ("weights", "reference"))
+        known = surrogate.task.box.names
+        if any(name not in known for name in (*weights, *reference)) or any(
+            value <= 0 for value in weights.values()
+        ):
+            raise ValueError(
+                f"expected positive weights and references of {list(known)}; got weights {weights} and "
+                f"references {reference}"
+            )
 
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the cost, or minus infinity where infeasible, (..., B, k) -> (..., B)."""
@@ -101,75 +167,6 @@ class ChanceCost(AlterationObjective):
         ]
 
 
-class ChanceCosts(Candidates[ChanceCost]):
-    """Minus the cost under a chance constraint, for every candidate set.
-
-    Args:
-        surrogate: A fitted linear surrogate.
-        cases: The B cases.
-        level: tau, 0 < tau < 1; None selects one from the observations.
-        weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation costs
-            1.
-        reference: Variable to z0; for the others, their mean without an alteration.
-
-    Raises:
-        ValueError: if the level is out of range, a weight is not positive, or a cost is given for a variable
-            that cannot be altered.
-    """
-
-    def __init__(
-        self,
-        surrogate: LinearSurrogate,
-        cases: Sequence[RehearsalCase],
-        level: float | None = None,
-        weights: Mapping[str, float] | None = None,
-        reference: Mapping[str, float] | None = None,
-    ) -> None:
-        self.check(surrogate, weights=weights, reference=reference)
-        weights, reference = dict(weights or {}), dict(reference or {})
-        if level is not None and not 0 < level < 1:
-            raise ValueError(f"expected a level in (0, 1); got {level}")
-        linear = surrogate.linear_model()
-        mean, spread = linear.moments()
-        place = {name: index for index, name in enumerate(linear.names)}
-        made = []
-        for success in success_objectives(surrogate, cases):
-            w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
-            z = [reference.get(name, float(mean[place[name]])) for name in success.names]
-            made.append(
-                ChanceCost(
-                    success,
-                    success.base.new_tensor(w),
-                    success.base.new_tensor(z),
-                    0.5 if level is None else float(level),
-                )
-            )
-        super().__init__(cases, made, surrogate)
-        if level is None:
-            chosen = best_level(surrogate, made)
-            for one in made:
-                one.level = chosen
-
-    @classmethod
-    def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks that weights and references belong to variables that may be altered.
-
-        Raises:
-            ValueError: if they do not, or a weight is not positive.
-        """
-        if not isinstance(surrogate, LinearSurrogate):
-            return
-        weights, reference = (dict(settings.get(key) or {}) for key in ("weights", "reference"))
-        known = surrogate.task.box.names
-        if any(name not in known for name in (*weights, *reference)) or any(
-            value <= 0 for value in weights.values()
-        ):
-            raise ValueError(
-                f"expected positive weights and references of {list(known)}; got weights {weights} and "
-                f"references {reference}"
-            )
-
-
 @torch.no_grad()
 def best_level(
     surrogate: LinearSurrogate, sets: Sequence[ChanceCost], levels: Sequence[float] = LEVELS
@@ -185,7 +182,7 @@ def best_level(
     contexts = surrogate.contexts.values
     baseline_response = surrogate.response(())
     region = surrogate.task.region
-    nothing = SuccessObjective(
+    nothing = GaussianSuccess(
         (), (), contexts[:0], region, sets[0].success.origin, baseline_response, None, None
     )
     alone = nothing.region_probability.log_probability(_centres(nothing, contexts)).exp()
@@ -207,14 +204,14 @@ def best_level(
     return levels[max(range(len(levels)), key=lambda index: means[index])]
 
 
-def _centres(success: SuccessObjective, contexts: Tensor) -> Tensor:
+def _centres(success: GaussianSuccess, contexts: Tensor) -> Tensor:
     """Whitened means without the effect of the action, (B, |Y|)."""
     return torch.linalg.solve_triangular(
         success.root, (success.response.base(contexts) - success.origin).mT, upper=False
     ).mT
 
 
-def _faces(success: SuccessObjective, base: Tensor, level: float) -> tuple[Tensor, Tensor]:
+def _faces(success: GaussianSuccess, base: Tensor, level: float) -> tuple[Tensor, Tensor]:
     region = success.region
     whitened = region.normals.to(base) @ success.root
     slack = region.offsets.to(base) - region.normals.to(base) @ success.origin

@@ -19,12 +19,12 @@ probability is ours.
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, probability, vertices_of
 from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
@@ -43,7 +43,7 @@ from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 LEVEL, COVERED = 1.959964, 0.95
 
 
-class SuccessObjective(AlterationObjective):
+class GaussianSuccess(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
@@ -79,6 +79,28 @@ class SuccessObjective(AlterationObjective):
         self.region_probability = region_probability_of(
             region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin
         )
+
+    @classmethod
+    @torch.no_grad()
+    def for_sets(cls, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> list[Self]:
+        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
+        task, found = surrogate.task, []
+        contexts = task.given(cases).to(surrogate.contexts.values.device)
+        centre, _ = task.region.chebyshev()
+        origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
+        nothing: Tensor | None = None
+        for names in ((), *task.candidates):
+            linear_models = surrogate.linear_models(names)
+            likely = None if linear_models is None else linear_models.response(task.context, task.outcomes)
+            made = cls(
+                cases, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
+            )
+            if names:
+                found.append(made)
+                continue
+            no_actions = contexts.new_zeros(len(contexts), 0)
+            nothing = made.compared_value(no_actions).exp()
+        return found
 
     def centres(self, actions: Tensor, which: Tensor | None = None) -> Tensor:
         """The whitened means, (..., B, k) -> (..., B, |Y|); with `which`, those of the given cases only."""
@@ -163,40 +185,6 @@ class SuccessObjective(AlterationObjective):
             )
             for estimated, baseline, lower, upper, plain in rows
         ]
-
-
-class GaussianSuccess(Candidates[SuccessObjective]):
-    """log P(Y in S | x, z) for every candidate set.
-
-    Args:
-        surrogate: A fitted linear surrogate.
-        cases: The B cases.
-    """
-
-    def __init__(self, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> None:
-        super().__init__(cases, success_objectives(surrogate, cases), surrogate)
-
-
-@torch.no_grad()
-def success_objectives(surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> list[SuccessObjective]:
-    """log P(Y in S | x, z) for every candidate set of a surrogate's task, in B cases."""
-    task, found = surrogate.task, []
-    contexts = task.given(cases).to(surrogate.contexts.values.device)
-    centre, _ = task.region.chebyshev()
-    origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
-    nothing: Tensor | None = None
-    for names in ((), *task.candidates):
-        linear_models = surrogate.linear_models(names)
-        likely = None if linear_models is None else linear_models.response(task.context, task.outcomes)
-        made = SuccessObjective(
-            cases, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
-        )
-        if names:
-            found.append(made)
-            continue
-        no_actions = contexts.new_zeros(len(contexts), 0)
-        nothing = made.compared_value(no_actions).exp()
-    return found
 
 
 def region_probability_of(normals: Tensor, offsets: Tensor) -> RegionProbability:

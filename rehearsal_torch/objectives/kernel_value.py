@@ -16,18 +16,18 @@ Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.graphs.separation import Adjustment
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 
 
-class AlteredValue(AlterationObjective):
+class KernelValue(AlterationObjective):
     """The kernel value of altering one candidate set.
 
     Args:
@@ -35,7 +35,8 @@ class AlteredValue(AlterationObjective):
         cases: The B cases.
         which: Index of the candidate set.
         before: Estimate of P(Y in S | x) without an alteration and its standard deviation, (B,) each.
-        caution: Number of posterior standard deviations that are subtracted for the comparison.
+        caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
+            compared; 0 is the choice in the paper.
         level: Coverage probability of the interval.
         min_support: Number of observations near a decision below which it is refused.
         low_support: Number of observations near a decision below which it carries a warning.
@@ -62,6 +63,34 @@ class AlteredValue(AlterationObjective):
             low_support,
         )
         self.prepared = self.estimator.prepare(_contexts(surrogate, cases))
+
+    @classmethod
+    def for_sets(
+        cls,
+        surrogate: NestedRidge,
+        cases: Sequence[RehearsalCase],
+        caution: float = 2.0,
+        level: float = 0.95,
+        min_support: float = 1.0,
+        low_support: float = 5.0,
+    ) -> list[Self]:
+        """The kernel value of each candidate set; the settings are those of the class.
+
+        Raises:
+            ValueError: if a number is out of range.
+        """
+        if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
+            raise ValueError(
+                f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
+                f"{level}, {min_support}, {low_support}"
+            )
+        surrogate.require_fitted()
+        before = surrogate.untouched(_contexts(surrogate, cases))[:, 1]
+        no_std = torch.zeros_like(before)
+        return [
+            cls(surrogate, cases, which, (before, no_std), caution, level, min_support, low_support)
+            for which in range(len(surrogate.task.candidates))
+        ]
 
     @property
     def estimator(self) -> AlterationValue:
@@ -166,46 +195,6 @@ class AlteredValue(AlterationObjective):
                 )
             )
         return appraisals
-
-
-class KernelValue(Candidates[AlteredValue]):
-    """The kernel value of each candidate set.
-
-    Args:
-        surrogate: The fitted surrogate.
-        cases: The B cases.
-        caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
-            compared; 0 is the choice in the paper.
-        level: Coverage probability of intervals.
-        min_support: Number of observations near a decision below which it is refused.
-        low_support: Number of observations near a decision below which it carries a warning.
-
-    Raises:
-        ValueError: if a number is out of range.
-    """
-
-    def __init__(
-        self,
-        surrogate: NestedRidge,
-        cases: Sequence[RehearsalCase],
-        caution: float = 2.0,
-        level: float = 0.95,
-        min_support: float = 1.0,
-        low_support: float = 5.0,
-    ) -> None:
-        if caution < 0 or not 0 < level < 1 or min_support < 0 or low_support < min_support:
-            raise ValueError(
-                f"expected caution >= 0, level in (0, 1), 0 <= min_support <= low_support; got {caution}, "
-                f"{level}, {min_support}, {low_support}"
-            )
-        surrogate.require_fitted()
-        before = surrogate.untouched(_contexts(surrogate, cases))[:, 1]
-        no_std = torch.zeros_like(before)
-        sets = [
-            AlteredValue(surrogate, cases, which, (before, no_std), caution, level, min_support, low_support)
-            for which in range(len(surrogate.task.candidates))
-        ]
-        super().__init__(cases, sets, surrogate)
 
 
 def _contexts(surrogate: NestedRidge, cases: Sequence[RehearsalCase]) -> Tensor:

@@ -15,15 +15,17 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate altera
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -47,6 +49,27 @@ class Objective(ABC):
         Raises:
             ValueError: with the setting, what was expected, and what was given.
         """
+
+    @classmethod
+    def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Any:
+        """What a search maximises in cases that are decided in one batch: the objective of a single case, or
+        `Candidates`.
+
+        Args:
+            surrogate: The fitted surrogate.
+            cases: The cases of the batch.
+            settings: The objective's arguments besides surrogate and decision context.
+
+        Raises:
+            ValueError: if there are several cases, and the objective is that of one.
+        """
+        if len(cases) != 1:
+            raise ValueError(
+                f"{cls.__name__} is the objective of one case; got {len(cases)}: choose a search that "
+                "decides for one case at a time"
+            )
+        make: Any = cls
+        return make(surrogate, cases[0], **settings)
 
     @abstractmethod
     def __call__(self, actions: Tensor) -> Tensor:
@@ -144,6 +167,30 @@ class AlterationObjective(Objective, ABC):
         limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.cases), len(self.names), 2)
         self.lower, self.upper = limits[..., 0].clone(), limits[..., 1].clone()
 
+    @classmethod
+    def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Candidates[Self]:
+        """One objective for each candidate set, over the B cases.
+
+        Args:
+            surrogate: The fitted surrogate.
+            cases: The B cases.
+            settings: The arguments of `for_sets` besides surrogate and cases.
+        """
+        return Candidates(cases, cls.for_sets(surrogate, cases, **settings), surrogate)
+
+    @classmethod
+    def for_sets(
+        cls, surrogate: Any, cases: Sequence[RehearsalCase], *given: Any, **settings: Any
+    ) -> list[Self]:
+        """One objective for each candidate set of the surrogate's task, in order; by default built from
+        (surrogate, cases, names, and the settings), each by itself.
+
+        Subclasses whose sets share work, such as the noise draws, do it once here. The arguments besides
+        surrogate and cases are the objective's settings in a configuration.
+        """
+        make: Callable[..., Self] = cls
+        return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
+
     def project(self, actions: Tensor) -> Tensor:
         """The nearest feasible actions, (..., B, k) -> (..., B, k)."""
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
@@ -187,3 +234,32 @@ class AlterationObjective(Objective, ABC):
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The method's assessment of the action of each case, (B, k) -> B appraisals."""
+
+
+def class_of(objective: Callable[..., Any]) -> type[Objective] | None:
+    """The class of the objectives that a factory builds, a class or a partial of one; None for a function."""
+    made = objective.func if isinstance(objective, partial) else objective
+    return made if isinstance(made, type) and issubclass(made, Objective) else None
+
+
+def settings_of(objective: Callable[..., Any]) -> dict[str, Any]:
+    """The settings with which a factory builds objectives: the keyword arguments of a partial."""
+    return dict(objective.keywords) if isinstance(objective, partial) else {}
+
+
+def objective_for(
+    objective: Callable[..., Any], surrogate: Surrogate, cases: Sequence[Any], *, batch: bool = True
+) -> Any:
+    """What a search maximises in some cases.
+
+    Args:
+        objective: A class of objectives, or a partial of one with its settings; or a function of (surrogate,
+            cases), or of (surrogate, case) for a search that decides for one case at a time.
+        surrogate: The fitted surrogate.
+        cases: The cases that are decided in one batch.
+        batch: Whether a function is given all cases, or the only one.
+    """
+    made = class_of(objective)
+    if made is not None:
+        return made.for_cases(surrogate, cases, **settings_of(objective))
+    return objective(surrogate, cases if batch else cases[0])

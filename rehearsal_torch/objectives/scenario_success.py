@@ -25,12 +25,12 @@ Eq. 6 and Eq. 9.
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import chances
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
 from rehearsal_torch.seeding import sobol, spaced_generator
@@ -246,53 +246,37 @@ class ScenarioCount(CountObjective):
             before,
         )
 
-    def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability of success with its interval, and that without an alteration."""
-        drawn = success(self.test_scenarios, self.region, self.contexts, actions)
-        low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
-        rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
-        return [
-            Appraisal(
-                chance(estimated, lower, upper),
-                chance(baseline),
-                declined=no_help(estimated, baseline) if estimated < baseline else "",
-            )
-            for estimated, baseline, lower, upper in rows
-        ]
-
-
-class ScenarioCounts(Candidates[ScenarioCount]):
-    """The share of desired scenarios for every candidate set.
-
-    Args:
-        surrogate: A fitted linear model with at least as many parameter draws as the three samples need in
-            total.
-        cases: The B cases.
-        search_scenarios: Number of scenarios for the search.
-        validation_scenarios: Number of other scenarios, which compare sets.
-        test_scenarios: Number of further sets of parameters, for the reported probability.
-        seed: Seed of the noise.
-
-    Raises:
-        ValueError: if a number is not positive, or the surrogate draws too few sets of parameters.
-    """
-
-    def __init__(
-        self,
+    @classmethod
+    def for_sets(
+        cls,
         surrogate: LinearSurrogate,
         cases: Sequence[RehearsalCase],
         search_scenarios: int = 4000,
         validation_scenarios: int = 1800,
         test_scenarios: int = 200,
         seed: int = 0,
-    ) -> None:
+    ) -> list[Self]:
+        """The share of desired scenarios for each candidate set.
+
+        Args:
+            surrogate: A fitted linear model with at least as many parameter draws as the three samples need
+                in total.
+            cases: The B cases.
+            search_scenarios: Number of scenarios for the search.
+            validation_scenarios: Number of other scenarios, which compare sets.
+            test_scenarios: Number of further sets of parameters, for the reported probability.
+            seed: Seed of the noise.
+
+        Raises:
+            ValueError: if a number is not positive, or the surrogate draws too few sets of parameters.
+        """
         if min(search_scenarios, validation_scenarios, test_scenarios) < 1:
             raise ValueError(
                 "expected positive numbers of scenarios for search, validation and test; got "
                 f"{search_scenarios}, {validation_scenarios} and {test_scenarios}"
             )
         task = surrogate.task
-        contexts = surrogate.task.given(cases).to(surrogate.contexts.values.device)
+        contexts = task.given(cases).to(surrogate.contexts.values.device)
         before, found = contexts.new_zeros(len(contexts)), []
         for names in ((), *task.candidates):
             linear_models = surrogate.linear_models(names)
@@ -322,8 +306,22 @@ class ScenarioCounts(Candidates[ScenarioCount]):
                 continue
             stream = spaced_generator(seed, 17)
             search, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
-            found.append(ScenarioCount(cases, names, search, other, parts[2], contexts, task.region, before))
-        super().__init__(cases, found, surrogate)
+            found.append(cls(cases, names, search, other, parts[2], contexts, task.region, before))
+        return found
+
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """The probability of success with its interval, and that without an alteration."""
+        drawn = success(self.test_scenarios, self.region, self.contexts, actions)
+        low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
+        rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
+        return [
+            Appraisal(
+                chance(estimated, lower, upper),
+                chance(baseline),
+                declined=no_help(estimated, baseline) if estimated < baseline else "",
+            )
+            for estimated, baseline, lower, upper in rows
+        ]
 
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:

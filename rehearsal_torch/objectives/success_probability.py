@@ -12,12 +12,12 @@ Source: Qin et al. (2023), Eq. 5-6 and Sec. 4.2-4.3; the third sample is ours.
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios, rowwise
@@ -53,41 +53,9 @@ class SuccessProbability(CountObjective):
         super().__init__(cases, names, search_scenarios, validation_scenarios)
         self.test_scenarios, self.before, self.information = self.counted(test_scenarios), before, information
 
-    def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
-        """The share of desired scenarios in one case, (m, k) -> (m,), in the validation sample or in that of
-        the search.
-        """
-        part = (self.validation_scenarios if validating else self.search_scenarios).one(index)
-        return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
-
-    def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability of success, and that without an alteration."""
-        shares = self.test_scenarios.share(actions - self.origin.to(actions)).tolist()
-        return [
-            Appraisal(chance(estimated), chance(baseline))
-            for estimated, baseline in zip(shares, self.before.tolist(), strict=True)
-        ]
-
-
-class SuccessProbabilities(Candidates[SuccessProbability]):
-    """The probability of success for every candidate set of a task.
-
-    Args:
-        surrogate: A fitted posterior of rehearsal models.
-        cases: The B cases.
-        search_scenarios: Number of scenarios for the search.
-        validation_scenarios: Number of other scenarios, which validate its results.
-        test_scenarios: Number of further scenarios, for the reported probability.
-        information_models: Number of models from which the information is estimated.
-        entropy: The entropy estimate; see `Information`.
-        seed: Seed of all of them.
-
-    Raises:
-        ValueError: if a number is not positive.
-    """
-
-    def __init__(
-        self,
+    @classmethod
+    def for_sets(
+        cls,
         surrogate: ScenarioModel,
         cases: Sequence[RehearsalCase],
         search_scenarios: int = 10000,
@@ -96,7 +64,22 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
         information_models: int = 300,
         entropy: Entropy = "predictive",
         seed: int = 0,
-    ) -> None:
+    ) -> list[Self]:
+        """The probability of success for each candidate set of a task.
+
+        Args:
+            surrogate: A fitted posterior of rehearsal models.
+            cases: The B cases.
+            search_scenarios: Number of scenarios for the search.
+            validation_scenarios: Number of other scenarios, which validate its results.
+            test_scenarios: Number of further scenarios, for the reported probability.
+            information_models: Number of models from which the information is estimated.
+            entropy: The entropy estimate; see `Information`.
+            seed: Seed of all of them.
+
+        Raises:
+            ValueError: if a number is not positive.
+        """
         if min(search_scenarios, validation_scenarios, test_scenarios, information_models) < 1:
             raise ValueError(
                 "expected positive numbers of scenarios for search, validation and test, and of models; got "
@@ -121,10 +104,23 @@ class SuccessProbabilities(Candidates[SuccessProbability]):
                 scenarios_of(surrogate, each, contexts, names) for each in models[:INFORMATION]
             )
             information = Information(surrogate, models[INFORMATION], contexts, names, entropy)
-            found.append(
-                SuccessProbability(cases, names, mixed(search, seed), other, test, before, information)
-            )
-        super().__init__(cases, found, surrogate)
+            found.append(cls(cases, names, mixed(search, seed), other, test, before, information))
+        return found
+
+    def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
+        """The share of desired scenarios in one case, (m, k) -> (m,), in the validation sample or in that of
+        the search.
+        """
+        part = (self.validation_scenarios if validating else self.search_scenarios).one(index)
+        return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
+
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """The probability of success, and that without an alteration."""
+        shares = self.test_scenarios.share(actions - self.origin.to(actions)).tolist()
+        return [
+            Appraisal(chance(estimated), chance(baseline))
+            for estimated, baseline in zip(shares, self.before.tolist(), strict=True)
+        ]
 
 
 def scenarios_of(
@@ -152,7 +148,7 @@ def fresh(
         cases: The B cases.
         names: The altered variables; may be empty.
         count: Number of scenarios.
-        seed: Seed of the scenarios; they differ from those of `SuccessProbabilities` with any non-negative
+        seed: Seed of the scenarios; they differ from those of `SuccessProbability` with any non-negative
             seed.
     """
     return scenarios_of(

@@ -119,7 +119,7 @@ def predictions(name, model, problem):
         return rt.recover(model.network(), problem.held_out()).flatten()
     cases = [problem.case(index) for index in range(5)]
     if name == "two_stores":
-        objective = rt.SuccessProbabilities(
+        objective = rt.SuccessProbability.for_cases(
             model,
             cases,
             search_scenarios=200,
@@ -131,7 +131,7 @@ def predictions(name, model, problem):
         shares = [one.share_of(0, prices) for one in objective.sets]
         return torch.cat([model.graph_weights(), *(each.double().flatten() for each in shares)])
     rates = torch.linspace(0, 1, 6, dtype=torch.float64).reshape(-1, 1, 1)
-    (one,) = rt.KernelValue(model, cases).sets
+    (one,) = rt.KernelValue.for_cases(model, cases).sets
     estimates = [claim.estimate for rate in rates for claim in one.appraise(rate.expand(5, 1))]
     return torch.tensor([[each.point, each.lower, each.upper] for each in estimates]).flatten()
 

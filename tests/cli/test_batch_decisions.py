@@ -13,7 +13,7 @@ from rehearsal_torch.round_line import Round
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.training.fit import fit
-from tests.toys.foresight import GridTogether, LinearResponse, Market, NearOnes
+from tests.toys.foresight import GridTogether, LinearResponse, Market, NearOneTogether
 
 
 def rounds(count, success=None, reward=None, score=None, begin=0):
@@ -170,7 +170,7 @@ def test_rounds_are_played_from_the_same_seed_however_often():
     # The objective draws noise of its own for each group of situations.
     whole = SimpleNamespace(
         problem=market,
-        objective=lambda model, cases: NearOnes(model, cases, noise=0.1),
+        objective=lambda model, cases: NearOneTogether.for_cases(model, cases, noise=0.1),
         search=GridTogether(),
         certificate=None,
         seed=3,

@@ -11,6 +11,7 @@ from hydra.utils import instantiate
 import rehearsal_torch.search
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.sequences.astar import AStar
@@ -59,7 +60,9 @@ def model_of(surrogate):
 def rehearsal(objective, option):
     def asked(search):
         made = instantiate(configuration("objective", objective), _convert_="all")
-        return search.batch_search(made(model_of(PAIRS[objective, option]), managing().cases(2)))
+        return search.batch_search(
+            objective_for(made, model_of(PAIRS[objective, option]), managing().cases(2))
+        )
 
     return asked
 

@@ -11,7 +11,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.bidirection import Background
 from rehearsal_torch.graphs.learning import learn
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.search.alterations.informative import Informative
@@ -32,7 +32,7 @@ def changed(name, values):
 
 def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, case=None, search=None):
     model = fit(StructuralPosterior(STORES.task, hypotheses, regression=regression), table)
-    objective = SuccessProbabilities(
+    objective = SuccessProbability.for_cases(
         model,
         [case or STORES.case(0)],
         search_scenarios=300,
@@ -143,7 +143,7 @@ def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):
     name, (lower, upper) = next(iter(world.task.box.bounds().items()))
     case, outcome = world.case(1), world.task.outcomes[0]
     model = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
-    objective = SuccessProbabilities(
+    objective = SuccessProbability.for_cases(
         model, [case], search_scenarios=20, validation_scenarios=20, test_scenarios=20, information_models=5
     )
 

@@ -10,6 +10,7 @@ from hydra.utils import instantiate
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.loop import rounds
+from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.linear_truth import chain
@@ -45,7 +46,7 @@ def decide(model, pair, cases, declines=None):
     )
     if declines is not None:
         search.declines = declines
-    return search.batch_search(objective(model, cases))
+    return search.batch_search(objective_for(objective, model, cases))
 
 
 def test_presets_that_reproduce_a_publication_warn_and_no_others():
@@ -161,7 +162,7 @@ def test_the_loop_asks_for_searches_that_do_not(models):
     objective = instantiate(configuration("objective", "gaussian_success"), _convert_="all")
 
     def of_one(model, one_case):
-        return objective(model, [one_case])
+        return objective_for(objective, model, [one_case])
 
     (each,) = rounds(World(), models("linear_structural", CUT), of_one, Stubborn())
     assert each.decision.status == "refused"

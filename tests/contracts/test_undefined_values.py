@@ -15,7 +15,8 @@ from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, objective_for
 from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
@@ -55,7 +56,7 @@ def lost(method):
 # What of an objective a search compares: broken, every value of the set is NaN.
 COMPARED = {
     "kernel_value": ("comparison_value",),
-    "gaussian_success": ("forward", "compared_value"),
+    "gaussian_success": ("compared_value",),
     "chance_cost": ("cost",),
     "chance_cost_fixed": ("cost",),
     "centre_distance": ("_outcomes",),
@@ -76,12 +77,15 @@ def broken(pair, monkeypatch, which):
         instantiate(configuration(group, option), _convert_="all")
         for group, option in zip(("objective", "search"), pair, strict=True)
     )
-    objective = made(fitted(PAIRS[pair]), WORLD.cases(2))
+    objective = objective_for(made, fitted(PAIRS[pair]), WORLD.cases(2))
     for one in list(objective.sets)[which]:
         for name in COMPARED[pair[0]]:
             monkeypatch.setattr(one, name, lost(getattr(one, name)))
         if isinstance(one, SuccessProbability):
             monkeypatch.setattr(one.information, "at", lost(one.information.at))
+        if isinstance(one, GaussianSuccess):
+            region = one.region_probability
+            monkeypatch.setattr(region, "log_probability", lost(region.log_probability))
         if isinstance(one, ChanceCost):
             monkeypatch.setattr(one.success, "compared_value", lost(one.success.compared_value))
     return objective, search

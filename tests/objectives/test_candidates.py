@@ -3,10 +3,10 @@ import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.chance_cost import ChanceCost, ChanceCosts
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
-from rehearsal_torch.objectives.kernel_value import AlteredValue, KernelValue
-from rehearsal_torch.objectives.scenario_success import ScenarioCount, ScenarioCounts
+from rehearsal_torch.objectives.chance_cost import ChanceCost
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.kernel_value import KernelValue
+from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import managing
@@ -21,40 +21,39 @@ def linear():
 
 
 @pytest.mark.parametrize(
-    ("make", "one", "options"),
+    ("made_of", "options"),
     [
-        (GaussianSuccess, SuccessObjective, {}),
-        (ChanceCosts, ChanceCost, {"level": 0.8}),
+        (GaussianSuccess, {}),
+        (ChanceCost, {"level": 0.8}),
         (
-            ScenarioCounts,
             ScenarioCount,
             {"search_scenarios": 40, "validation_scenarios": 10, "test_scenarios": 10},
         ),
     ],
 )
-def test_there_is_an_objective_for_each_candidate_set_of_the_task(linear, make, one, options):
+def test_there_is_an_objective_for_each_candidate_set_of_the_task(linear, made_of, options):
     cases = WORLD.cases(3)
-    made = make(linear, cases, **options)
+    made = made_of.for_cases(linear, cases, **options)
     assert isinstance(made, Candidates)
     assert made.surrogate is linear
     assert made.cases == tuple(cases)
     assert [each.names for each in made.sets] == list(WORLD.task.candidates)
-    assert all(type(each) is one and each.cases == tuple(cases) for each in made.sets)
+    assert all(type(each) is made_of and each.cases == tuple(cases) for each in made.sets)
 
 
 def test_those_of_a_kernel_surrogate_too():
     surrogate = fitted(confounded(candidates=[["a"], ["a", "c"]]), confounded_table(60))
-    made = KernelValue(surrogate, some_cases(surrogate.task, 2))
-    assert [type(each) for each in made.sets] == [AlteredValue, AlteredValue]
+    made = KernelValue.for_cases(surrogate, some_cases(surrogate.task, 2))
+    assert [type(each) for each in made.sets] == [KernelValue, KernelValue]
     assert [each.names for each in made.sets] == [("a",), ("a", "c")]
     values = made.sets[0](torch.zeros(2, len(made.sets[0].names), dtype=torch.float64))
     assert values.shape == (2,)
 
 
 def test_settings_are_refused_by_the_methods_that_have_a_say(linear):
-    Candidates.check(linear, weights={"nothing": 1.0})
+    KernelValue.check(linear, weights={"nothing": 1.0})
     with pytest.raises(ValueError, match="expected positive weights and references"):
-        ChanceCosts.check(linear, weights={"nothing": 1.0})
+        ChanceCost.check(linear, weights={"nothing": 1.0})
 
 
 def test_sets_without_a_surrogate_are_kept_as_given():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.objectives.centre_distance import TEST, Aim, CentreDistances
+from rehearsal_torch.objectives.centre_distance import TEST, Aim, CentreDistance
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.descent import Descent
@@ -37,7 +37,9 @@ def test_its_slope_is_that_of_finite_differences(loss):
     made = fit(
         FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)
     ).double()
-    (one,) = CentreDistances(made, world.cases(3), loss, draws=40, evaluation_draws=10, precision=64).sets
+    (one,) = CentreDistance.for_cases(
+        made, world.cases(3), loss=loss, draws=40, evaluation_draws=10, precision=64
+    ).sets
     at = torch.tensor([[[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]]], dtype=torch.float64)
     value, slope = one.value_and_gradient(at)
     step = 1e-6 * torch.eye(2, dtype=torch.float64)
@@ -50,7 +52,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(2000))
     some_cases = world.cases(4)
-    sets = CentreDistances(made, some_cases).sets
+    sets = CentreDistance.for_cases(made, some_cases).sets
     actions = torch.full((4, 1), 0.7, dtype=torch.float64)
     said = sets[0].appraise(actions)
     for one_case, fact in zip(some_cases, said, strict=True):
@@ -65,7 +67,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
 def test_starts_lie_in_the_box_and_begin_in_its_middle():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(100))
-    starts = CentreDistances(made, world.cases(2), draws=5, evaluation_draws=5).sets[2].starts(9)
+    starts = CentreDistance.for_cases(made, world.cases(2), draws=5, evaluation_draws=5).sets[2].starts(9)
     assert starts.shape == (9, 2, 2)
     assert starts[0].abs().max() == 0
     assert starts.abs().max() <= 1
@@ -75,4 +77,4 @@ def test_numbers_out_of_range_are_refused():
     world = chain()
     made = fit(FlowStructural(world.task), world.table(100))
     with pytest.raises(ValueError, match="expected a loss among"):
-        CentreDistances(made, world.cases(1), "median")
+        CentreDistance.for_cases(made, world.cases(1), loss="median")

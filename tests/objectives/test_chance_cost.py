@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.chance_cost import ChanceCosts, best_level
-from rehearsal_torch.objectives.gaussian_success import success_objectives
+from rehearsal_torch.objectives.chance_cost import ChanceCost, best_level
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -19,7 +19,9 @@ SINGLE_OR_BOTH = (("raw_cost",), ("self_pricing",), ("raw_cost", "self_pricing")
 
 
 def costs(world, count=12, rows=300, **more):
-    return ChanceCosts(fit(LinearStructural(world.task), world.table(rows)), world.cases(count), **more)
+    return ChanceCost.for_cases(
+        fit(LinearStructural(world.task), world.table(rows)), world.cases(count), **more
+    )
 
 
 @pytest.mark.parametrize("level", [0.3, 0.7, 0.9])
@@ -77,7 +79,7 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
     seen = [RehearsalCase(str(i), {"x": row[0]}, world.task.box.bounds()) for i, row in enumerate(contexts)]
 
     def mean(level):
-        decisions = CheapestAlteration(None).batch_search(ChanceCosts(surrogate, seen, level=level))
+        decisions = CheapestAlteration(None).batch_search(ChanceCost.for_cases(surrogate, seen, level=level))
         return np.mean(
             [
                 each.trace["plug_in"] if each.trace["qualifies"] else _before(surrogate, seen)[i]
@@ -91,7 +93,7 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
 
 
 def _before(surrogate, some_cases):
-    return success_objectives(surrogate, some_cases)[0].nothing.tolist()
+    return GaussianSuccess.for_sets(surrogate, some_cases)[0].nothing.tolist()
 
 
 def test_wrong_costs_are_refused():

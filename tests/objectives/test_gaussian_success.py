@@ -13,7 +13,7 @@ from tests.toys.linear_truth import chain, managing
 
 
 def objective(world, rows=300, count=6, seed=0, **more):
-    return GaussianSuccess(
+    return GaussianSuccess.for_cases(
         fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.cases(count)
     )
 
@@ -75,7 +75,9 @@ def test_intervals_cover_the_truth():
     for seed in range(40):
         model = fit(LinearStructural(world.task), world.table(60, seed))
         for one_case, decision in zip(
-            some_cases, ProjectionNewton().batch_search(GaussianSuccess(model, some_cases)), strict=True
+            some_cases,
+            ProjectionNewton().batch_search(GaussianSuccess.for_cases(model, some_cases)),
+            strict=True,
         ):
             if decision.alteration is None:
                 continue
@@ -92,7 +94,7 @@ def test_nothing_is_recommended_where_nothing_helps():
     world = chain(lower=-3.0, upper=3.0)
     model = fit(LinearStructural(world.task), world.table(300))
     one_case = RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (9.0, 10.0), "m": (9.0, 10.0)})
-    (decision,) = ProjectionNewton().batch_search(GaussianSuccess(model, [one_case]))
+    (decision,) = ProjectionNewton().batch_search(GaussianSuccess.for_cases(model, [one_case]))
     assert decision.alteration is None
     assert "no alteration helps" in decision.reason
     assert set(decision.trace["would_set"]) <= {"a", "m"}
@@ -102,4 +104,4 @@ def test_closed_variables_are_refused():
     world = chain()
     model = fit(LinearStructural(world.task), world.table(100))
     with pytest.raises(ValueError, match="may not be set"):
-        GaussianSuccess(model, [RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])
+        GaussianSuccess.for_cases(model, [RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])

@@ -28,7 +28,7 @@ def points(objective, spread=1.0, seed=0):
 
 
 def test_values_and_slopes_are_in_the_units_of_the_actions(model):
-    for objective in KernelValue(model, some_cases(model.task, 4)).sets:
+    for objective in KernelValue.for_cases(model, some_cases(model.task, 4)).sets:
         actions = points(objective)
         value, gradients = objective.value_and_gradient(actions)
         at = actions.clone().requires_grad_(True)
@@ -41,7 +41,7 @@ def test_values_and_slopes_are_in_the_units_of_the_actions(model):
 def test_more_caution_never_judges_higher(model):
     comparison_value = []
     for caution in (0.0, 0.5, 2.0, 5.0):
-        objective = KernelValue(model, some_cases(model.task, 6), caution=caution).sets[0]
+        objective = KernelValue.for_cases(model, some_cases(model.task, 6), caution=caution).sets[0]
         comparison_value.append(objective.comparison_value(points(objective)))
     assert torch.allclose(comparison_value[0], objective(points(objective)))
     for bold, careful in pairwise(comparison_value):
@@ -50,7 +50,7 @@ def test_more_caution_never_judges_higher(model):
 
 def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
     appraisals = [
-        KernelValue(model, some_cases(model.task, 6), level=level)
+        KernelValue.for_cases(model, some_cases(model.task, 6), level=level)
         .sets[0]
         .appraise(torch.zeros(6, 1, dtype=torch.float64))
         for level in (0.5, 0.99)
@@ -70,7 +70,7 @@ def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
 
 
 def test_starts_are_historical_actions_inside_the_box(model):
-    for objective in KernelValue(model, some_cases(model.task, 6)).sets:
+    for objective in KernelValue.for_cases(model, some_cases(model.task, 6)).sets:
         starts = objective.starts(8)
         assert starts.shape == (8, 6, len(objective.names))
         assert ((starts >= objective.lower - 1e-12) & (starts <= objective.upper + 1e-12)).all()
@@ -78,7 +78,7 @@ def test_starts_are_historical_actions_inside_the_box(model):
 
 
 def test_a_decision_that_no_row_comes_near_is_refused(model):
-    objective = KernelValue(model, some_cases(model.task, 3)).sets[0]
+    objective = KernelValue.for_cases(model, some_cases(model.task, 3)).sets[0]
     for one in objective.appraise(torch.full((3, 1), 40.0, dtype=torch.float64)):
         assert one.trace["support"] < 1
         assert "no support" in one.refused
@@ -93,14 +93,14 @@ def test_a_decision_that_no_row_comes_near_is_refused(model):
 def test_how_much_support_is_enough_is_a_setting(model):
     cases = some_cases(model.task, 3)
     at = torch.zeros(3, 1, dtype=torch.float64)
-    low_support = KernelValue(model, cases, min_support=1.0, low_support=1e6).sets[0].appraise(at)
+    low_support = KernelValue.for_cases(model, cases, min_support=1.0, low_support=1e6).sets[0].appraise(at)
     assert all("support: only" in one.warnings[0] and not one.refused for one in low_support)
     assert all(
         one.refused
-        for one in KernelValue(model, cases, min_support=1e6, low_support=1e6).sets[0].appraise(at)
+        for one in KernelValue.for_cases(model, cases, min_support=1e6, low_support=1e6).sets[0].appraise(at)
     )
     decisions = ProjectedAscent(starts=2, steps=3).batch_search(
-        KernelValue(model, cases, min_support=1e6, low_support=1e6)
+        KernelValue.for_cases(model, cases, min_support=1e6, low_support=1e6)
     )
     for decision in decisions:
         assert decision.alteration is None
@@ -110,7 +110,7 @@ def test_how_much_support_is_enough_is_a_setting(model):
 
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
-    objective = KernelValue(model, some_cases(model.task, 3), level=0.1).sets[0]
+    objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.1).sets[0]
     objective.before = (torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
     assert all(
         "worse than doing nothing" in one.declined
@@ -121,7 +121,7 @@ def test_a_decision_that_is_surely_worse_than_nothing_is_refused(model):
 def test_an_adjustment_that_does_not_hold_bears_a_warning():
     model = fitted(sequential(), sequential_table(150), sequential=False)
     for decision in ProjectedAscent(starts=2, steps=5).batch_search(
-        KernelValue(model, some_cases(sequential(), 2))
+        KernelValue.for_cases(model, some_cases(sequential(), 2))
     ):
         assert any(text.startswith("adjustment: ['v'] lie between alterations") for text in decision.warnings)
 
@@ -130,7 +130,7 @@ def test_what_may_not_be_set_is_refused(model):
     (case,) = some_cases(model.task, 1)
     closed = type(case)(case.identity, case.given, {"a": (-1.0, 1.0)})
     with pytest.raises(ValueError, match=r"0: \['c'\] may not be set"):
-        KernelValue(model, [closed])
+        KernelValue.for_cases(model, [closed])
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_what_may_not_be_set_is_refused(model):
 )
 def test_wrong_settings_are_refused(model, settings):
     with pytest.raises(ValueError, match="expected caution >= 0"):
-        KernelValue(model, some_cases(model.task, 1), **settings)
+        KernelValue.for_cases(model, some_cases(model.task, 1), **settings)
 
 
 def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):
-    objective = KernelValue(
+    objective = KernelValue.for_cases(
         model, some_cases(model.task, 3), level=0.1, min_support=1e6, low_support=1e6
     ).sets[0]
     objective.before = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
@@ -155,7 +155,7 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
 
 @pytest.mark.parametrize("beside", [-1e-3, 1e-3])
 def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, beside):
-    objective = KernelValue(model, some_cases(model.task, 3), level=0.999).sets[0]
+    objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.999).sets[0]
     at = torch.zeros(3, 1, dtype=torch.float64)
     predicted = objective.estimator.value(objective.prepared, objective.shown(at), 1)
     objective.before = (predicted + beside, torch.zeros(3, dtype=torch.float64))

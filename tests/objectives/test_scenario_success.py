@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCounts
+from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -11,7 +11,9 @@ def test_its_share_is_the_probability_and_the_interval_holds_it():
     world = managing()
     made = fit(LinearStructural(world.task, 3000), world.table(400))
     some_cases = world.cases(3)
-    (one,) = ScenarioCounts(made, some_cases, 1800, 1000, 200).sets
+    (one,) = ScenarioCount.for_cases(
+        made, some_cases, search_scenarios=1800, validation_scenarios=1000, test_scenarios=200
+    ).sets
     actions = torch.tensor([[4.0, 5.8], [3.5, 5.0], [4.2, 6.0]], dtype=torch.float64)
     said, true = (
         one.appraise(actions),
@@ -31,7 +33,12 @@ def test_scenarios_are_the_same_at_every_call_and_others_for_another_seed():
     world = chain()
     made, some_cases = fit(LinearStructural(world.task, 60), world.table(50)), world.cases(2)
     one, again, other = (
-        ScenarioCounts(made, some_cases, 40, 10, 10, seed=seed).sets[0].search_scenarios for seed in (0, 0, 1)
+        ScenarioCount.for_cases(
+            made, some_cases, search_scenarios=40, validation_scenarios=10, test_scenarios=10, seed=seed
+        )
+        .sets[0]
+        .search_scenarios
+        for seed in (0, 0, 1)
     )
     assert torch.equal(one.slack, again.slack)
     assert torch.equal(one.gains, again.gains)
@@ -42,7 +49,10 @@ def test_a_situation_does_not_depend_on_the_others():
     world = chain()
     made, some_cases = fit(LinearStructural(world.task, 60), world.table(50)), world.cases(3)
     all_three, last = (
-        ScenarioCounts(made, some, 40, 10, 10).sets[0] for some in (some_cases, some_cases[2:])
+        ScenarioCount.for_cases(
+            made, some, search_scenarios=40, validation_scenarios=10, test_scenarios=10
+        ).sets[0]
+        for some in (some_cases, some_cases[2:])
     )
     assert torch.allclose(all_three.search_scenarios.slack[:, 2:], last.search_scenarios.slack)
 
@@ -50,14 +60,22 @@ def test_a_situation_does_not_depend_on_the_others():
 def test_too_few_draws_are_refused():
     world = chain()
     with pytest.raises(ValueError, match="raise its `draws`"):
-        ScenarioCounts(fit(LinearStructural(world.task, 30), world.table(50)), world.cases(1), 40, 10, 10)
+        ScenarioCount.for_cases(
+            fit(LinearStructural(world.task, 30), world.table(50)),
+            world.cases(1),
+            search_scenarios=40,
+            validation_scenarios=10,
+            test_scenarios=10,
+        )
 
 
 def test_it_refuses_to_make_things_worse():
     world = chain()
     made = fit(LinearStructural(world.task, 300), world.table(500))
     some_cases = world.cases(8)
-    one = ScenarioCounts(made, some_cases, 200, 50, 50).sets[0]
+    one = ScenarioCount.for_cases(
+        made, some_cases, search_scenarios=200, validation_scenarios=50, test_scenarios=50
+    ).sets[0]
     said = one.appraise(torch.full((8, 1), -1.0, dtype=torch.float64))
     assert all(
         "no alteration helps" in fact.declined for fact in said if fact.estimate.point < fact.baseline.point

@@ -18,8 +18,8 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.objectives.centre_distance import CentreDistances
-from rehearsal_torch.objectives.scenario_success import ScenarioCounts
+from rehearsal_torch.objectives.centre_distance import CentreDistance
+from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.spaces.box import Box
@@ -73,9 +73,17 @@ def test_the_centre_misleads_and_the_probability_does_not():
         torch.stack([noise[:, 4], a, b, a + ALONG * noise[:, 2], b + ACROSS * noise[:, 3]], -1),
     )
     one_case = [RehearsalCase("0", {"x": torch.tensor(0.0)}, task.box.bounds())]
-    (near,) = AdamInBox().batch_search(CentreDistances(fit(FlowStructural(task), table), one_case, "mse"))
+    (near,) = AdamInBox().batch_search(
+        CentreDistance.for_cases(fit(FlowStructural(task), table), one_case, loss="mse")
+    )
     (right,) = MixedInteger().batch_search(
-        ScenarioCounts(fit(LinearStructural(task, 5000), table), one_case, 4000, 900, 100)
+        ScenarioCount.for_cases(
+            fit(LinearStructural(task, 5000), table),
+            one_case,
+            search_scenarios=4000,
+            validation_scenarios=900,
+            test_scenarios=100,
+        )
     )
     # Of the steps towards the centre the search keeps the one with most draws in the triangle, hence a little
     # more than .577.

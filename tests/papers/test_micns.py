@@ -12,7 +12,7 @@ import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.chance_cost import ChanceCosts
+from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.spaces.polytope import Polytope
@@ -51,7 +51,7 @@ def played(make, seed):
         one_case = RehearsalCase(
             one_case.identity, one_case.given, {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)}
         )
-        made = ChanceCosts(
+        made = ChanceCost.for_cases(
             surrogate,
             [one_case],
             level=0.7,

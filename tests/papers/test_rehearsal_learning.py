@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.search.alterations.informative import Informative
@@ -19,7 +19,7 @@ COUNT = 24
 def run(world, search, seed=0):
     model = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
     objective = partial(
-        SuccessProbabilities,
+        SuccessProbability,
         search_scenarios=800,
         validation_scenarios=800,
         test_scenarios=400,

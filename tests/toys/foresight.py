@@ -87,8 +87,8 @@ class Grid(Search[NearOne]):
 class NearOneTogether(AlterationObjective):
     """`NearOne` for B situations; the noise is drawn for the group as a whole."""
 
-    def __init__(self, surrogate, some_cases, noise=0.0):
-        super().__init__(some_cases, ("a",))
+    def __init__(self, surrogate, some_cases, names=("a",), noise=0.0):
+        super().__init__(some_cases, names)
         self.surrogate, self.contexts = (
             surrogate,
             torch.stack([one_case.given["c"] for one_case in some_cases]),
@@ -105,15 +105,17 @@ class NearOneTogether(AlterationObjective):
     def appraise(self, actions):
         return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
 
+    @classmethod
+    def for_sets(cls, surrogate, some_cases, noise=0.0):
+        return [cls(surrogate, some_cases, noise=noise)]
 
-class NearOnes(Candidates):
-    """One set of one variable."""
+    @classmethod
+    def for_cases(cls, surrogate, some_cases, **settings):
+        # A surrogate that is none of a rehearsal task has no graph that a decision could be checked against.
+        return Candidates(some_cases, cls.for_sets(surrogate, some_cases, **settings))
 
-    def __init__(self, surrogate, some_cases, noise=0.0):
-        super().__init__(some_cases, [NearOneTogether(surrogate, some_cases, noise)])
 
-
-class GridTogether(BatchSearch[NearOnes]):
+class GridTogether(BatchSearch[Candidates[NearOneTogether]]):
     """`Grid` for `batch_size` situations at once; `groups` are the sizes that it was handed."""
 
     def __init__(self, batch_size=256):
@@ -185,4 +187,4 @@ def near_one(noise=0.0):
 
 
 def near_ones(noise=0.0):
-    return partial(NearOnes, noise=noise)
+    return partial(NearOneTogether, noise=noise)

@@ -5,6 +5,7 @@ import torch
 import yaml
 from hydra.utils import instantiate
 
+from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.places import CONF
@@ -121,4 +122,4 @@ def decided(made, pair, some_cases, seed=0):
         instantiate(configuration(group, option, seed), _convert_="all")
         for group, option in zip(("objective", "search"), pair, strict=True)
     )
-    return search.batch_search(objective(made, some_cases))
+    return search.batch_search(objective_for(objective, made, some_cases))

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import Any
 
 _ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
+# Where an objective of alterations takes its settings.
+FOR_SETS = "for_sets"
 _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}
 
 
@@ -34,9 +36,20 @@ def argument_docs(target: str) -> dict[str, str]:
     made = named(target)
     found: dict[str, str] = {}
     for owner in reversed(inspect.getmro(made)) if inspect.isclass(made) else (made,):
-        for text in (owner.__doc__, owner.__dict__.get("__init__", owner).__doc__):
-            found.update(entries(text or ""))
+        own = [vars(owner)[name] for name in ("__init__", FOR_SETS) if name in vars(owner)]
+        for each in (owner, *own):
+            found.update(entries(each.__doc__ or ""))
     return found
+
+
+def takes(target: str) -> dict[str, inspect.Parameter]:
+    """The arguments that a configuration may give to a class or function, by name: for an objective of
+    alterations also those of `AlterationObjective.for_sets`.
+    """
+    made = named(target)
+    built = inspect.getattr_static(made, FOR_SETS, None)
+    further = {} if built is None else inspect.signature(getattr(made, FOR_SETS)).parameters
+    return {**inspect.signature(made).parameters, **further}
 
 
 def entries(docstring: str) -> dict[str, str]:
@@ -60,7 +73,7 @@ def entries(docstring: str) -> dict[str, str]:
 
 def annotated(target: str, argument: str) -> str:
     """The type of an argument, in words; empty if it is not annotated."""
-    parameter = inspect.signature(named(target)).parameters.get(argument)
+    parameter = takes(target).get(argument)
     if parameter is None or parameter.annotation is inspect.Parameter.empty:
         return ""
     text = (

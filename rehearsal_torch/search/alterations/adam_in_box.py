@@ -22,13 +22,14 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance, CentreDistances
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import gradient
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
-class AdamInBox(BatchSearch[CentreDistances]):
+class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
     """Adam over lambda, from several starts.
 
     Args:
@@ -77,7 +78,7 @@ class AdamInBox(BatchSearch[CentreDistances]):
         )
         self.budget_s = checked_budget(budget_s)
 
-    def batch_search(self, objective: CentreDistances) -> list[Decision]:
+    def batch_search(self, objective: Candidates[CentreDistance]) -> list[Decision]:
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets

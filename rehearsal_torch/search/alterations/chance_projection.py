@@ -11,13 +11,14 @@ import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.chance_cost import ChanceCosts
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
 
-class CheapestAlteration(BatchSearch[ChanceCosts]):
+class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
     """Minimises the cost under the chance constraint.
 
     Args:
@@ -38,7 +39,7 @@ class CheapestAlteration(BatchSearch[ChanceCosts]):
         self.fallback, self.batch_size, self.budget_s = fallback, batch_size, checked_budget(budget_s)
 
     @torch.no_grad()
-    def batch_search(self, objective: ChanceCosts) -> list[Decision]:
+    def batch_search(self, objective: Candidates[ChanceCost]) -> list[Decision]:
         """Returns the cheapest set and action for each case.
 
         The value of a decision is minus its cost; where no set was feasible, it is the log-probability of

@@ -25,7 +25,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities, SuccessProbability
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
 from rehearsal_torch.search.alterations.pool_bayes_opt import ACQUISITIONS, Acquisition, explored
 from rehearsal_torch.search.alterations.qualifying import Points, Programs, Qualifying
@@ -36,7 +37,7 @@ Fallback = Literal["refuse", "drop", "most_probable"]
 FALLBACKS: tuple[Fallback, ...] = ("refuse", "drop", "most_probable")
 
 
-class Informative(BatchSearch[SuccessProbabilities]):
+class Informative(BatchSearch[Candidates[SuccessProbability]]):
     """The most informative alteration whose probability of success is at least tau.
 
     Args:
@@ -119,7 +120,7 @@ class Informative(BatchSearch[SuccessProbabilities]):
         self.budget_s = checked_budget(budget_s)
 
     @torch.no_grad()
-    def batch_search(self, objective: SuccessProbabilities) -> list[Decision]:
+    def batch_search(self, objective: Candidates[SuccessProbability]) -> list[Decision]:
         """Returns the most informative qualifying alteration for each case."""
         allowed = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)

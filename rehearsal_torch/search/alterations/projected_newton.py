@@ -26,7 +26,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleProbability
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time
@@ -56,7 +57,7 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
     return lowest + share.unsqueeze(-1) * (highest - lowest)
 
 
-class ProjectionNewton(BatchSearch[GaussianSuccess]):
+class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     """Maximises the probability of success over every candidate set.
 
     Args:
@@ -100,7 +101,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
         self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
 
     @torch.no_grad()
-    def batch_search(self, objective: GaussianSuccess) -> list[Decision]:
+    def batch_search(self, objective: Candidates[GaussianSuccess]) -> list[Decision]:
         """Returns the best set and action for each case."""
         budget = Budget(self.budget_s)
         sets = objective.sets
@@ -110,12 +111,12 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
         )
         return chosen(objective, actions, ranked(values), "projection_newton", budget, declines=self.declines)
 
-    def compared_value(self, objective: SuccessObjective, actions: Tensor) -> Tensor:
+    def compared_value(self, objective: GaussianSuccess, actions: Tensor) -> Tensor:
         """The values by which the best actions (B, k) of the sets are compared, (B,)."""
         return objective.compared_value(actions) if self.predictive else objective(actions)
 
     @torch.no_grad()
-    def best(self, objective: SuccessObjective, budget: Budget = UNLIMITED) -> Tensor:
+    def best(self, objective: GaussianSuccess, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set, (B, k)."""
         region_probability = objective.region_probability
         if isinstance(region_probability, RectangleProbability) and len(region_probability.directions) == 1:
@@ -133,7 +134,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
         return self.climb(objective, objective.starts(1)[0], budget)
 
     @torch.no_grad()
-    def climb(self, objective: SuccessObjective, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
+    def climb(self, objective: GaussianSuccess, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
         """Newton steps from (B, k) to the optimum of one set, (B, k), within the time budget."""
         answer, left = start.clone(), torch.arange(len(start), device=start.device)
         width = objective.upper - objective.lower
@@ -168,7 +169,7 @@ class ProjectionNewton(BatchSearch[GaussianSuccess]):
 
     def _armijo(
         self,
-        objective: SuccessObjective,
+        objective: GaussianSuccess,
         which: Tensor,
         z: Tensor,
         value: Tensor,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs, entries
+from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs, entries, takes
 
 HERE = __name__
 
@@ -49,3 +49,32 @@ def test_annotations_in_words():
     assert annotated(target, "beds") == "whole number"
     assert annotated(target, "nurses") == "list or null"
     assert annotated(target, "doors") == ""
+
+
+class Valued:
+    """An objective.
+
+    Args:
+        weights: As a tensor.
+        level: How sure.
+    """
+
+    def __init__(self, weights: list[float], level: float) -> None:
+        self.weights, self.level = weights, level
+
+    @classmethod
+    def for_sets(cls, weights: dict[str, float] | None = None) -> list["Valued"]:
+        """One for each set.
+
+        Args:
+            weights: By name.
+        """
+        return [cls(list((weights or {}).values()), 0.5)]
+
+
+def test_an_objective_of_alterations_takes_its_settings_where_its_sets_are_built():
+    target = f"{HERE}.Valued"
+    assert argument_docs(target) == {"weights": "By name.", "level": "How sure."}
+    assert annotated(target, "weights") == "mapping or null"
+    assert annotated(target, "level") == "number"
+    assert set(takes(f"{HERE}.Derived")) == {"beds", "nurses"}

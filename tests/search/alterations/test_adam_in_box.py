@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.centre_distance import CentreDistances
+from rehearsal_torch.objectives.centre_distance import CentreDistance
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.fit import fit
@@ -12,7 +12,7 @@ from tests.toys.linear_truth import chain, managing
 def test_the_mean_is_brought_to_the_centre():
     world = managing()
     made, some_cases = fit(FlowStructural(world.task), world.table(1000)), world.cases(5)
-    objective = CentreDistances(made, some_cases, "mse")
+    objective = CentreDistance.for_cases(made, some_cases, loss="mse")
     decisions = AdamInBox().batch_search(objective)
     for one_case, decision in zip(some_cases, decisions, strict=True):
         altered = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
@@ -27,7 +27,7 @@ def test_the_mean_is_brought_to_the_centre():
 def test_no_grid_point_has_a_smaller_loss():
     world = chain()
     made, some_cases = fit(FlowStructural(world.task), world.table(500)), world.cases(4)
-    one = CentreDistances(made, some_cases).sets[0]
+    one = CentreDistance.for_cases(made, some_cases).sets[0]
     search = AdamInBox()
     found = search.descend(one, search.coarse(one).unsqueeze(0), None, torch.arange(4), 0.025, 50)[0]
     with torch.no_grad():
@@ -41,7 +41,7 @@ def test_no_grid_point_has_a_smaller_loss():
 def test_actions_stay_in_the_box_where_the_centre_is_out_of_reach():
     world = chain(lower=30.0, upper=31.0)
     made = fit(FlowStructural(world.task), world.table(300))
-    for decision in AdamInBox().batch_search(CentreDistances(made, world.cases(3))):
+    for decision in AdamInBox().batch_search(CentreDistance.for_cases(made, world.cases(3))):
         setting = (
             decision.alteration.values
             if decision.alteration is not None
@@ -55,7 +55,7 @@ def test_the_answer_does_not_depend_on_the_company():
     world = managing()
     made, some_cases = fit(FlowStructural(world.task), world.table(300)), world.cases(4)
     joined, alone = (
-        AdamInBox(steps=40).batch_search(CentreDistances(made, some, precision=64))
+        AdamInBox(steps=40).batch_search(CentreDistance.for_cases(made, some, precision=64))
         for some in (some_cases, some_cases[2:3])
     )
     assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-6)

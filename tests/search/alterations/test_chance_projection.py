@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.objectives.chance_cost import ChanceCosts
+from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -24,7 +24,9 @@ def learnt():
 
 
 def costs(world, count=12, rows=300, **more):
-    return ChanceCosts(fit(LinearStructural(world.task), world.table(rows)), world.cases(count), **more)
+    return ChanceCost.for_cases(
+        fit(LinearStructural(world.task), world.table(rows)), world.cases(count), **more
+    )
 
 
 def searched(made, fallback=True, **more):
@@ -39,12 +41,12 @@ def searched(made, fallback=True, **more):
     case=st.integers(0, 30),
 )
 def test_no_point_of_a_grid_qualifies_at_a_lower_cost(learnt, level, weights, reference, case):
-    made = ChanceCosts(
+    made = ChanceCost.for_cases(
         learnt,
         CHAIN.cases(31)[case : case + 1],
-        level,
-        dict(zip("am", weights, strict=True)),
-        dict(zip("am", reference, strict=True)),
+        level=level,
+        weights=dict(zip("am", weights, strict=True)),
+        reference=dict(zip("am", reference, strict=True)),
     )
     search = CheapestAlteration()
     search.declines = False
@@ -115,14 +117,14 @@ def test_only_the_situations_that_are_stuck_get_the_most_probable():
 
 def test_answers_do_not_depend_on_their_company(learnt):
     some_cases = CHAIN.cases(20)
-    whole = searched(ChanceCosts(learnt, some_cases))
-    (alone,) = searched(ChanceCosts(learnt, some_cases[3:4]))
+    whole = searched(ChanceCost.for_cases(learnt, some_cases))
+    (alone,) = searched(ChanceCost.for_cases(learnt, some_cases[3:4]))
     assert whole[3].trace["altered"] == alone.trace["altered"]
     assert torch.allclose(whole[3].alteration.values, alone.alteration.values, atol=1e-6)
 
 
 def test_without_time_the_first_set_answers_and_the_trace_says_so(learnt):
-    made = ChanceCosts(learnt, CHAIN.cases(4), level=0.5)
+    made = ChanceCost.for_cases(learnt, CHAIN.cases(4), level=0.5)
     for decision in searched(made, budget_s=1e-9):
         assert decision.trace["altered"] == ["a"]
         assert decision.trace["stopped"] == "stopped after budget_s=1e-09; no gap is known"

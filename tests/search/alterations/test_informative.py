@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.informative import Informative
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
@@ -14,7 +14,15 @@ TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
 
 def asked(toy=TOY, **settings):
     (decision,) = Informative(**{"probes": 4, "iterations": 3, **settings}).batch_search(
-        SuccessProbabilities(toy, toy_cases(1), 5000, 5000, 4000, 400, "sampled")
+        SuccessProbability.for_cases(
+            toy,
+            toy_cases(1),
+            search_scenarios=5000,
+            validation_scenarios=5000,
+            test_scenarios=4000,
+            information_models=400,
+            entropy="sampled",
+        )
     )
     return decision
 
@@ -81,7 +89,15 @@ def test_a_budget_bounds_what_is_spent():
 def test_two_pieces_that_qualify_are_both_looked_at():
     # The slope is 1 or -1: z and -z are equally probable to succeed, and what lies between is not.
     toy = Toy((0.5, 0.5), (1.0, -1.0), (0.05, 0.05), 0.2, (1.0, 5.0))
-    objective = SuccessProbabilities(toy, toy_cases(1), 4000, 4000, 100, 100, "sampled")
+    objective = SuccessProbability.for_cases(
+        toy,
+        toy_cases(1),
+        search_scenarios=4000,
+        validation_scenarios=4000,
+        test_scenarios=100,
+        information_models=100,
+        entropy="sampled",
+    )
     pieces = Informative(tau=0.4).qualifying.pieces(objective.sets[0], 0)
     assert pieces.shape == (2, 2)
     assert (float(pieces[0, 0]), float(pieces[1, 1])) == (-3.0, 3.0)
@@ -96,7 +112,14 @@ def posterior():
 
 def test_sets_of_one_and_of_several_variables_compete(posterior):
     world, made = posterior
-    objective = SuccessProbabilities(made, world.cases(3), 1500, 1500, 1000, 200)
+    objective = SuccessProbability.for_cases(
+        made,
+        world.cases(3),
+        search_scenarios=1500,
+        validation_scenarios=1500,
+        test_scenarios=1000,
+        information_models=200,
+    )
     search = Informative(tau=0.6, fallback="most_probable", programs=1, scenarios=30, nodes=30)
     decisions = search.batch_search(objective)
     for index, decision in enumerate(decisions):
@@ -118,7 +141,16 @@ def test_a_situation_does_not_depend_on_the_others(posterior):
     world, made = posterior
     search = Informative(tau=0.5, programs=1, scenarios=20, nodes=20)
     joined, alone = (
-        search.batch_search(SuccessProbabilities(made, some, 800, 800, 200, 100))
+        search.batch_search(
+            SuccessProbability.for_cases(
+                made,
+                some,
+                search_scenarios=800,
+                validation_scenarios=800,
+                test_scenarios=200,
+                information_models=100,
+            )
+        )
         for some in (world.cases(2), world.cases(2)[1:])
     )
     assert joined[1].trace["altered"] == alone[0].trace["altered"]

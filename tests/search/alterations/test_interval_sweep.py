@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCounts, Scenarios
+from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep, line_sweeps, most_covered
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
@@ -70,15 +70,23 @@ def test_lines_never_lose_and_stay_in_the_box(seed):
 def test_decisions_reach_the_optimum_of_linear_worlds():
     world = managing()
     made, cases = fit(LinearStructural(world.task, 3000), world.table(1000)), world.cases(6)
-    decisions = IntervalSweep().batch_search(ScenarioCounts(made, cases, 2000, 800, 200))
+    decisions = IntervalSweep().batch_search(
+        ScenarioCount.for_cases(
+            made, cases, search_scenarios=2000, validation_scenarios=800, test_scenarios=200
+        )
+    )
     reached = [
         world.success(s, dict(zip(d.alteration.names, d.alteration.values.tolist(), strict=True)))
         for s, d in zip(cases, decisions, strict=True)
     ]
     assert sum(reached) / 6 > 0.96  # the optimum is .973
     single = chain()
-    objective = ScenarioCounts(
-        fit(LinearStructural(single.task, 600), single.table(1000)), single.cases(5), 400, 150, 50
+    objective = ScenarioCount.for_cases(
+        fit(LinearStructural(single.task, 600), single.table(1000)),
+        single.cases(5),
+        search_scenarios=400,
+        validation_scenarios=150,
+        test_scenarios=50,
     )
     assert {len(each.alteration.names) for each in IntervalSweep().batch_search(objective)} <= {1, 2}
 
@@ -86,6 +94,14 @@ def test_decisions_reach_the_optimum_of_linear_worlds():
 def test_the_answer_does_not_depend_on_the_company():
     world = managing()
     made, cases = fit(LinearStructural(world.task, 600), world.table(300)), world.cases(4)
-    joined = IntervalSweep(starts=3).batch_search(ScenarioCounts(made, cases, 400, 150, 50))
-    alone = IntervalSweep(starts=3).batch_search(ScenarioCounts(made, cases[2:3], 400, 150, 50))
+    joined = IntervalSweep(starts=3).batch_search(
+        ScenarioCount.for_cases(
+            made, cases, search_scenarios=400, validation_scenarios=150, test_scenarios=50
+        )
+    )
+    alone = IntervalSweep(starts=3).batch_search(
+        ScenarioCount.for_cases(
+            made, cases[2:3], search_scenarios=400, validation_scenarios=150, test_scenarios=50
+        )
+    )
     assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-9)

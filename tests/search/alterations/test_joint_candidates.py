@@ -3,7 +3,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCounts, Scenarios
+from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.joint_candidates import joint_candidates, programmed, relaxed
 from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -55,7 +55,9 @@ def test_programs_that_drop_what_others_satisfied_give_different_answers():
 def objective():
     world = managing()
     made = fit(LinearStructural(world.task, 2000), world.table(300))
-    return ScenarioCounts(made, world.cases(2), 900, 900, 100).sets[0]
+    return ScenarioCount.for_cases(
+        made, world.cases(2), search_scenarios=900, validation_scenarios=900, test_scenarios=100
+    ).sets[0]
 
 
 @pytest.mark.parametrize("tau", [0.5, 0.8])

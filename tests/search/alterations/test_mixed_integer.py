@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCounts
+from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.search.alterations.interval_sweep import swept
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger, solve
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -66,7 +66,9 @@ def test_a_tree_that_is_cut_off_says_how_far_it_got():
 def test_it_is_never_worse_than_the_sweeps_alone():
     world = managing()
     made, some_cases = fit(LinearStructural(world.task, 800), world.table(300)), world.cases(3)
-    objective = ScenarioCounts(made, some_cases, 600, 150, 50)
+    objective = ScenarioCount.for_cases(
+        made, some_cases, search_scenarios=600, validation_scenarios=150, test_scenarios=50
+    )
     (one,) = objective.sets
     alone = one.search_scenarios.desired(swept(one, 1, 1, 50)).sum(0)
     programmed, facts = MixedInteger(scenarios=60, starts=1, rounds=1, screening_draws=50).best(one)
@@ -76,8 +78,12 @@ def test_it_is_never_worse_than_the_sweeps_alone():
 
 def test_one_variable_needs_no_program():
     world = chain()
-    objective = ScenarioCounts(
-        fit(LinearStructural(world.task, 300), world.table(300)), world.cases(2), 200, 50, 50
+    objective = ScenarioCount.for_cases(
+        fit(LinearStructural(world.task, 300), world.table(300)),
+        world.cases(2),
+        search_scenarios=200,
+        validation_scenarios=50,
+        test_scenarios=50,
     )
     one, facts = MixedInteger().best(objective.sets[0])
     assert one.shape == (2, 1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessObjective
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, centred
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -43,7 +43,7 @@ def random_objective(seed, width, outcomes, skew):
         f"a{i}": (float(-stream.uniform(0.2, 2)), float(stream.uniform(0.2, 2))) for i in range(width)
     }
     some_cases = [RehearsalCase(str(i), {}, feasible) for i in range(3)]
-    return SuccessObjective(
+    return GaussianSuccess(
         some_cases, tuple(feasible), contexts, region, torch.zeros(outcomes).double(), response, None, None
     )
 
@@ -115,11 +115,11 @@ def test_an_answer_does_not_depend_on_its_company_nor_on_the_start():
     surrogate = fit(LinearStructural(world.task), world.table(200))
     some_cases = world.cases(40)
     whole, (alone,) = (
-        ProjectionNewton().batch_search(GaussianSuccess(surrogate, some_cases)),
-        ProjectionNewton().batch_search(GaussianSuccess(surrogate, some_cases[7:8])),
+        ProjectionNewton().batch_search(GaussianSuccess.for_cases(surrogate, some_cases)),
+        ProjectionNewton().batch_search(GaussianSuccess.for_cases(surrogate, some_cases[7:8])),
     )
     assert torch.allclose(whole[7].alteration.values, alone.alteration.values, atol=1e-6)
-    (one,) = GaussianSuccess(surrogate, some_cases).sets
+    (one,) = GaussianSuccess.for_cases(surrogate, some_cases).sets
     for start in one.starts(6):
         assert torch.allclose(
             one(ProjectionNewton().climb(one, start)), one(ProjectionNewton().best(one)), atol=1e-9
@@ -162,7 +162,7 @@ def exact(world, candidates):
     truth.draws = 0
     truth.contexts.values = torch.zeros(1, len(world.task.context)).double()
     found = []
-    for one in GaussianSuccess(truth, candidates).sets:
+    for one in GaussianSuccess.for_cases(truth, candidates).sets:
         sides = [
             torch.linspace(low, high, 241 if len(one.names) == 2 else 2001).double()
             for low, high in zip(one.lower[0], one.upper[0], strict=True)
@@ -181,7 +181,7 @@ def test_a_linear_world_is_solved_to_within_half_a_percent(world):
     reached = []
     for seed in range(3):
         decisions = ProjectionNewton().batch_search(
-            GaussianSuccess(fit(LinearStructural(world.task), world.table(1000, seed)), some_cases)
+            GaussianSuccess.for_cases(fit(LinearStructural(world.task), world.table(1000, seed)), some_cases)
         )
         by_set = {one.names: one for one, _ in truth}
         for index, decision in enumerate(decisions):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.objectives.success_probability import SuccessProbabilities
+from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
 from rehearsal_torch.search.alterations.qualifying import Programs, Qualifying, apart
 from tests.toys.toy_posteriors import Toy, toy_cases
@@ -13,7 +13,15 @@ PROGRAMS = Programs(1, 20, 20)
 
 @pytest.fixture(scope="module")
 def one():
-    return SuccessProbabilities(TOY, toy_cases(2), 6000, 6000, 10, 5, "sampled").sets[0]
+    return SuccessProbability.for_cases(
+        TOY,
+        toy_cases(2),
+        search_scenarios=6000,
+        validation_scenarios=6000,
+        test_scenarios=10,
+        information_models=5,
+        entropy="sampled",
+    ).sets[0]
 
 
 @pytest.mark.slow

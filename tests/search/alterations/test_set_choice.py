@@ -20,7 +20,9 @@ def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggera
         for predictive in (True, False):
             for one_case, decision in zip(
                 some_cases,
-                ProjectionNewton(predictive=predictive).batch_search(GaussianSuccess(model, some_cases)),
+                ProjectionNewton(predictive=predictive).batch_search(
+                    GaussianSuccess.for_cases(model, some_cases)
+                ),
                 strict=True,
             ):
                 set_ = (
@@ -42,7 +44,7 @@ def test_without_draws_both_are_the_plug_in_choice():
     world = chain()
     model = fit(LinearStructural(world.task, draws=0), world.table(50))
     one, other = (
-        ProjectionNewton(predictive=flag).batch_search(GaussianSuccess(model, world.cases(5)))
+        ProjectionNewton(predictive=flag).batch_search(GaussianSuccess.for_cases(model, world.cases(5)))
         for flag in (True, False)
     )
     for mine, theirs in zip(one, other, strict=True):

@@ -23,7 +23,9 @@ from tests.toys.rehearsal_toys import (
 
 
 def decisions(model, count=5):
-    return ProjectedAscent(starts=5, steps=40).batch_search(KernelValue(model, some_cases(model.task, count)))
+    return ProjectedAscent(starts=5, steps=40).batch_search(
+        KernelValue.for_cases(model, some_cases(model.task, count))
+    )
 
 
 @pytest.mark.slow
@@ -54,7 +56,7 @@ def test_adjusting_turns_the_decision_around(estimator):
 @pytest.mark.slow
 def test_the_estimated_probability_is_near_the_truth():
     model = fitted(confounded(), confounded_table(1000))
-    (value,) = KernelValue(model, cases := some_cases(confounded(), 20)).sets
+    (value,) = KernelValue.for_cases(model, cases := some_cases(confounded(), 20)).sets
     actions = torch.linspace(-1.2, 1.2, 20, dtype=torch.float64).unsqueeze(-1)
     found = torch.tensor([one.estimate.point for one in value.appraise(actions)])
     truth = torch.stack(
@@ -103,7 +105,7 @@ def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     )
     errors = {}
     for flag in (True, False):
-        (value,) = KernelValue(fitted(sequential(), table, sequential=flag), cases).sets
+        (value,) = KernelValue.for_cases(fitted(sequential(), table, sequential=flag), cases).sets
         found = torch.tensor([one.estimate.point for one in value.appraise(actions)])
         errors[flag] = float((found - truth).abs().mean())
     assert errors[True] < 0.1
