@@ -37,12 +37,9 @@ import torch
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
-from rehearsal_torch.search.guard import guarded, guarded_sequence
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -84,15 +81,8 @@ class _Method:
                 if isinstance(case, RehearsalCase):
                     case.check(decision.alteration)
             # A user-supplied search may not have applied the guard.
-            trajectories: list[dict[str, Any]] = [{} for _ in decisions]
-            if isinstance(objective, Candidates):
-                decisions = guarded(objective, decisions, self.search.declines)
-            else:
-                if isinstance(objective, CounterfactualReturn):
-                    decisions = [
-                        guarded_sequence(objective, decision, self.search.declines) for decision in decisions
-                    ]
-                trajectories = [objective.trajectory_record(decision) for decision in decisions]
+            decisions = objective.guarded(decisions, self.search.declines)
+            trajectories = [objective.trajectory_record(decision) for decision in decisions]
             certificates = [
                 None if self.certify is None else self.certify(self.surrogate, objective, decision)
                 for decision in decisions

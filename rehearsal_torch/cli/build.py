@@ -148,9 +148,7 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
     Raises:
         UserError: if data and surrogate are of different kinds.
     """
-    required = _kind(config)
-    if required is not None:
-        same_kind(problem, required)
+    same_kind(problem, _kind(config))
     if "task" not in config.surrogate or config.surrogate.task is not None:
         return
     with open_dict(config):
@@ -159,24 +157,35 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
                 config.surrogate[name] = value
 
 
-def same_kind(problem: "Problem", required: "Kind") -> None:
+def same_kind(problem: "Problem", required: "Kind | None", search: str = "") -> None:
     """Checks that a problem is of the kind that a part of the method decides for.
 
     Args:
         problem: The problem.
-        required: The kind that the part declares.
+        required: The kind that the part declares; None for any.
+        search: The name of the search, if it is the part; empty for surrogates and objectives.
 
     Raises:
         UserError: if it is of another kind.
     """
-    if problem.kind != required:
-        usual = USUAL[problem.kind]
-        wrong = f"this decides for {_DATA[required]}; {type(problem).__name__} has {_DATA[problem.kind]}"
-        hint = (
-            f"Choose a decision for such data, such as decision={' or decision='.join(usual[:3])}, or a "
-            f"dataset with {_DATA[required]}, such as {_LIKE[required]}"
+    if required is None or required == problem.kind:
+        return
+    data, usual = _DATA[problem.kind], USUAL[problem.kind][:3]
+    wrong = f"{type(problem).__name__} has {data}"
+    other = f"a dataset with {_DATA[required]}, such as {_LIKE[required]}"
+    decision = f"decision={' or decision='.join(usual)}"
+    if search:
+        raise UserError(
+            f"{search} searches for {_DATA[required]}; {wrong}",
+            "search",
+            "Leave search= out and choose a decision for such data, which brings its own search, such as "
+            f"{decision}; or choose {other}",
         )
-        raise UserError(wrong, "decision", hint)
+    raise UserError(
+        f"this decides for {_DATA[required]}; {wrong}",
+        "decision",
+        f"Choose a decision for such data, such as {decision}, or {other}",
+    )
 
 
 _DATA: "dict[Kind, str]" = {

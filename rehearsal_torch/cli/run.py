@@ -100,8 +100,8 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
     method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
-    if (required := _kind(method.objective)) is not None:
-        same_kind(problem, required)
+    same_kind(problem, _kind(method.objective))
+    same_kind(problem, method.search.kind, type(method.search).__name__)
     return Run(
         problem=problem,
         surrogate=partial(surrogate_of, config, problem),
@@ -121,8 +121,10 @@ def method_of(config: DictConfig) -> Method:
     early.
 
     Raises:
-        UserError: if there is no objective or no search, or one refuses its values.
+        UserError: if there is no objective or no search, one refuses its values, or the search is none.
     """
+    from rehearsal_torch.search.search import Search
+
     objective, search, certify = (
         built(config, "objective"),
         built(config, "search"),
@@ -133,6 +135,10 @@ def method_of(config: DictConfig) -> Method:
             "the configuration has no objective or no search",
             "objective and search",
             "Choose a decision, such as decision=branch_and_bound",
+        )
+    if not isinstance(search, Search):
+        raise UserError(
+            f"expected a search; got {type(search).__name__}", "search", "See the folder conf/search"
         )
     return Method(objective, search, certify)
 

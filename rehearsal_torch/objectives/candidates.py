@@ -11,10 +11,11 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate altera
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.objectives.guard import guarded
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 if TYPE_CHECKING:
@@ -46,3 +47,11 @@ class Candidates(Generic[T_co]):
     ) -> None:
         self.cases, self.surrogate = tuple(cases), surrogate
         self.sets: tuple[T_co, ...] = tuple(sets)
+
+    def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:
+        """The decisions, one for each case, after the rule of `objectives.guard`."""
+        return guarded(self, decisions, declines)
+
+    def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
+        """Empty: an alteration has no steps."""
+        return {}

@@ -31,6 +31,7 @@ from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.data.table import positions
 from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
@@ -296,6 +297,10 @@ class CounterfactualReturn(Objective):
                 )
             chosen[step] = action
         return self.settled(chosen)
+
+    def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:
+        """The decisions after the rule of `objectives.guard`: each sequence is replayed."""
+        return [guarded_sequence(self, decision, declines) for decision in decisions]
 
     @torch.no_grad()
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:

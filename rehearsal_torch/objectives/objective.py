@@ -79,6 +79,17 @@ class Objective(ABC):
     def starts(self, count: int) -> Tensor:
         """At most `count` promising candidates from which a search may start, (<= count, k)."""
 
+    def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:  # noqa: ARG002
+        """The decisions that a search found for this objective, after the method's own rule of when not to
+        act; unchanged by default.
+
+        Args:
+            decisions: The decisions, in order.
+            declines: Whether a decision may be refused or become no action; if False, it carries a warning
+                instead.
+        """
+        return decisions
+
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
         """The effect of a decision step by step, as plain data; empty if there are no steps."""
         return {}

@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.guard import declined, linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, Objective
 from rehearsal_torch.search.budget import Budget, checked_budget
-from rehearsal_torch.search.guard import declined, guarded, linked, no_path
 from rehearsal_torch.spaces.box import Alteration
 
 Sought = TypeVar("Sought", bound=Objective | Candidates[Any], contravariant=True)
@@ -33,13 +34,15 @@ class Search(ABC, Generic[Sought]):
     """Maximises an objective.
 
     Attributes:
+        kind: The kind of problem whose objectives it maximises (`Problem.kind`); None for any.
         declines: Whether the search may decline to act where its own estimate is against acting
-            (`search.guard`); if False, the decision carries a warning instead. Random baselines, presets that
-            reproduce a publication and methods that learn online set it to False.
+            (`objectives.guard`); if False, the decision carries a warning instead. Random baselines, presets
+            that reproduce a publication and methods that learn online set it to False.
         budget_s: Time limit of a call in seconds, after which the best action found so far is returned
             (`search.budget`); None for no limit.
     """
 
+    kind: Kind | None = None
     declines: bool = True
     budget_s: float | None = None
 
@@ -76,7 +79,7 @@ def chosen(
     facts: Sequence[dict[str, Any]] | None = None,
     declines: bool = True,
 ) -> list[Decision]:
-    """Selects the best candidate set for each case and applies the rule of `search.guard`.
+    """Selects the best candidate set for each case and applies the rule of `objectives.guard`.
 
     Args:
         objective: The objective that was searched.
@@ -136,7 +139,7 @@ def chosen(
         if refused or found.declined:
             decision = declined(decision, "refused" if refused else "no_action", refused or found.declined)
         decisions.append(decision)
-    return guarded(objective, decisions, declines)
+    return objective.guarded(decisions, declines)
 
 
 def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
@@ -161,6 +164,8 @@ class NoAction(BatchSearch[Candidates[AlterationObjective]]):
     Raises:
         ValueError: if the budget is not positive.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(self, budget_s: float | None = None) -> None:
         self.budget_s = checked_budget(budget_s)

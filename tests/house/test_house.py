@@ -233,9 +233,12 @@ def guesses(tree, names):
 
 
 def test_the_kind_of_a_job_is_not_guessed():
-    # `Problem.kind` says it; what else differs from one problem or surrogate to another, they say themselves.
-    names = classes("problems", "surrogates", "mechanisms/trajectory.py") - {"Problem", "World", "Surrogate"}
+    # `Problem.kind` says it; what else differs from one problem, surrogate or objective to another, they say
+    # themselves.
+    rooms = "problems", "surrogates", "objectives", "mechanisms/trajectory.py"
+    names = classes(*rooms) - {"Problem", "World", "Surrogate"}
     assert {"Loan", "CausalProblem", "SepsisSimulated", "TransitionModel", "Trajectory"} <= names
+    assert {"KernelValue", "CounterfactualReturn", "Candidates"} <= names
 
     def rule(path, text, tree):
         return guesses(tree, names) if layer(path) in ("loop", "cli", "reporting") else []

@@ -1,13 +1,20 @@
 """From the best actions of each set to decisions."""
 
 import math
+from importlib import import_module
+from inspect import isabstract
+from pkgutil import walk_packages
 
 import pytest
 import torch
 
+from rehearsal_torch import search as rooms
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, chosen
+from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from tests.search.alterations.test_projected_ascent import Function, Functions, bowl, cases
 
 INFINITE = float("inf")
@@ -128,3 +135,17 @@ def test_objectives_are_given_back_typed():
     some_cases = cases(0.0)
     objective = Functions(some_cases, [Function(some_cases, ("a",), bowl)])
     assert all(isinstance(one, AlterationObjective) for one in objective.sets)
+
+
+def test_every_search_declares_the_kind_of_problem_that_it_is_for():
+    kinds = {"alterations": "rehearse", "sequences": "look_back", "trials": "optimise", "search": "rehearse"}
+    found = {}
+    for each in walk_packages(rooms.__path__, f"{rooms.__name__}."):
+        for one in vars(import_module(each.name)).values():
+            if isinstance(one, type) and issubclass(one, Search) and not isabstract(one):
+                found[one] = one.__module__.split(".")[2]
+    assert {AStar, NoAction, ProjectedAscent, AcquisitionSearch} <= set(found)
+    assert {one.__name__: one.kind for one in found} == {
+        one.__name__: kinds[room] for one, room in found.items()
+    }
+    assert (Search.kind, BatchSearch.kind) == (None, None), "a search of one's own need not declare it"

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import gradient
@@ -46,6 +47,8 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
     Raises:
         ValueError: if a number is out of range.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
@@ -29,6 +30,8 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
     Raises:
         ValueError: if the budget is not positive.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.joint_candidates import AlterationBudget
@@ -63,6 +64,8 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
     Raises:
         ValueError: if a number is out of range or a name is unknown.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

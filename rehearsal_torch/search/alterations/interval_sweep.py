@@ -28,6 +28,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
@@ -144,6 +145,8 @@ class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
     Raises:
         ValueError: if a number is not positive.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

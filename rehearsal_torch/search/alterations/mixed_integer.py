@@ -29,6 +29,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective
 from rehearsal_torch.search.alterations.interval_sweep import best_of, line_sweeps, swept
@@ -70,6 +71,8 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
     Raises:
         ValueError: if a number is out of range.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

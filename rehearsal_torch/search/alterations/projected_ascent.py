@@ -22,6 +22,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
@@ -49,6 +50,8 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     Raises:
         ValueError: if a number is not positive.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.region_probability.rectangle import OPEN, RectangleProbability
@@ -74,6 +75,8 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     Raises:
         ValueError: if a number is out of its range.
     """
+
+    kind: Kind | None = "rehearse"
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -59,6 +60,8 @@ class AStar(Search[CounterfactualReturn]):
     Raises:
         ValueError: if the batch is below 1, or the budget is not positive.
     """
+
+    kind: Kind | None = "look_back"
 
     def __init__(
         self,

@@ -31,6 +31,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import UNDEFINED, ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -85,6 +86,8 @@ class GreedyChanges(Search[CounterfactualReturn]):
     Raises:
         ValueError: if the budget is not positive.
     """
+
+    kind: Kind | None = "look_back"
 
     def __init__(self, budget_s: float | None = None) -> None:
         self.budget_s = checked_budget(budget_s)
@@ -150,6 +153,8 @@ class TopK(Search[CounterfactualReturn]):
         ValueError: if the budget is not positive.
     """
 
+    kind: Kind | None = "look_back"
+
     def __init__(self, budget_s: float | None = None) -> None:
         self.budget_s = checked_budget(budget_s)
 
@@ -184,6 +189,7 @@ class RandomChanges(Search[CounterfactualReturn]):
         ValueError: if `count` is below 1, or the budget is not positive.
     """
 
+    kind: Kind | None = "look_back"
     declines = False  # the baseline includes its losses
 
     def __init__(self, count: int = 1, seed: int = 0, budget_s: float | None = None) -> None:

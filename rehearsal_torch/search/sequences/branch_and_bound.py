@@ -38,6 +38,7 @@ from typing import final
 import torch
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
 from rehearsal_torch.search.budget import Budget, checked_budget, ended
@@ -70,6 +71,8 @@ class BranchAndBound(Search[CounterfactualReturn]):
     Raises:
         ValueError: if a number is out of range.
     """
+
+    kind: Kind | None = "look_back"
 
     def __init__(
         self,

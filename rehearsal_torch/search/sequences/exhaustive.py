@@ -18,6 +18,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -43,6 +44,8 @@ class Exhaustive(Search[CounterfactualReturn]):
     Raises:
         ValueError: if the precision is unknown, a size is below 1, or the budget is not positive.
     """
+
+    kind: Kind | None = "look_back"
 
     def __init__(
         self,

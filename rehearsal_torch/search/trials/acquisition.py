@@ -29,6 +29,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -144,6 +145,8 @@ class AcquisitionSearch(Search[CausalObjective]):
     Raises:
         ValueError: if a number is out of range.
     """
+
+    kind: Kind | None = "optimise"
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -124,6 +125,8 @@ class OptimisticNetworks(Search[Optimism]):
     Raises:
         ValueError: if a number is out of range or the stopping rule is unknown.
     """
+
+    kind: Kind | None = "optimise"
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
@@ -36,6 +37,8 @@ class SpaceFilling(Search[CausalObjective]):
     Raises:
         ValueError: if `sampling` is neither of the two, or the budget is not positive.
     """
+
+    kind: Kind | None = "optimise"
 
     def __init__(self, sampling: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
         if sampling not in SAMPLINGS:

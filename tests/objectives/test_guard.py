@@ -10,8 +10,8 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.guard import declined, guarded, guarded_sequence, linked, no_path
 from rehearsal_torch.objectives.objective import chance
-from rehearsal_torch.search.guard import declined, guarded, guarded_sequence, linked, no_path
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from tests.toys.episodes import transition_episode

@@ -7,9 +7,10 @@
                 the observations than 99 % of them are from each other (`surrogates.overlap`); the
                 observations contradict the graph
 
-For an episode, the objective replays the proposed sequence: if its return does not exceed the observed one,
-the decision becomes no action; if the return that the search claims differs from the replayed one, the
-decision carries a warning.
+An objective applies the rule to the decisions that a search found for it (`Objective.guarded`). For an
+episode, it replays the proposed sequence: if its return does not exceed the observed one, the decision
+becomes no action; if the return that the search claims differs from the replayed one, the decision carries a
+warning.
 
 A search whose `declines` is False only gets warnings in place of a refusal or no action: presets that
 reproduce a publication, and methods that learn online, where acting yields information.
@@ -18,17 +19,19 @@ Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
 """
 
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.graphs.influence_paths import reaches
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.objective import AlterationObjective
+
+if TYPE_CHECKING:
+    from rehearsal_torch.objectives.candidates import Candidates
+    from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+    from rehearsal_torch.objectives.objective import AlterationObjective
 
 
 def guarded(
-    objective: Candidates[AlterationObjective], decisions: list[Decision], declines: bool = True
+    objective: "Candidates[AlterationObjective]", decisions: list[Decision], declines: bool = True
 ) -> list[Decision]:
     """Applies the rule of this module to decisions; applying it twice changes nothing.
 
@@ -46,7 +49,9 @@ def guarded(
     ]
 
 
-def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declines: bool = True) -> Decision:
+def guarded_sequence(
+    objective: "CounterfactualReturn", decision: Decision, declines: bool = True
+) -> Decision:
     """Applies the same rule to the decision for an episode; the objective replays its sequence.
 
     Args:
@@ -78,7 +83,7 @@ def guarded_sequence(objective: CounterfactualReturn, decision: Decision, declin
     return _warned(decision, found)
 
 
-def linked(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -> bool:
+def linked(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> bool:
     """Whether setting the variables can change an outcome according to one of the surrogate's graphs; True if
     the objective has no surrogate.
     """
@@ -90,7 +95,7 @@ def linked(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -
     )
 
 
-def no_path(objective: Candidates[AlterationObjective], names: tuple[str, ...]) -> str:
+def no_path(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> str:
     """The message for variables without a directed path to an outcome."""
     assert objective.surrogate is not None
     where = (
@@ -103,7 +108,7 @@ def no_path(objective: Candidates[AlterationObjective], names: tuple[str, ...]) 
     )
 
 
-def _linked(decision: Decision, objective: Candidates[AlterationObjective], declines: bool) -> Decision:
+def _linked(decision: Decision, objective: "Candidates[AlterationObjective]", declines: bool) -> Decision:
     if decision.alteration is None or linked(objective, decision.alteration.names):
         return decision
     message = no_path(objective, decision.alteration.names)
@@ -118,7 +123,7 @@ def _improves(decision: Decision, declines: bool) -> Decision:
     return declined(decision, "no_action", message) if declines else _warned(decision, [message])
 
 
-def _within(objective: Candidates[AlterationObjective], index: int, decision: Decision) -> Decision:
+def _within(objective: "Candidates[AlterationObjective]", index: int, decision: Decision) -> Decision:
     """Adds a warning for everything outside the observed data."""
     known = objective.surrogate
     if known is None or not known.overlap.known:
