@@ -59,7 +59,8 @@ class Run:
 
     Attributes:
         problem: The problem.
-        surrogate: Returns the unfitted surrogate; the same at every call.
+        surrogate: Returns the unfitted surrogate; the same at every call, unless it is called with
+            settled=False: its initial weights are then drawn from the current random state.
         objective: What the search maximises (`objectives.objective.objective_for`).
         search: Finds the action.
         certificate: Returns a certificate for a decision; None for no certificates.
@@ -72,7 +73,7 @@ class Run:
     """
 
     problem: "Problem"
-    surrogate: "Callable[[], Surrogate]"
+    surrogate: "Callable[..., Surrogate]"
     objective: "Callable[..., Any]"
     search: "Search[Any]"
     certificate: "Certify | None"

@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.cli.build import build, problem_of, seed_and_use_one_thread, surrogate_of
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import described, written
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
+    from rehearsal_torch.cli.run import Run
     from rehearsal_torch.data.episode import Episode
-    from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.descent import Descent
 
@@ -39,21 +38,21 @@ def cross_validate(config: DictConfig) -> None:
 def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from dataclasses import asdict
 
+    from rehearsal_torch.cli.run import build
     from rehearsal_torch.training.cross_validation import cross_validate as validated
 
     if (folder.path / TABLE).is_file():
         return "validated before"
-    seed_and_use_one_thread(int(config.seed))
-    problem = problem_of(config)
-    described(problem, folder, sweep)
-    episodes = _episodes(problem)
+    run = build(config)
+    described(run.problem, folder, sweep)
+    episodes = _episodes(run)
     with as_user_error("cross-validation"):
         found = validated(
             episodes,
-            lambda: _model(config, problem),
-            lambda: _trainer(config),
+            lambda: _model(run),
+            lambda: _trainer(run),
             int(config.folds),
-            int(config.seed),
+            run.seed,
             str(config.by),
         )
     folder.write_metrics(
@@ -130,20 +129,21 @@ def _numbers(score: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in score.items() if name not in ("fold", "train", "held_out")}
 
 
-def _episodes(problem: "Problem") -> "Sequence[Episode]":
+def _episodes(run: "Run") -> "Sequence[Episode]":
     """The patients of the training split; the test patients are not used."""
-    found = problem.episodes("train")
+    found = run.problem.episodes("train")
     if found is None:
         raise UserError(
-            f"cross-validation needs a data set of episodes; got {type(problem).__name__}",
+            f"cross-validation needs a data set of episodes; got {type(run.problem).__name__}",
             "dataset",
             "Choose sepsis_simulated or mimic",
         )
     return found
 
 
-def _model(config: DictConfig, problem: "Problem") -> "Surrogate":
-    model = surrogate_of(config, problem, settled=False)
+def _model(run: "Run") -> "Surrogate":
+    """An unfitted model; the caller has seeded its initial weights."""
+    model = run.surrogate(settled=False)
     if model.kind != "look_back":
         raise UserError(
             f"cross-validation needs a transition model; got {type(model).__name__}",
@@ -153,8 +153,9 @@ def _model(config: DictConfig, problem: "Problem") -> "Surrogate":
     return model
 
 
-def _trainer(config: DictConfig) -> "Descent":
-    trainer: Descent | None = build(config, "trainer")
+def _trainer(run: "Run") -> "Descent":
+    """A trainer that keeps no state, so that no fold resumes another."""
+    trainer = run.trainer(None)
     if trainer is None:
         raise UserError(
             "cross-validation trains in each fold", "trainer", "Choose trainer=cpu or trainer=gpu"

@@ -4,8 +4,38 @@ import csv
 
 import pytest
 
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.main import CONF
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.verbs import cross_validate as verb
 from rehearsal_torch.cli.verbs.cross_validate import GRID, TABLE, grid
+from rehearsal_torch.files.rows import read_rows
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.training.cross_validation import cross_validate as by_hand
+
+SMALL = (
+    "dataset.patients=20",
+    "surrogate.mechanism.hidden=4",
+    "folds=2",
+    "trainer.max_epochs=1",
+    "trainer.progress=false",
+)
+
+
+@pytest.fixture
+def validated(tmp_path, monkeypatch):
+    """Cross-validates in a run folder, as overrides say."""
+
+    def done(*overrides):
+        config, _ = composed(CONF, list(overrides), multirun=False)
+        folder = RunFolder(tmp_path)
+        folder.write_json("run.json", {})
+        monkeypatch.setattr(verb, "carry_out", lambda script, work, config: work(config, folder, False))
+        verb.cross_validate(config)
+        return [float(row["scaled"]) for row in read_rows(tmp_path / TABLE, ("scaled",), ("scaled",))]
+
+    return done
 
 
 def cell(sweep, job, location, scale, scaled):
@@ -47,3 +77,25 @@ def test_a_sweep_without_results_leaves_no_grid(tmp_path):
     grid(tmp_path)
     with pytest.raises(FileNotFoundError):
         rows(tmp_path)
+
+
+def test_folds_are_those_of_the_run_that_the_configuration_names(validated):
+    config, _ = composed(CONF, list(SMALL), multirun=False)
+    run = build(config)
+    expected = by_hand(
+        run.problem.episodes("train"),
+        lambda: run.surrogate(settled=False),
+        lambda: run.trainer(None),
+        2,
+        run.seed,
+    )
+    assert validated(*SMALL) == [score.scaled for score in expected.folds]
+
+
+def test_other_data_another_surrogate_and_no_trainer_are_refused(validated):
+    with pytest.raises(UserError, match="dataset: cross-validation needs a data set of episodes; got Loan"):
+        validated("dataset=bank", "dataset.rows=30", "decision=care")
+    with pytest.raises(UserError, match=r"decision: this decides for cases with .*; SepsisSimulated has"):
+        validated("dataset.patients=20", "surrogate=linear_structural")
+    with pytest.raises(UserError, match="trainer: cross-validation trains in each fold"):
+        validated("dataset.patients=20", "surrogate.mechanism.hidden=4", "trainer=none")
