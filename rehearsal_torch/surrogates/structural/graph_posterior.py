@@ -31,6 +31,7 @@ incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -54,8 +55,33 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
     shared,
 )
 
-Parameters = tuple[Tensor, Tensor, Tensor]
-Draw = Callable[[Equation, int], Parameters]
+
+@dataclass(frozen=True)
+class EquationDraws:
+    """n samples of the parameters of an equation, v = b + W' pa + L eps with eps ~ N(0, I).
+
+    Attributes:
+        weights: W, (n, p, c).
+        intercept: b, (n, c).
+        root: L, (n, c, c), the Cholesky factor of the noise covariance.
+    """
+
+    weights: Tensor
+    intercept: Tensor
+    root: Tensor
+
+    @classmethod
+    def of(cls, weights: Tensor, intercept: Tensor, covariance: Tensor) -> "EquationDraws":
+        """Samples with their noise covariances, (n, c, c)."""
+        root = covariance.sqrt() if covariance.shape[-1] == 1 else torch.linalg.cholesky(covariance)
+        return cls(weights, intercept, root)
+
+    def part(self, begin: int, end: int) -> "EquationDraws":
+        """The samples begin ... end - 1."""
+        return EquationDraws(self.weights[begin:end], self.intercept[begin:end], self.root[begin:end])
+
+
+Draw = Callable[[Equation, int], EquationDraws]
 
 
 class PosteriorModels(SampledModels):
@@ -66,8 +92,7 @@ class PosteriorModels(SampledModels):
         hypotheses: The H graphs with their equations.
         weights: (H,), summing to one.
         count: K.
-        draw: Parameters for (equation, number of samples): weights (n, p, c), intercepts (n, c), covariances
-            (n, c, c); the same at every call.
+        draw: Samples of the parameters for (equation, number of samples); the same at every call.
         stream: Random number generator for graphs and noise, on the CPU.
     """
 
@@ -107,7 +132,7 @@ class PosteriorModels(SampledModels):
                 home = self._homes.setdefault(equation, {})
                 begin = max((last for _, last in home.values()), default=0)
                 home[index] = begin, begin + end - start
-        self._drawn: dict[Equation, Parameters] = {}
+        self._drawn: dict[Equation, EquationDraws] = {}
 
     @property
     def graphs(self) -> Tensor:
@@ -129,7 +154,7 @@ class PosteriorModels(SampledModels):
         for index, start, end in self.blocks:
             reached = set(moved)
             for equation in self.hypotheses[index].under(altered):
-                weights, intercept, root = self._factored(index, equation)
+                drawn = self.equation_draws(index, equation)
                 above, own = (
                     [self._place[name] for name in equation.parents],
                     [self._place[name] for name in equation.members],
@@ -137,15 +162,15 @@ class PosteriorModels(SampledModels):
                 noise = self._noise[own, start:end]
                 for row, place in enumerate(own):
                     value = offset[place, :, start:end]
-                    value += intercept[:, row]
+                    value += drawn.intercept[:, row]
                     for column, up in enumerate(above):
-                        value.addcmul_(weights[:, column, row], offset[up, :, start:end])
+                        value.addcmul_(drawn.weights[:, column, row], offset[up, :, start:end])
                     for column in range(row + 1):
-                        value.addcmul_(root[:, row, column], noise[column])
+                        value.addcmul_(drawn.root[:, row, column], noise[column])
                     moving = [column for column in range(len(above)) if equation.parents[column] in reached]
                     for column in moving:
                         gain[place, :, start:end] += (
-                            weights[:, column, row] * gain[above[column], :, start:end]
+                            drawn.weights[:, column, row] * gain[above[column], :, start:end]
                         )
                 if reached & set(equation.parents):
                     reached |= set(equation.members)
@@ -158,18 +183,16 @@ class PosteriorModels(SampledModels):
         density = rows.new_zeros(*rows.shape[:-1], self.count)
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].under(altered):
-                weights, intercept, root = self._factored(index, equation)
+                drawn = self.equation_draws(index, equation)
                 above, own = (
                     [self._place[name] for name in equation.parents],
                     [self._place[name] for name in equation.members],
                 )
-                inverse = torch.linalg.solve_triangular(
-                    root,
-                    torch.eye(len(own), dtype=root.dtype, device=root.device).expand_as(root),
-                    upper=False,
-                )
+                eye = torch.eye(len(own), dtype=drawn.root.dtype, device=drawn.root.device)
+                inverse = torch.linalg.solve_triangular(drawn.root, eye.expand_as(drawn.root), upper=False)
                 # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
-                gains = torch.cat([inverse, -inverse @ weights.mT, -(inverse @ intercept.unsqueeze(-1))], -1)
+                constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
+                gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
                 shown = torch.cat([rows[..., own], rows[..., above], torch.ones_like(rows[..., :1])], -1)
                 constant = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1) - len(own) / 2 * math.log(
                     2 * math.pi
@@ -186,27 +209,23 @@ class PosteriorModels(SampledModels):
         entropy = self._noise.new_zeros(self.count)
         for index, start, end in self.blocks:
             for equation in self.hypotheses[index].under(altered):
-                _, _, root = self._factored(index, equation)
+                root = self.equation_draws(index, equation).root
                 entropy[start:end] += root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + len(
                     equation.members
                 ) / 2 * math.log(2 * math.pi * math.e)
         return entropy
 
+    def equation_draws(self, index: int, equation: Equation) -> EquationDraws:
+        """The parameters of an equation in the models of the hypothesis with the given index."""
+        home = self._homes[equation]
+        if equation not in self._drawn:
+            self._drawn[equation] = self._draw(equation, max(last for _, last in home.values()))
+        return self._drawn[equation].part(*home[index])
+
     def _check(self, altered: Sequence[str]) -> None:
         unknown = [name for name in altered if name not in self.task.box.names]
         if unknown:
             raise ValueError(f"{unknown} may not be altered; actionable are {list(self.task.box.names)}")
-
-    def _factored(self, index: int, equation: Equation) -> Parameters:
-        """Weights, intercepts and Cholesky factors of an equation in the models of a graph."""
-        home = self._homes[equation]
-        if equation not in self._drawn:
-            weights, intercept, covariance = self._draw(equation, max(last for _, last in home.values()))
-            root = covariance.sqrt() if covariance.shape[-1] == 1 else torch.linalg.cholesky(covariance)
-            self._drawn[equation] = weights, intercept, root
-        begin, end = home[index]
-        weights, intercept, root = self._drawn[equation]
-        return weights[begin:end], intercept[begin:end], root[begin:end]
 
 
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
@@ -318,11 +337,10 @@ class StructuralPosterior(ScenarioModel):
         """K models; see `ScenarioModel.sampled`."""
         place = {each: index for index, each in enumerate(self.equations)}
 
-        def draw(equation: Equation, length: int) -> Parameters:
+        def draw(equation: Equation, length: int) -> EquationDraws:
             # One generator per equation, so that samples do not depend on the order of queries.
-            return self._typed(self.regressions[place[equation]]).draw(
-                length, paired_generator(seed, 1 + place[equation])
-            )
+            stream = paired_generator(seed, 1 + place[equation])
+            return EquationDraws.of(*self._typed(self.regressions[place[equation]]).draw(length, stream))
 
         return PosteriorModels(
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)

@@ -15,7 +15,7 @@ from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.structural.graph_posterior import EquationDraws, StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
 
@@ -225,14 +225,13 @@ def test_densities_are_those_of_a_normal_law():
     order = task.graph.names
     base = models.scenarios(given, ())
     # Moments of V given (G, theta) from its own equations, by hand.
-    weights, start, root = models._factored(0, models.hypotheses[0].equations[0])
-    own, alone, noise = models._factored(0, models.hypotheses[0].equations[-1])
+    first, last = (models.equation_draws(0, models.hypotheses[0].equations[place]) for place in (0, -1))
     for k in range(5):
-        middle = start[k] + weights[k, 0] * 0.7
-        step = own[k, :, 0]
-        mean = torch.cat([middle, (alone[k] + step @ middle)])
+        middle = first.intercept[k] + first.weights[k, 0] * 0.7
+        step = last.weights[k, :, 0]
+        mean = torch.cat([middle, (last.intercept[k] + step @ middle)])
         lift = torch.zeros(3, 3, dtype=torch.float64)
-        lift[:2, :2], lift[2, :2], lift[2, 2] = root[k], step @ root[k], noise[k, 0, 0]
+        lift[:2, :2], lift[2, :2], lift[2, 2] = first.root[k], step @ first.root[k], last.root[k, 0, 0]
         law = torch.distributions.MultivariateNormal(mean, scale_tril=lift)
         named = torch.stack([many[:, order.index(name)] for name in ("a", "b", "y")], -1)
         torch.testing.assert_close(found[:, k], law.log_prob(named))
@@ -377,3 +376,17 @@ def test_without_hypotheses_the_tasks_graph_is_the_only_one():
     assert StructuralPosterior(WORLD.task, []).hypotheses == StructuralPosterior(WORLD.task, None).hypotheses
     with pytest.raises(ValueError, match=r"\['x'\] is not given"):
         model.task.given([type(WORLD.cases(1)[0])("0", {}, {})])
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_draws_of_an_equation_hold_the_factor_of_their_noise(width):
+    stream = torch.Generator().manual_seed(width)
+    mixed = torch.randn(6, width, width, generator=stream, dtype=torch.float64)
+    covariance = mixed @ mixed.mT + torch.eye(width, dtype=torch.float64)
+    weights, intercept = torch.randn(6, 2, width, generator=stream), torch.randn(6, width, generator=stream)
+    made = EquationDraws.of(weights, intercept, covariance)
+    torch.testing.assert_close(made.root @ made.root.mT, covariance)
+    some = made.part(2, 5)
+    assert torch.equal(some.weights, weights[2:5])
+    assert torch.equal(some.intercept, intercept[2:5])
+    assert torch.equal(some.root, made.root[2:5])
