@@ -1,8 +1,6 @@
 """Methods by name: the files of ``conf/decision``, and the kind of problem that each of them solves.
 
-The kind follows from the method's surrogate: one without a task models episodes (look back), one of
-`surrogates.network` selects trials (optimise), every other decides before acting (rehearse). It is read from
-the configuration; nothing is imported.
+The kind is the one that the class of the method's surrogate declares (`Surrogate.kind`).
 """
 
 from functools import cache
@@ -11,6 +9,7 @@ from typing import Any
 from rehearsal_torch.cli.errors import did_you_mean
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.files.dotted import found_at
 from rehearsal_torch.files.plain import read_yaml
 
 # What the methods of each kind decide for, and the default method, which is listed first.
@@ -19,7 +18,6 @@ _FOR: dict[Kind, str] = {
     "optimise": "trials (rt.CausalOptimiser)",
     "look_back": "episodes (rt.look_back)",
 }
-_NETWORKS = "rehearsal_torch.surrogates.network."
 _FIRST: dict[Kind, str] = {"rehearse": "cme", "optimise": "excbo", "look_back": "branch_and_bound"}
 
 
@@ -42,10 +40,8 @@ def job_of(method: str) -> Kind:
     """
     entries = read_yaml(CONF / "decision" / f"{method}.yaml")["defaults"]
     (surrogate,) = (entry["override /surrogate"] for entry in entries if "override /surrogate" in entry)
-    node = _node(surrogate)
-    if "task" not in node:
-        return "look_back"
-    return "optimise" if node["_target_"].startswith(_NETWORKS) else "rehearse"
+    kind: Kind = found_at(_node(surrogate)["_target_"]).kind
+    return kind
 
 
 def check_method(method: str, job: Kind) -> None:
