@@ -1,20 +1,19 @@
 """Continuous actions by trees with smoothing (CATS).
 
-    leaves cut the range of an action into K bins; a linear classifier in each node of the tree sends a
-    context to the bin of least expected cost; the action is uniform within a bandwidth of the bin's centre,
-    or, with probability epsilon, anywhere
+    the leaves of a binary tree divide the range of an action into K bins; a linear classifier in each node
+    leads a context to the bin with the smallest expected cost; the action is uniform within a bandwidth
+    around the centre of the bin or, with probability epsilon, uniform over the whole range
 
-The nodes learn from costs weighted by the inverse of the density with which the action was drawn. The
-implementation is that of Vowpal Wabbit (`--cats`); needs `pip install "rehearsal-torch[rl]"`.
+The nodes learn from costs weighted by the inverse density of the action. The implementation is that of Vowpal
+Wabbit (`--cats`); needs `pip install "rehearsal-torch[rl]"`.
 
-A tree has one action. Where a round alters one of m variables, the ranges of all m are laid end to end, [0,
-m], and the tree chooses variable and value at once. Where it alters all of a single candidate set, each
-variable has a tree of its own, and all learn from the same reward. Both readings are ours; Qin et al. (2023)
-say nothing of it.
+A tree has a one-dimensional action. If a round alters one of m variables, their ranges are concatenated to
+[0, m], so that one tree selects both variable and value. If it alters all variables of a single candidate
+set, each variable has its own tree, and all trees learn from the same reward. Qin et al. (2023) do not
+describe this; both constructions are ours.
 
-A tree that knows nothing goes to its first bin, over and over, but for exploration. So that it does not
-matter which variable comes first and which end of its range is the lower, order and directions are drawn once
-a run; `shuffled=False` does not.
+An untrained tree selects its first bin except for exploration. To avoid a preference for the first variable
+and for the lower end of a range, order and directions are drawn once per run, unless `shuffled=False`.
 
 Source: Majzoubi et al. (2020), Alg. 1 and 2.
 """
@@ -34,13 +33,14 @@ class ActionTrees(Agent):
     """CATS.
 
     Args:
-        bins: K for each variable, a power of 2; the tree of m variables has the next power of 2 from m K on.
-        bandwidth: Of smoothing, in shares of a variable's range.
-        epsilon: Share of rounds that explore.
-        shuffled: Whether order and directions are drawn.
+        bins: K for each variable, a power of 2; a tree of m variables has m K bins, rounded up to a power
+            of 2.
+        bandwidth: Half-width of the smoothing, as a fraction of a variable's range.
+        epsilon: Probability of exploration.
+        shuffled: Whether order and directions of the variables are drawn at random.
 
     Raises:
-        ValueError: if K is no power of 2, or bandwidth or epsilon is outside (0, 1).
+        ValueError: if K is not a power of 2, or bandwidth or epsilon is outside (0, 1).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ActionTrees(Agent):
         """See `Agent.play`.
 
         Raises:
-            ValueError: where a set of several variables stands beside others: a tree has one action.
+            ValueError: for several candidate sets of which one has several variables.
         """
         code: AlterationCode = environment.unwrapped.code
         if code.choices and any(len(names) > 1 for names in code.candidates):
@@ -72,32 +72,35 @@ class ActionTrees(Agent):
             order, signs = stream.permutation(order), stream.choice([-1.0, 1.0], len(signs))
         trees = [self._tree(width, seed + place) for place, width in enumerate(ranges)]
         for _ in range(rounds):
-            seen, _ = environment.reset()
-            words = "| " + " ".join(f"x{place}:{value:.6f}" for place, value in enumerate(seen))
-            drawn = [tree.predict(words) for tree in trees]
+            context, _ = environment.reset()
+            features = "| " + " ".join(f"x{place}:{value:.6f}" for place, value in enumerate(context))
+            drawn = [tree.predict(features) for tree in trees]
             _, reward, *_ = environment.step(_point(code, [action for action, _ in drawn], order, signs))
             for tree, (action, density) in zip(trees, drawn, strict=True):
-                tree.learn(f"ca {action:.6f}:{-reward:g}:{density:.6g} {words}")
+                tree.learn(f"ca {action:.6f}:{-reward:g}:{density:.6g} {features}")
         for tree in trees:
             tree.finish()
 
     def _tree(self, width: float, seed: int) -> Any:
         leaves = 1 << (round(self.bins * width) - 1).bit_length()
-        told = (
+        options = (
             f"--cats {leaves} --min_value 0 --max_value {width:g} --bandwidth {self.bandwidth:g} --epsilon "
             f"{self.epsilon:g} --random_seed {seed + 1}"
         )
-        return import_module("vowpalwabbit").Workspace(f"{told} --quiet")
+        return import_module("vowpalwabbit").Workspace(f"{options} --quiet")
 
 
 def _point(code: AlterationCode, actions: list[float], order: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """The point of the cube that an action in [0, m], or one in [0, 1] for each variable, stands for.
+    """The point of the environment's cube for the actions of the trees.
 
     Args:
-        code: The cube.
-        actions: One, or one for each variable.
-        order: Where each stretch of [0, m] leads, among the variables.
-        signs: 1 or -1 for each variable: whether its range is run through upwards.
+        code: Encoding of alterations as points of the cube.
+        actions: A single action in [0, m], or one in [0, 1] for each variable.
+        order: Index of the variable for each unit interval of [0, m].
+        signs: 1 or -1 for each variable: whether its range rises or falls with the action.
+
+    Returns:
+        (code.size,), a point in [-1, 1]^size.
     """
     if not code.choices:
         return (signs * (2 * np.asarray(actions) - 1)).astype(np.float32)

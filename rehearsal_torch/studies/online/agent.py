@@ -1,9 +1,8 @@
-"""Agents that learn by trying: one decision a round, a reward of 1 where the outcome is desired.
+"""Agents of reinforcement learning: one action per round, with reward 1 if the outcome is desired.
 
     maximise  sum_t 1[Y_t in S]    with a_t chosen from x_t and (x_s, a_s, 1[Y_s in S]), s < t
 
-Neither a graph nor the observations made beforehand are told to them; that is what structure is compared
-with.
+Agents are given neither a graph nor the initial observations; they show what structural knowledge adds.
 
 Source: Qin et al. (2023), Sec. 6 and Tab. 1.
 """
@@ -13,22 +12,22 @@ from typing import Any, final
 
 
 class Agent(ABC):
-    """What plays an environment of one step an episode."""
+    """An agent for environments whose episodes have a single step."""
 
     @abstractmethod
     def play(self, environment: Any, rounds: int, seed: int) -> None:
-        """Plays at least so many rounds, and learns from them as it goes.
+        """Plays rounds and learns from each of them.
 
         Args:
-            environment: A Gymnasium environment around a `RehearsalEnvironment`.
-            rounds: How many.
-            seed: Decides everything that the agent leaves to chance.
+            environment: A Gymnasium environment that wraps a `RehearsalEnvironment`.
+            rounds: Minimum number of rounds.
+            seed: Seed of all random choices of the agent.
         """
 
 
 @final
 class UniformAgent(Agent):
-    """Learns nothing: every action is uniform on the cube. What chance reaches."""
+    """A baseline that does not learn: every action is uniform on the cube."""
 
     def play(self, environment: Any, rounds: int, seed: int) -> None:
         """See `Agent.play`."""

@@ -1,13 +1,13 @@
-"""Counterparts of rehearsal graphs that ignore mutual influence, for comparison.
+"""Graphs that ignore mutual influence, as counterparts of rehearsal graphs.
 
-    causal        graphs without bi-directional edges: of two variables that influence each other one is taken
-                  as the cause of the other, and which one is uncertain. Observations and interventions inform
+    causal        graphs without bi-directional edges: one of two variables that influence each other is the
+                  cause of the other, and its direction is uncertain. Observations and interventions inform
                   the same coefficient.
     associative   outcomes are regressed on the context and all alterable variables, as in supervised
-                  learning: association is taken for causation, and effects of an alteration on other
+                  learning: association is interpreted as causation, and effects of an alteration on other
                   variables are ignored.
 
-They show when modelling influence pays, with the same regressions, observations and search.
+With the same regressions, observations and search, they show when modelling influence improves decisions.
 
 Source: Qin et al. (2023), Sec. 1 (correlation, influence, causation), Sec. 2 (two stores) and Sec. 6 (REC is
 no valid cause).
@@ -21,8 +21,11 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 def causal(hypotheses: Sequence[RehearsalGraph]) -> tuple[RehearsalGraph, ...]:
     """The hypotheses without bi-directional edges.
 
+    Args:
+        hypotheses: Rehearsal graphs.
+
     Raises:
-        ValueError: if none is left.
+        ValueError: if all of them have bi-directional edges.
     """
     found = tuple(graph for graph in hypotheses if all(len(clique) == 1 for clique in graph.cliques))
     if not found:
@@ -36,14 +39,13 @@ def causal(hypotheses: Sequence[RehearsalGraph]) -> tuple[RehearsalGraph, ...]:
 def associative(
     names: Sequence[str], context: Sequence[str], settable: Sequence[str], outcomes: Sequence[str]
 ) -> RehearsalGraph:
-    """A graph in which the outcomes have all that is seen and may be set as parents, and everything else
-    depends on what is seen alone.
+    """A graph in which the outcomes depend on context and alterable variables, and the rest on the context.
 
     Args:
         names: All variables.
-        context: What is seen.
-        settable: What may be set.
-        outcomes: What is to come out.
+        context: The context variables.
+        settable: The alterable variables.
+        outcomes: The outcomes.
     """
     roots: dict[str, list[str]] = {name: [] for name in context}
     seen = {name: list(context) for name in names if name not in (*context, *outcomes)}
